@@ -1,0 +1,80 @@
+# Everything runs from .venv, which the first target to need it makes; `make` alone lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.kquorum-installed
+PYTEST := $(BIN)/python -m pytest
+PYTEST_ARGS ?=
+SEEDS ?= 2000
+LOG_DIR ?=
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+$(STAMP): pyproject.toml tools/make_venv.sh
+	@bash tools/make_venv.sh $(VENV)
+	@touch $(STAMP)
+
+.PHONY: setup
+setup: $(STAMP)  ## make .venv and install the project into it
+
+.PHONY: java
+java:
+	@bash tools/check_java.sh
+
+.PHONY: demo
+demo: $(STAMP) java  ## a quorum runs, is killed, is read and is audited (LOG_DIR=<folder of a real Kafka log> audits that too)
+	@LOG_DIR='$(LOG_DIR)' $(BIN)/python -P -m cli.main demo
+
+.PHONY: test
+test: $(STAMP) java check  ## check, then every test which is not slow
+	@$(PYTEST) -n 2 --dist=worksteal -m 'not slow' -q $(PYTEST_ARGS)
+
+.PHONY: test-all
+test-all: $(STAMP) java check  ## check, then every test
+	@$(PYTEST) -n 2 --dist=worksteal -q $(PYTEST_ARGS)
+
+.PHONY: check
+check: $(STAMP)  ## formatting, lint, types and layering
+	@$(BIN)/ruff format --check --quiet . || { echo "not formatted: run 'make format'" >&2; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-cache > .import-lint.tmp || { cat .import-lint.tmp; rm -f .import-lint.tmp; exit 1; }
+	@rm -f .import-lint.tmp
+	@echo "check: formatting, lint, types and layering are in order"
+
+.PHONY: lint
+lint: check  ## the same as check
+
+.PHONY: format
+format: $(STAMP)  ## rewrite the sources as ruff formats them
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --fix .
+
+.PHONY: sim
+sim: $(STAMP)  ## the deterministic simulation over SEEDS seeds (2000)
+	@$(BIN)/python -m tests.simulation.run --seeds $(SEEDS)
+
+.PHONY: jepsen
+jepsen: $(STAMP)  ## real processes with faults between them, and the history checked
+	@$(PYTEST) -m jepsen -q $(PYTEST_ARGS)
+
+.PHONY: bench
+bench: $(STAMP)  ## the benchmarks, each with hardware, size and figure
+	@shopt -s nullglob; for file in benchmarks/bench_*.py; do echo "== $$file"; PYTHONPATH=. $(BIN)/python "$$file"; done
+
+.PHONY: proto
+proto: $(STAMP)  ## generate wire/proto from its .proto file anew
+	@$(BIN)/python -m wire.proto.generate
+
+.PHONY: clean
+clean:  ## remove .venv and everything that was generated
+	@rm -rf $(VENV) $(VENV)-making build dist demo-out demo-run kquorum-data .pytest_cache .mypy_cache .ruff_cache
+	@rm -rf .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log ./*.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What joins the broker to asyncio: its client listener and its channel to the active controller."""

@@ -1,0 +1,1 @@
+"""Answers to clients, each a pure function of the request and one image."""

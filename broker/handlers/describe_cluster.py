@@ -1,0 +1,58 @@
+"""DescribeCluster (api key 60) as a broker answers it: the brokers, never the controllers (KIP-919)."""
+
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from broker.handlers.metadata import ALL_CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, Values
+from broker.metadata_cache import alive_brokers, controller_id_for_clients
+from metadata.image.image import MetadataImage
+from raft.ports import Dice
+
+BROKER_ENDPOINTS = 1
+CONTROLLER_ENDPOINTS = 2
+
+
+def handle_describe_cluster(
+    request: Any, image: MetadataImage, cluster_id: str, listener_name: str, dice: Dice
+) -> Values:
+    """Fenced brokers are listed when version 2 asks for them."""
+    endpoint_type = getattr(request, "endpoint_type", BROKER_ENDPOINTS)
+    if endpoint_type != BROKER_ENDPOINTS:
+        return _refusal(endpoint_type)
+    with_fenced = getattr(request, "include_fenced_brokers", False)
+    wants_operations = request.include_cluster_authorized_operations
+    return {
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "endpoint_type": BROKER_ENDPOINTS,
+        "cluster_id": cluster_id,
+        "controller_id": controller_id_for_clients(image, dice),
+        "brokers": [
+            {
+                "broker_id": broker.id,
+                "host": broker.host,
+                "port": broker.port,
+                "rack": broker.rack,
+                "is_fenced": broker.is_fenced,
+            }
+            for broker in alive_brokers(image, listener_name, with_fenced=with_fenced)
+        ],
+        "cluster_authorized_operations": ALL_CLUSTER_OPERATIONS if wants_operations else OPERATIONS_NOT_ASKED,
+    }
+
+
+def _refusal(endpoint_type: int) -> Values:
+    if endpoint_type == CONTROLLER_ENDPOINTS:
+        error = ErrorCode.mismatched_endpoint_type
+        message = "this is a broker; ask a controller (its listener) for the controllers"
+    else:
+        error, message = ErrorCode.unsupported_endpoint_type, f"endpoint type {endpoint_type} is not known"
+    return {
+        "error_code": error,
+        "error_message": message,
+        "endpoint_type": BROKER_ENDPOINTS,
+        "cluster_id": "",
+        "controller_id": -1,
+        "brokers": (),
+    }

@@ -1,0 +1,112 @@
+"""DescribeTopicPartitions (api key 75, KIP-966): topics by name, in pages of so many partitions, with their ELR."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from broker.handlers.metadata import ALL_TOPIC_OPERATIONS, ZERO_UUID, Values
+from broker.metadata_cache import leader_view, offline_replicas
+from broker.topic_names import is_internal_topic, is_legal_topic_name
+from metadata.image.image import MetadataImage
+from metadata.image.partition_state import PartitionState
+from metadata.image.topics import TopicImage
+
+MAX_PARTITIONS_PER_RESPONSE = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """The cursor: topics before `topic_name` were answered, and its partitions before `partition_index`."""
+
+    topic_name: str
+    partition_index: int
+
+
+def handle_describe_topic_partitions(request: Any, image: MetadataImage, listener_name: str) -> Values:
+    """The cursor of the answer points to the first partition left out, or to the next topic when the page is full."""
+    limit = max(1, min(request.response_partition_limit, MAX_PARTITIONS_PER_RESPONSE))
+    start = _start_of(request)
+    lists_all = not request.topics
+    names = sorted(image.topics.by_name) if lists_all else sorted({topic.name for topic in request.topics})
+    if start is not None:
+        if start.partition_index < 0 or (not lists_all and start.topic_name not in names):
+            refused = [_without_partitions(name, ErrorCode.invalid_request) for name in names]
+            return {"topics": [] if lists_all else refused, "next_cursor": None}
+        names = [name for name in names if name >= start.topic_name]
+    return _page(image, listener_name, names, start, limit, lists_all)
+
+
+def _start_of(request: Any) -> _Start | None:
+    cursor = request.cursor
+    return None if cursor is None else _Start(cursor.topic_name, cursor.partition_index)
+
+
+def _page(
+    image: MetadataImage, listener_name: str, names: Sequence[str], start: _Start | None, limit: int, lists_all: bool
+) -> Values:
+    topics: list[Values] = []
+    remaining = limit
+    for name in names:
+        if remaining == 0:
+            return {"topics": topics, "next_cursor": {"topic_name": name, "partition_index": 0}}
+        topic = image.topics.by_name.get(name)
+        if topic is None:
+            if not lists_all:
+                topics.append(_unknown(name))
+            continue
+        first = start.partition_index if start is not None and start.topic_name == name else 0
+        last = min(len(topic.partitions), first + remaining)
+        topics.append(_known(image, listener_name, topic, range(first, last)))
+        if last < len(topic.partitions):
+            return {"topics": topics, "next_cursor": {"topic_name": name, "partition_index": last}}
+        remaining -= max(0, last - first)
+    return {"topics": topics, "next_cursor": None}
+
+
+def _unknown(name: str) -> Values:
+    is_legal = is_legal_topic_name(name)
+    return _without_partitions(
+        name, ErrorCode.unknown_topic_or_partition if is_legal else ErrorCode.invalid_topic_exception
+    )
+
+
+def _without_partitions(name: str, error: ErrorCode) -> Values:
+    return {
+        "error_code": error,
+        "name": name,
+        "topic_id": ZERO_UUID,
+        "is_internal": is_internal_topic(name),
+        "partitions": (),
+    }
+
+
+def _known(image: MetadataImage, listener_name: str, topic: TopicImage, indexes: range) -> Values:
+    return {
+        "error_code": ErrorCode.none,
+        "name": topic.name,
+        "topic_id": topic.id,
+        "is_internal": is_internal_topic(topic.name),
+        "partitions": [
+            _partition(image, listener_name, index, state)
+            for index in indexes
+            if (state := topic.partitions.get(index)) is not None
+        ],
+        "topic_authorized_operations": ALL_TOPIC_OPERATIONS,
+    }
+
+
+def _partition(image: MetadataImage, listener_name: str, index: int, state: PartitionState) -> Values:
+    """Without an error of its own: a missing leader is told by leader id -1."""
+    return {
+        "error_code": ErrorCode.none,
+        "partition_index": index,
+        "leader_id": leader_view(image, state, listener_name).leader_id,
+        "leader_epoch": state.leader_epoch,
+        "replica_nodes": state.replicas,
+        "isr_nodes": state.isr,
+        "eligible_leader_replicas": state.elr,
+        "last_known_elr": state.last_known_elr,
+        "offline_replicas": offline_replicas(image, state, listener_name),
+    }

@@ -1,0 +1,151 @@
+"""Metadata (api key 3): brokers, and topics with the leader and replicas of each partition."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from broker.metadata_cache import (
+    alive_brokers,
+    controller_id_for_clients,
+    leader_view,
+    offline_replicas,
+    reachable_replicas,
+)
+from broker.topic_names import is_internal_topic, is_legal_topic_name
+from metadata.image.image import MetadataImage
+from metadata.image.partition_state import PartitionState
+from metadata.image.topics import TopicImage
+from raft.ports import Dice
+
+Values = dict[str, object]
+
+ZERO_UUID = UUID(int=0)
+OPERATIONS_NOT_ASKED = -(2**31)
+# What an unsecured cluster permits: every operation that Kafka defines for the resource, as a bit field.
+ALL_TOPIC_OPERATIONS = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
+ALL_CLUSTER_OPERATIONS = sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
+
+# Versions where the meaning of a value changed.
+FIRST_VERSION_WITH_NULL_FOR_ALL = 1
+FIRST_VERSION_WITH_LISTENER_ERRORS = 6
+FIRST_VERSION_WITH_OPTIONAL_CREATION = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataAnswer:
+    """The response, and the lawful names of unknown topics that the client agreed to see created."""
+
+    values: Values
+    topics_to_create: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """One request's way of looking at the image."""
+
+    image: MetadataImage
+    listener_name: str
+    version: int
+    operations: int
+
+
+def handle_metadata(
+    request: Any, version: int, image: MetadataImage, cluster_id: str, listener_name: str, dice: Dice
+) -> MetadataAnswer:
+    """`request` is any version of MetadataRequest; topics by name, by id, or all."""
+    wants_operations = getattr(request, "include_topic_authorized_operations", False)
+    view = _View(image, listener_name, version, ALL_TOPIC_OPERATIONS if wants_operations else OPERATIONS_NOT_ASKED)
+    topics, missing = _topics(view, request)
+    wants_cluster = getattr(request, "include_cluster_authorized_operations", False)
+    values: Values = {
+        "brokers": [
+            {"node_id": broker.id, "host": broker.host, "port": broker.port, "rack": broker.rack}
+            for broker in alive_brokers(image, listener_name)
+        ],
+        "cluster_id": cluster_id,
+        "controller_id": controller_id_for_clients(image, dice),
+        "topics": topics,
+        "cluster_authorized_operations": ALL_CLUSTER_OPERATIONS if wants_cluster else OPERATIONS_NOT_ASKED,
+        "error_code": ErrorCode.none,
+    }
+    may_create = version < FIRST_VERSION_WITH_OPTIONAL_CREATION or request.allow_auto_topic_creation
+    return MetadataAnswer(values, missing if may_create else ())
+
+
+def _topics(view: _View, request: Any) -> tuple[list[Values], tuple[str, ...]]:
+    asked = request.topics
+    if asked is None or (not asked and view.version < FIRST_VERSION_WITH_NULL_FOR_ALL):
+        by_name = view.image.topics.by_name
+        return [_known_topic(view, by_name[name]) for name in sorted(by_name)], ()
+    found: list[Values] = []
+    missing: list[str] = []
+    for topic in asked:
+        found.append(_asked_topic(view, topic, missing.append))
+    return found, tuple(missing)
+
+
+def _asked_topic(view: _View, asked: Any, report_missing: Callable[[str], object]) -> Values:
+    name: str | None = asked.name
+    topic_id: UUID | None = getattr(asked, "topic_id", None)
+    if topic_id is not None:
+        by_id = view.image.topics.by_id.get(topic_id)
+        return _error(view, None, topic_id, ErrorCode.unknown_topic_id) if by_id is None else _known_topic(view, by_id)
+    if name is None:
+        return _error(view, None, ZERO_UUID, ErrorCode.invalid_request)
+    by_name = view.image.topics.by_name.get(name)
+    if by_name is not None:
+        return _known_topic(view, by_name)
+    if not is_legal_topic_name(name):
+        return _error(view, name, ZERO_UUID, ErrorCode.invalid_topic_exception)
+    report_missing(name)
+    return _error(view, name, ZERO_UUID, ErrorCode.unknown_topic_or_partition)
+
+
+def _error(view: _View, name: str | None, topic_id: UUID, error: ErrorCode) -> Values:
+    return {
+        "error_code": error,
+        "name": name if name is not None or view.version >= 12 else "",
+        "topic_id": topic_id,
+        "is_internal": name is not None and is_internal_topic(name),
+        "partitions": (),
+        "topic_authorized_operations": OPERATIONS_NOT_ASKED,
+    }
+
+
+def _known_topic(view: _View, topic: TopicImage) -> Values:
+    return {
+        "error_code": ErrorCode.none,
+        "name": topic.name,
+        "topic_id": topic.id,
+        "is_internal": is_internal_topic(topic.name),
+        "partitions": [_partition(view, index, state) for index, state in topic.partitions.items()],
+        "topic_authorized_operations": view.operations,
+    }
+
+
+def _partition(view: _View, partition_index: int, state: PartitionState) -> Values:
+    replicas, in_sync_replicas = state.replicas, state.isr
+    if view.version == 0:
+        replicas = reachable_replicas(view.image, state.replicas, view.listener_name)
+        in_sync_replicas = reachable_replicas(view.image, state.isr, view.listener_name)
+    leader = leader_view(view.image, state, view.listener_name)
+    error = ErrorCode.none
+    if not leader.is_registered:
+        error = ErrorCode.leader_not_available
+    elif not leader.has_listener:
+        is_told = view.version >= FIRST_VERSION_WITH_LISTENER_ERRORS
+        error = ErrorCode.listener_not_found if is_told else ErrorCode.leader_not_available
+    elif len(replicas) < len(state.replicas) or len(in_sync_replicas) < len(state.isr):
+        error = ErrorCode.replica_not_available
+    return {
+        "error_code": error,
+        "partition_index": partition_index,
+        "leader_id": leader.leader_id,
+        "leader_epoch": state.leader_epoch,
+        "replica_nodes": replicas,
+        "isr_nodes": in_sync_replicas,
+        "offline_replicas": offline_replicas(view.image, state, view.listener_name),
+    }

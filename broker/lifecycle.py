@@ -1,0 +1,248 @@
+"""How a broker comes, stays and goes, seen from its controller: registration, heartbeats, controlled shutdown.
+
+Sans-IO. The owner asks `maybe_next_request` whenever something happened or `next_deadline_ms` came, sends what it gets,
+and reports the outcome. At most one request is under way, and one moment (`_communicate_at_ms`) says when the next is due,
+as in Kafka's BrokerLifecycleManager; the pauses are Kafka's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from broker.lifecycle_states import BrokerState, LifecycleEvent, next_state
+from raft.ports import Dice
+from wire.protocol.api_keys import ApiKey
+
+FIRST_BACKOFF_MS = 100
+CATCH_UP_INTERVAL_MS = 10
+FIRST_SHUTDOWN_INTERVAL_MS = 50
+NO_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleConfig:
+    """Times in milliseconds; the defaults are Kafka's."""
+
+    heartbeat_interval_ms: int = 2_000
+    session_timeout_ms: int = 9_000
+    initial_registration_timeout_ms: int = 60_000
+
+    @property
+    def request_retry_timeout_ms(self) -> int:
+        """Half the session, so that a request stuck at a dead controller cannot eat it."""
+        return max(1, self.session_timeout_ms // 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerIdentity:
+    """What a registration says (BrokerRegistrationRequest); `listeners` and `features` as mappings of its fields."""
+
+    broker_id: int
+    cluster_id: str
+    incarnation_id: UUID
+    listeners: tuple[Mapping[str, object], ...]
+    features: tuple[Mapping[str, object], ...]
+    rack: str | None = None
+    log_dirs: tuple[UUID, ...] = ()
+    previous_broker_epoch: int = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleRequest:
+    """A request to the active controller, as plain values of its newest version."""
+
+    api_key: ApiKey
+    values: Mapping[str, object]
+
+
+class BrokerLifecycle:
+    """One per process: a restarted broker is another incarnation."""
+
+    def __init__(self, identity: BrokerIdentity, config: LifecycleConfig, dice: Dice) -> None:
+        self._identity = identity
+        self._config = config
+        self._dice = dice
+        self._state = BrokerState.NOT_RUNNING
+        self._broker_epoch = NO_EPOCH
+        self._is_fenced = True
+        self._failures = 0
+        self._in_flight = False
+        self._wishes_immediate = False
+        self._ready_to_unfence = False
+        self._answered_shutdown_wish = False
+        self._communicate_at_ms: int | None = None
+        self._registration_deadline_ms: int | None = None
+        self._failure: str | None = None
+
+    @property
+    def state(self) -> BrokerState:
+        return self._state
+
+    @property
+    def broker_epoch(self) -> int:
+        """-1 until registered."""
+        return self._broker_epoch
+
+    @property
+    def is_registered(self) -> bool:
+        return self._broker_epoch != NO_EPOCH
+
+    @property
+    def is_fenced(self) -> bool:
+        """What the last heartbeat reply said; True before any."""
+        return self._is_fenced
+
+    @property
+    def failure(self) -> str | None:
+        """Why the broker gave up by itself; None when it did not."""
+        return self._failure
+
+    def start(self, now_ms: int) -> None:
+        self._move(LifecycleEvent.STARTED)
+        self._registration_deadline_ms = now_ms + self._config.initial_registration_timeout_ms
+        self._communicate_at_ms = now_ms
+
+    def set_ready_to_unfence(self, now_ms: int) -> None:
+        """The image is published: the broker may serve clients as soon as the controller agrees."""
+        self._ready_to_unfence = True
+        self._communicate_now(now_ms)
+
+    def begin_controlled_shutdown(self, now_ms: int) -> None:
+        """Ask the controller to move leaders away first; a broker that does not run goes down at once."""
+        self._move(LifecycleEvent.CONTROLLED_SHUTDOWN_ASKED)
+        self._communicate_now(now_ms)
+
+    def begin_shutdown(self) -> None:
+        self._move(LifecycleEvent.SHUTDOWN_ASKED)
+
+    def next_deadline_ms(self) -> int | None:
+        """When the owner has to come back; None for never (a reply is awaited, or all is over)."""
+        if self._state in (BrokerState.NOT_RUNNING, BrokerState.SHUTTING_DOWN):
+            return None
+        due = [] if self._in_flight or self._communicate_at_ms is None else [self._communicate_at_ms]
+        if self._registration_deadline_ms is not None:
+            due.append(self._registration_deadline_ms)
+        return min(due, default=None)
+
+    def handle_time(self, now_ms: int) -> None:
+        deadline_ms = self._registration_deadline_ms
+        if deadline_ms is None or now_ms < deadline_ms or self._state is BrokerState.SHUTTING_DOWN:
+            return
+        self._failure = (
+            f"no controller registered broker {self._identity.broker_id} within "
+            f"{self._config.initial_registration_timeout_ms} ms (initial.broker.registration.timeout.ms)"
+        )
+        self._move(LifecycleEvent.SHUTDOWN_ASKED)
+
+    def maybe_next_request(self, now_ms: int, applied_offset: int) -> LifecycleRequest | None:
+        """The request that is due now, which then counts as under way; `applied_offset` is -1 before any metadata."""
+        if self._state in (BrokerState.NOT_RUNNING, BrokerState.SHUTTING_DOWN) or self._in_flight:
+            return None
+        if self._communicate_at_ms is None or now_ms < self._communicate_at_ms:
+            return None
+        self._in_flight = True
+        self._communicate_at_ms = None
+        return self._heartbeat(applied_offset) if self.is_registered else self._registration()
+
+    def handle_registration_reply(self, now_ms: int, error: ErrorCode, broker_epoch: int) -> None:
+        self._in_flight = False
+        if error is not ErrorCode.none:
+            self._back_off(now_ms)
+            return
+        assert broker_epoch >= 0, f"the controller registered us with broker epoch {broker_epoch}"
+        self._broker_epoch = broker_epoch
+        self._registration_deadline_ms = None
+        self._failures = 0
+        self._communicate_at_ms = now_ms
+
+    def handle_heartbeat_reply(
+        self, now_ms: int, *, error: ErrorCode, is_caught_up: bool, is_fenced: bool, should_shut_down: bool
+    ) -> None:
+        """One step of the table for each reply, even if the reply would allow two."""
+        self._in_flight = False
+        if self._state is BrokerState.SHUTTING_DOWN:
+            return
+        if error is not ErrorCode.none:
+            self._back_off(now_ms)
+            return
+        self._failures = 0
+        self._is_fenced = is_fenced
+        if (event := self._event_of_reply(is_caught_up, is_fenced, should_shut_down)) is not None:
+            self._move(event)
+        self._schedule(now_ms, self._pause_after_reply_ms())
+
+    def handle_failure(self, now_ms: int) -> None:
+        """No reply came: time out, disconnect without another controller, or a refused version."""
+        self._in_flight = False
+        self._back_off(now_ms)
+
+    def _event_of_reply(self, is_caught_up: bool, is_fenced: bool, should_shut_down: bool) -> LifecycleEvent | None:
+        state = self._state
+        if state is BrokerState.STARTING and is_caught_up:
+            return LifecycleEvent.CAUGHT_UP
+        if state is BrokerState.RECOVERY and not is_fenced:
+            return LifecycleEvent.UNFENCED
+        if state is BrokerState.PENDING_CONTROLLED_SHUTDOWN and should_shut_down:
+            return LifecycleEvent.SHUTDOWN_ASKED
+        return None
+
+    def _pause_after_reply_ms(self) -> int:
+        if self._state is BrokerState.STARTING:
+            return CATCH_UP_INTERVAL_MS
+        if self._state is BrokerState.PENDING_CONTROLLED_SHUTDOWN and not self._answered_shutdown_wish:
+            self._answered_shutdown_wish = True
+            return FIRST_SHUTDOWN_INTERVAL_MS
+        return self._config.heartbeat_interval_ms
+
+    def _schedule(self, now_ms: int, pause_ms: int) -> None:
+        self._communicate_at_ms = now_ms if self._wishes_immediate else now_ms + pause_ms
+        self._wishes_immediate = False
+
+    def _communicate_now(self, now_ms: int) -> None:
+        if self._in_flight:
+            self._wishes_immediate = True
+        elif self._communicate_at_ms is not None:
+            self._communicate_at_ms = now_ms
+
+    def _back_off(self, now_ms: int) -> None:
+        """100 ms doubling up to the session timeout, within 2 % of jitter; a wish to hurry is dropped."""
+        base_ms = min(FIRST_BACKOFF_MS << min(self._failures, 20), self._config.session_timeout_ms)
+        spread_ms = base_ms * 2 // 100
+        self._failures += 1
+        self._wishes_immediate = False
+        self._communicate_at_ms = now_ms + base_ms + self._dice.randint(-spread_ms, spread_ms)
+
+    def _move(self, event: LifecycleEvent) -> None:
+        self._state = next_state(self._state, event)
+
+    def _registration(self) -> LifecycleRequest:
+        identity = self._identity
+        return LifecycleRequest(
+            ApiKey.BROKER_REGISTRATION,
+            {
+                "broker_id": identity.broker_id,
+                "cluster_id": identity.cluster_id,
+                "incarnation_id": identity.incarnation_id,
+                "listeners": identity.listeners,
+                "features": identity.features,
+                "rack": identity.rack,
+                "is_migrating_zk_broker": False,
+                "log_dirs": tuple(sorted(identity.log_dirs)),
+                "previous_broker_epoch": identity.previous_broker_epoch,
+            },
+        )
+
+    def _heartbeat(self, applied_offset: int) -> LifecycleRequest:
+        return LifecycleRequest(
+            ApiKey.BROKER_HEARTBEAT,
+            {
+                "broker_id": self._identity.broker_id,
+                "broker_epoch": self._broker_epoch,
+                "current_metadata_offset": applied_offset,
+                "want_fence": not self._ready_to_unfence,
+                "want_shut_down": self._state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+                "offline_log_dirs": (),
+            },
+        )

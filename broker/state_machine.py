@@ -1,0 +1,72 @@
+"""The broker's part at the end of the log: committed batches become images, and the images become the cache."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from broker.metadata_cache import MetadataCache
+from metadata.image.delta import MetadataDelta
+from metadata.image.errors import ReplayError
+from metadata.image.image import MetadataImage
+from metadata.loader import MetadataLoader
+from raft.batches import LogBatch
+
+log = logging.getLogger("broker.state_machine")
+
+ImageObserver = Callable[[int, MetadataDelta, MetadataImage], None]
+
+
+class BrokerStateMachine:
+    """Implements raft.ports.StateMachine.
+
+    The cache is swapped first, then `observers` are told (now_ms, delta, image) in their order, and only then has the
+    broker applied the offset that its heartbeats report. A record that cannot be replayed is logged and skipped, as
+    Kafka's brokers do: the controllers would not have written it, so going on serves clients better than stopping.
+    """
+
+    def __init__(self, cache: MetadataCache) -> None:
+        self._cache = cache
+        self._now_ms = 0
+        self._leader_id = -1
+        self._leader_epoch = 0
+        self.loader = MetadataLoader(on_fault=_report)
+        self.loader.publishers.append(self._publish)
+        self.observers: list[ImageObserver] = []
+        self.leader_observers: list[Callable[[int, int], None]] = []
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.loader.image
+
+    @property
+    def applied_offset(self) -> int:
+        """-1 before any metadata."""
+        return self.loader.last_applied_offset
+
+    @property
+    def leader_id(self) -> int:
+        """The active controller as the log's replication knows it; -1 while unknown."""
+        return self._leader_id
+
+    def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
+        self._now_ms = now_ms
+        self.loader.handle_commit(batches)
+
+    def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
+        self._leader_id, self._leader_epoch = leader_id, leader_epoch
+        for observer in self.leader_observers:
+            observer(leader_id, leader_epoch)
+
+    def handle_time(self, now_ms: int) -> None:
+        """Nothing here waits for time."""
+
+    def next_deadline_ms(self) -> int | None:
+        return None
+
+    def _publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        self._cache.swap(image)
+        for observer in self.observers:
+            observer(self._now_ms, delta, image)
+
+
+def _report(error: ReplayError) -> None:
+    log.error("a committed record was skipped: %s", error)

@@ -1,0 +1,1 @@
+"""The command line, and the only place that wires adapters to cores."""

@@ -1,0 +1,84 @@
+"""An audit's summary as tables on the terminal."""
+
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from cli.commands.log_lines import iso_time
+
+_SOURCE_COLUMNS = (
+    ("log", "source"),
+    ("records", "records"),
+    ("offsets", None),
+    ("first record", "first_ms"),
+    ("last record", "last_ms"),
+    ("epochs", "epochs"),
+    ("brokers", "brokers"),
+    ("topics", "topics"),
+    ("partitions", "partitions"),
+    ("leader changes", "leader_changes"),
+    ("unclean", "unclean_leader_changes"),
+    ("damaged", "damaged_places"),
+)
+
+
+def print_summary(console: Console, summary: dict[str, Any]) -> None:
+    """What each log holds, records by type, the tables written, and what is damaged."""
+    console.print(_sources(summary["sources"]))
+    console.print(_counts("records by type", summary["record_types"]))
+    console.print(_tables(summary["tables"]))
+    for row in summary["damage"]:
+        console.print(
+            f"[red]{row['kind']}[/red]: {escape(_place(row))}: {escape(row['reason'])}", highlight=False
+        )
+    hidden = summary["tables"]["damage"]["rows"] - len(summary["damage"])
+    if hidden > 0:
+        console.print(f"and {hidden} more damaged places in the table damage")
+
+
+def _sources(sources: list[dict[str, Any]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for title, _ in _SOURCE_COLUMNS:
+        table.add_column(title, justify="left" if title in ("log", "offsets") else "right", overflow="fold")
+    for source in sources:
+        table.add_row(*(_cell(source, name) for _, name in _SOURCE_COLUMNS))
+    return table
+
+
+def _cell(source: dict[str, Any], name: str | None) -> str:
+    if name is None:
+        first, last = source.get("first_offset"), source.get("last_offset")
+        return "" if first is None else f"{first}..{last}"
+    value = source.get(name)
+    if value is None:
+        return ""
+    if name.endswith("_ms"):
+        return iso_time(value).replace("T", " ").removesuffix("Z")
+    return f"{value:,}" if isinstance(value, int) else escape(str(value))
+
+
+def _counts(title: str, counts: dict[str, int]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column(title)
+    table.add_column("count", justify="right")
+    for name, count in counts.items():
+        table.add_row(name, f"{count:,}")
+    return table
+
+
+def _tables(tables: dict[str, dict[str, Any]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("table")
+    table.add_column("rows", justify="right")
+    table.add_column("Parquet", overflow="fold")
+    for name, facts in tables.items():
+        table.add_row(name, f"{facts['rows']:,}", escape(facts["path"]))
+    return table
+
+
+def _place(row: dict[str, Any]) -> str:
+    offset = "" if row["offset"] is None else f", offset {row['offset']}"
+    return f"{row['source']}: {row['file']} at byte {row['position']}{offset}"

@@ -1,0 +1,89 @@
+"""`kquorum log`: read a metadata log, of this project or of Apache Kafka, from its files."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from cli.commands.log_dump import DumpRequest
+
+log_app = typer.Typer(help="Read a metadata log from its files.", no_args_is_help=True)
+
+
+@log_app.callback()
+def _log() -> None:
+    """Read a metadata log from its files."""
+
+
+@log_app.command()
+def dump(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|DIR", help="A segment, a snapshot, a metadata folder, or a folder of several."
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+    batches: Annotated[bool, typer.Option("--batches", help="Batches instead of records.")] = False,
+    snapshots: Annotated[
+        bool, typer.Option("--snapshots", help="Of a folder, show its snapshots too.")
+    ] = False,
+    record_types: Annotated[
+        list[str] | None, typer.Option("--type", help="Only records of this type; may be repeated.")
+    ] = None,
+    from_offset: Annotated[int | None, typer.Option(help="First offset shown.")] = None,
+    to_offset: Annotated[int | None, typer.Option(help="First offset not shown any more.")] = None,
+    from_time: Annotated[
+        str | None, typer.Option(help="First time shown: ISO 8601 (UTC) or milliseconds since 1970.")
+    ] = None,
+    to_time: Annotated[str | None, typer.Option(help="First time not shown any more.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Only records about the topic of this name.")] = None,
+    show_secrets: Annotated[
+        bool, typer.Option("--show-secrets", help="Show passwords and credentials in clear.")
+    ] = False,
+) -> None:
+    """Show the records of a metadata log.
+
+    What is torn or corrupt is reported on standard error with its place, the rest is shown all the same, and the exit
+    status is then 3.
+    """
+    from cli.commands.log_dump import DumpRequest
+    from cli.commands.log_filters import DumpFilter, parse_time, parse_types
+
+    if batches and (record_types or topic is not None):
+        raise typer.BadParameter("--type and --topic choose records; they do not go with --batches")
+    chosen = DumpFilter(
+        types=parse_types(record_types or ()),
+        from_offset=from_offset,
+        to_offset=to_offset,
+        from_ms=parse_time("--from-time", from_time),
+        to_ms=parse_time("--to-time", to_time),
+        topic=topic,
+    )
+    request = DumpRequest(
+        path=path,
+        filter=chosen,
+        batches=batches,
+        snapshots=snapshots,
+        as_json=as_json,
+        colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
+        show_secrets=show_secrets,
+    )
+    raise typer.Exit(_dump_to_standard_output(request))
+
+
+def _dump_to_standard_output(request: "DumpRequest") -> int:
+    """Run the dump; a reader that goes away early, as `head` does, is no error."""
+    from cli.commands.log_dump import dump as run
+
+    try:
+        status = run(request, sys.stdout.write)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes standard output once more at its end; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return int(status)

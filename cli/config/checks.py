@@ -1,0 +1,160 @@
+"""The rules that take more than one key, or more than one node, to break (Kafka's, from KafkaConfig.validateValues)."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from cli.config.addresses import WILDCARD_HOSTS, format_address
+from cli.config.model import NodeConfig
+
+
+def node_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
+    """(key at fault, message) of every rule which one node breaks."""
+    yield from _identity_problems(node)
+    yield from _listener_problems(node)
+    yield from _quorum_problems(node)
+    if node.is_broker:
+        yield from _broker_problems(node)
+
+
+def cluster_problems(nodes: Sequence[NodeConfig]) -> Iterator[tuple[int, str, str]]:
+    """(index of the node, key at fault, message) of every rule which nodes break together."""
+    yield from _shared_ids(nodes)
+    yield from _shared_folders(nodes)
+    yield from _shared_ports(nodes)
+    cluster_ids = {node.cluster_id for node in nodes}
+    if len(cluster_ids) > 1:
+        told = ", ".join(sorted(str(cluster_id) for cluster_id in cluster_ids))
+        yield 0, "cluster.id", f"the nodes of one config have different cluster.id: {told}"
+
+
+def _identity_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
+    if node.broker_id is not None and node.broker_id != node.node_id:
+        yield "broker.id", f"broker.id is {node.broker_id}, but node.id is {node.node_id}: they must be equal"
+    if len(set(node.process_roles)) != len(node.process_roles):
+        yield "process.roles", "process.roles names a role twice"
+    if len(set(node.log_dirs)) != len(node.log_dirs):
+        yield "log.dirs", "log.dirs names a folder twice"
+
+
+def _listener_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
+    names = [listener.name for listener in node.listeners]
+    if len(set(names)) != len(names):
+        yield "listeners", "listeners has two listeners of one name"
+    for entry in node.listener_security_protocol_map:
+        name, _, protocol = entry.partition(":")
+        if protocol != "PLAINTEXT":
+            said = protocol or "nothing"
+            yield (
+                "listener.security.protocol.map",
+                f"listener {name} is mapped to {said}; only PLAINTEXT is supported so far",
+            )
+    if not node.controller_listener_names:
+        yield (
+            "controller.listener.names",
+            "controller.listener.names is empty; it names the listeners of controllers",
+        )
+    if node.is_broker and not node.is_controller:
+        for name in sorted(set(names) & set(node.controller_listener_names)):
+            yield (
+                "listeners",
+                f"listeners of a broker must not have {name}, which controller.listener.names gives to controllers",
+            )
+    if node.is_controller:
+        yield from _controller_listener_problems(node, names)
+
+
+def _controller_listener_problems(node: NodeConfig, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for name in node.controller_listener_names:
+        if name not in names:
+            yield (
+                "listeners",
+                f"listeners of a controller must have {name}, which controller.listener.names names",
+            )
+    if not node.is_broker:
+        for listener in node.broker_listeners:
+            yield (
+                "listeners",
+                f"listeners of a node that is only a controller has {listener.name}, "
+                "which controller.listener.names does not name",
+            )
+
+
+def _quorum_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
+    key, voter_ids = "controller.quorum.voters", [voter.id for voter in node.controller_quorum_voters]
+    if not voter_ids and not node.controller_quorum_bootstrap_servers:
+        yield (
+            key,
+            f"{key} and controller.quorum.bootstrap.servers are both empty; one of them must say where to look",
+        )
+    if len(set(voter_ids)) != len(voter_ids):
+        yield key, f"{key} names a voter twice"
+    if node.is_controller and voter_ids and node.node_id not in voter_ids:
+        yield key, f"{key} must contain node {node.node_id}, a controller; it has {_ids(voter_ids)}"
+    if not node.is_controller and node.node_id in voter_ids:
+        yield (
+            key,
+            f"{key} must not contain node {node.node_id}, which is only a broker; it has {_ids(voter_ids)}",
+        )
+
+
+def _broker_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
+    if not node.broker_listeners:
+        yield "listeners", "a broker needs a listener for clients; all of listeners are controller listeners"
+    for listener in node.advertised_listeners:
+        if listener.host == "0.0.0.0":  # noqa: S104 - refused here
+            yield (
+                "advertised.listeners",
+                f"{listener} cannot be advertised: no other machine can connect to 0.0.0.0",
+            )
+    interval, session = node.broker_heartbeat_interval_ms, node.broker_session_timeout_ms
+    if interval >= session:
+        yield (
+            "broker.heartbeat.interval.ms",
+            f"broker.heartbeat.interval.ms ({interval}) must be less than broker.session.timeout.ms ({session})",
+        )
+    name = node.inter_broker_listener_name
+    if name is not None and name.upper() not in {listener.name for listener in node.broker_listeners}:
+        yield (
+            "inter.broker.listener.name",
+            f"inter.broker.listener.name is {name}, which is no broker listener",
+        )
+
+
+def _shared_ids(nodes: Sequence[NodeConfig]) -> Iterator[tuple[int, str, str]]:
+    first: dict[int, int] = {}
+    for index, node in enumerate(nodes):
+        if node.node_id in first:
+            yield index, "node.id", f"node {node.node_id} is there twice"
+        first.setdefault(node.node_id, index)
+
+
+def _shared_folders(nodes: Sequence[NodeConfig]) -> Iterator[tuple[int, str, str]]:
+    owner: dict[object, int] = {}
+    for index, node in enumerate(nodes):
+        for folder in dict.fromkeys((*node.log_dirs, node.metadata_log_dir)):
+            other = owner.setdefault(folder, node.node_id)
+            if other != node.node_id:
+                yield index, "log.dirs", f"node {node.node_id} has the folder of node {other}: {folder}"
+
+
+def _shared_ports(nodes: Sequence[NodeConfig]) -> Iterator[tuple[int, str, str]]:
+    """Two sockets on one port; an address of every interface clashes with each. Port 0 means any free one."""
+    taken: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    for index, node in enumerate(nodes):
+        sockets = [("listeners", listener.name, listener.host, listener.port) for listener in node.listeners]
+        for key, address in (
+            ("kquorum.grpc.listener", node.kquorum_grpc_listener),
+            ("kquorum.metrics.listener", node.kquorum_metrics_listener),
+        ):
+            if address is not None:
+                sockets.append((key, key, address.host, address.port))
+        for key, name, host, port in sockets:
+            mine = f"{name} of node {node.node_id}"
+            for other_host, other in taken[port] if port else ():
+                if host == other_host or WILDCARD_HOSTS & {host, other_host}:
+                    yield index, key, f"{mine} has the port of {other}: {format_address(host, port)}"
+            taken[port].append((host, mine))
+
+
+def _ids(voter_ids: Sequence[int]) -> str:
+    return ", ".join(str(voter_id) for voter_id in voter_ids)

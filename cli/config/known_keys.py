@@ -1,0 +1,53 @@
+"""Which keys there are: ours, Kafka's that have no effect here, and those which KRaft refuses."""
+
+import difflib
+from collections.abc import Iterable
+
+# Kafka's server keys that a working server.properties may hold and that have no effect in a metadata quorum.
+IGNORED_KEYS = frozenset(
+    """
+    authorizer.class.name auto.create.topics.enable auto.leader.rebalance.enable background.threads compression.type
+    connections.max.idle.ms connections.max.reauth.ms delete.topic.enable early.start.listeners
+    fetch.max.bytes fetch.purgatory.purge.interval.requests group.coordinator.rebalance.protocols
+    group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size group.min.session.timeout.ms
+    inter.broker.protocol.version leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
+    log.cleaner.enable log.cleaner.threads log.cleanup.policy log.flush.interval.messages log.flush.interval.ms
+    log.flush.scheduler.interval.ms log.message.timestamp.type log.retention.bytes
+    log.retention.check.interval.ms log.retention.hours log.retention.minutes log.retention.ms log.roll.hours
+    log.roll.ms log.segment.bytes log.segment.delete.delay.ms max.connections max.connections.per.ip
+    message.max.bytes metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
+    metadata.log.segment.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
+    metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
+    num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers
+    offset.metadata.max.bytes offsets.commit.timeout.ms offsets.retention.check.interval.ms
+    offsets.retention.minutes offsets.topic.num.partitions offsets.topic.replication.factor
+    offsets.topic.segment.bytes principal.builder.class producer.purgatory.purge.interval.requests
+    queued.max.requests quota.window.num quota.window.size.seconds replica.fetch.max.bytes
+    replica.fetch.min.bytes replica.fetch.wait.max.ms replica.high.watermark.checkpoint.interval.ms
+    replica.lag.time.max.ms replica.selector.class replica.socket.receive.buffer.bytes
+    replica.socket.timeout.ms share.coordinator.state.topic.min.isr
+    share.coordinator.state.topic.replication.factor socket.connection.setup.timeout.max.ms
+    socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes
+    socket.send.buffer.bytes super.users transaction.max.timeout.ms
+    transaction.state.log.min.isr transaction.state.log.num.partitions
+    transaction.state.log.replication.factor transactional.id.expiration.ms unclean.leader.election.enable
+    unstable.api.versions.enable unstable.feature.versions.enable
+    """.split()
+)
+
+# Key -> why it cannot be used.
+REFUSED_KEYS = {
+    "control.plane.listener.name": "KRaft has no control plane listener; controllers have controller.listener.names",
+    "zookeeper.connect": "KRaft needs no ZooKeeper; take this key out",
+    "zookeeper.metadata.migration.enable": "migrating from ZooKeeper ended with Kafka 3.9",
+    "controller.quorum.auto.join.enable": "a static quorum has the voters of the config; nobody joins by himself",
+}
+
+# Other names for a key.
+ALIASES = {"log.dir": "log.dirs"}
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """` (did you mean X?)` for the known name most like `name`, or nothing when none is."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f" (did you mean {found[0]}?)" if found else ""

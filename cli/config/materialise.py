@@ -1,0 +1,81 @@
+"""A copy of a config with free loopback ports, so that a whole quorum can run anywhere beside anything."""
+
+import socket
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from cli.config.addresses import format_address, parse_host_port, parse_listener
+from cli.config.load import read_raw
+from cli.config.raw import RawNode
+from cli.config.values import as_items
+
+LOOPBACK = "127.0.0.1"
+_ADDRESS_KEYS = ("kquorum.grpc.listener", "kquorum.metrics.listener")
+_DROPPED_KEYS = ("controller.quorum.voters", "controller.quorum.bootstrap.servers", "advertised.listeners")
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """Different loopback ports which nobody listens on at this moment."""
+    with ExitStack() as held:
+        ports = []
+        for _ in range(count):
+            server = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+            server.bind((LOOPBACK, 0))
+            ports.append(int(server.getsockname()[1]))
+        return tuple(ports)
+
+
+def with_free_ports(path: Path, target: Path, *, cluster_id: str | None = None) -> Path:
+    """Write the config at `path` to `target`, every listener on a free loopback port and the voters derived anew.
+
+    The file must have passed `load_config`. `cluster_id` replaces what it says. Returns `target`.
+    """
+    raw = read_raw(path)
+    ports = iter(free_ports(sum(_count(node) for node in raw.nodes)))
+    tables = []
+    for node in raw.nodes:
+        values = {key: value.value for key, value in node.keys.items() if key not in _DROPPED_KEYS}
+        if cluster_id is not None:
+            values["cluster.id"] = cluster_id
+        listeners = [parse_listener(str(item)) for item in as_items(values["listeners"])]
+        values["listeners"] = ",".join(
+            f"{listener.name}://{format_address(LOOPBACK, next(ports))}" for listener in listeners
+        )
+        for key in _ADDRESS_KEYS:
+            if values.get(key):
+                values[key] = format_address(LOOPBACK, next(ports))
+        tables.append(values)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(_as_toml(path, tables), encoding="utf-8")
+    return target
+
+
+def _count(node: RawNode) -> int:
+    addresses = [key for key in _ADDRESS_KEYS if key in node.keys and node.keys[key].value]
+    for key in addresses:
+        parse_host_port(str(node.keys[key].value))
+    return len(as_items(node.keys["listeners"].value)) + len(addresses)
+
+
+def _as_toml(source: Path, tables: list[dict[str, object]]) -> str:
+    lines = [f"# Made from {source.name}: the same nodes on free loopback ports.", ""]
+    for table in tables:
+        lines += ["[[nodes]]", *_assignments(table), ""]
+    return "\n".join(lines)
+
+
+def _assignments(table: Mapping[str, object]) -> list[str]:
+    return [f"{key} = {_toml_value(value)}" for key, value in table.items()]
+
+
+def _toml_value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    assert isinstance(value, list), value
+    return "[" + ", ".join(_toml_value(item) for item in value) + "]"

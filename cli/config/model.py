@@ -1,0 +1,156 @@
+"""The config of a node and of a cluster; field aliases are Kafka's keys, and the only list of known keys."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from cli.config.addresses import (
+    HostPort,
+    Listener,
+    VoterAddress,
+    parse_host_port,
+    parse_listener,
+    parse_voter,
+)
+from cli.config.errors import ConfigError, Place, Problem
+from cli.config.values import as_flag, as_optional, as_tuple, as_upper_names
+
+Role = Literal["broker", "controller"]
+Names = Annotated[tuple[str, ...], BeforeValidator(as_upper_names)]
+Flag = Annotated[bool, BeforeValidator(as_flag)]
+T = TypeVar("T")
+Positive = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[int, Field(ge=0)]
+Listeners = Annotated[tuple[Listener, ...], BeforeValidator(as_tuple(parse_listener))]
+Address = Annotated[HostPort | None, BeforeValidator(as_optional(parse_host_port))]
+
+
+def _first_log_dir(data: dict[str, Any]) -> Path:
+    first: Path = data["log_dirs"][0]
+    return first
+
+
+def _listeners(data: dict[str, Any]) -> tuple[Listener, ...]:
+    listeners: tuple[Listener, ...] = data["listeners"]
+    return listeners
+
+
+class NodeConfig(BaseModel):
+    """One node, defaults filled in. The names are Kafka's with underscores; times are in milliseconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    cluster_id: str | None = Field(None, alias="cluster.id", min_length=1)
+    node_id: NotNegative = Field(alias="node.id")
+    broker_id: int | None = Field(None, alias="broker.id")
+    process_roles: Annotated[tuple[Role, ...], BeforeValidator(as_tuple(str))] = Field(
+        alias="process.roles", min_length=1
+    )
+    broker_rack: str | None = Field(None, alias="broker.rack")
+
+    listeners: Listeners = Field((Listener("PLAINTEXT", "", 9092),), alias="listeners", min_length=1)
+    advertised_listeners: Listeners = Field(default_factory=_listeners, alias="advertised.listeners")
+    controller_listener_names: Names = Field((), alias="controller.listener.names")
+    inter_broker_listener_name: str | None = Field(None, alias="inter.broker.listener.name")
+    listener_security_protocol_map: Names = Field((), alias="listener.security.protocol.map")
+    socket_request_max_bytes: Positive = Field(104_857_600, alias="socket.request.max.bytes")
+    request_timeout_ms: Positive = Field(30_000, alias="request.timeout.ms")
+
+    log_dirs: Annotated[tuple[Path, ...], BeforeValidator(as_tuple(Path))] = Field(
+        alias="log.dirs", min_length=1
+    )
+    metadata_log_dir: Path = Field(default_factory=_first_log_dir, alias="metadata.log.dir")
+    metadata_log_segment_bytes: int = Field(1_073_741_824, alias="metadata.log.segment.bytes", ge=1024)
+    metadata_log_compression: Literal["none", "lz4"] = Field("lz4", alias="metadata.log.compression")
+    metadata_max_idle_interval_ms: NotNegative = Field(500, alias="metadata.max.idle.interval.ms")
+
+    controller_quorum_voters: Annotated[tuple[VoterAddress, ...], BeforeValidator(as_tuple(parse_voter))] = (
+        Field((), alias="controller.quorum.voters")
+    )
+    controller_quorum_bootstrap_servers: Annotated[
+        tuple[HostPort, ...], BeforeValidator(as_tuple(parse_host_port))
+    ] = Field((), alias="controller.quorum.bootstrap.servers")
+    controller_quorum_election_timeout_ms: Positive = Field(
+        1000, alias="controller.quorum.election.timeout.ms"
+    )
+    controller_quorum_fetch_timeout_ms: Positive = Field(2000, alias="controller.quorum.fetch.timeout.ms")
+    controller_quorum_election_backoff_max_ms: Positive = Field(
+        1000, alias="controller.quorum.election.backoff.max.ms"
+    )
+    controller_quorum_append_linger_ms: NotNegative = Field(0, alias="controller.quorum.append.linger.ms")
+    controller_quorum_request_timeout_ms: Positive = Field(2000, alias="controller.quorum.request.timeout.ms")
+    controller_quorum_retry_backoff_ms: Positive = Field(20, alias="controller.quorum.retry.backoff.ms")
+
+    broker_heartbeat_interval_ms: Positive = Field(2000, alias="broker.heartbeat.interval.ms")
+    broker_session_timeout_ms: Positive = Field(9000, alias="broker.session.timeout.ms")
+    initial_broker_registration_timeout_ms: Positive = Field(
+        60_000, alias="initial.broker.registration.timeout.ms"
+    )
+    controlled_shutdown_enable: Flag = Field(True, alias="controlled.shutdown.enable")
+
+    num_partitions: Positive = Field(1, alias="num.partitions")
+    default_replication_factor: Positive = Field(1, alias="default.replication.factor")
+    min_insync_replicas: Positive = Field(1, alias="min.insync.replicas")
+
+    kquorum_grpc_listener: Address = Field(None, alias="kquorum.grpc.listener")
+    kquorum_metrics_listener: Address = Field(None, alias="kquorum.metrics.listener")
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.process_roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.process_roles
+
+    @property
+    def controller_listeners(self) -> tuple[Listener, ...]:
+        """The listeners for quorum and brokers, in the order of `controller.listener.names`."""
+        by_name = {listener.name: listener for listener in self.listeners}
+        return tuple(by_name[name] for name in self.controller_listener_names if name in by_name)
+
+    @property
+    def broker_listeners(self) -> tuple[Listener, ...]:
+        """The listeners for clients and other brokers."""
+        return tuple(item for item in self.listeners if item.name not in self.controller_listener_names)
+
+    @property
+    def controller_addresses(self) -> tuple[HostPort, ...]:
+        """Where a controller may be found: the voters, then the bootstrap servers."""
+        voters = tuple(HostPort(voter.host, voter.port) for voter in self.controller_quorum_voters)
+        return voters + self.controller_quorum_bootstrap_servers
+
+
+# Kafka's key -> field of NodeConfig.
+KNOWN_KEYS: Mapping[str, str] = {
+    field.alias: name for name, field in NodeConfig.model_fields.items() if field.alias is not None
+}
+
+
+class ClusterConfig(BaseModel):
+    """All nodes of one file, ascending by id; `warnings` tells what in it has no effect."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: Path
+    cluster_id: str | None
+    nodes: tuple[NodeConfig, ...]
+    warnings: tuple[str, ...] = ()
+
+    def node(self, node_id: int) -> NodeConfig:
+        """Raises ConfigError, naming the nodes there are, when the config lacks this one."""
+        for node in self.nodes:
+            if node.node_id == node_id:
+                return node
+        there = ", ".join(str(node.node_id) for node in self.nodes)
+        raise ConfigError([Problem(f"there is no node {node_id}; the nodes are {there}", Place(self.path))])
+
+    @property
+    def controllers(self) -> tuple[NodeConfig, ...]:
+        return tuple(node for node in self.nodes if node.is_controller)
+
+    @property
+    def brokers(self) -> tuple[NodeConfig, ...]:
+        return tuple(node for node in self.nodes if node.is_broker)

@@ -1,0 +1,77 @@
+"""Envelope (api key 58) at the controller: the client's request is taken out, carried out, and its answer wrapped."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from metadata.controller.requests import ControllerRequest, Values
+from metadata.forwarding import FORWARDABLE_APIS, decode_address, decode_principal, says_not_controller
+from wire.codec import decode
+from wire.errors import DecodeError
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, response_class
+from wire.protocol.entities import build
+from wire.protocol.headers import decode_request_header, encode_response
+
+
+class EnvelopeRefusedError(Exception):
+    """The envelope, not the request inside, is at fault."""
+
+    def __init__(self, error: ErrorCode, reason: str) -> None:
+        self.error = error
+        super().__init__(f"{error.name}: {reason}")
+
+
+def unwrap(envelope: Any, served: Mapping[ApiKey, tuple[int, int]]) -> ControllerRequest:
+    """The request inside; raises EnvelopeRefusedError in the order in which Kafka checks (kraft-semantics B19)."""
+    principal = _principal(envelope.request_principal)
+    address = _address(envelope.client_host_address)
+    try:
+        header, position = decode_request_header(envelope.request_data)
+        body, _ = decode(request_class(header.api_key, header.api_version), envelope.request_data, position)
+    except DecodeError as error:
+        raise EnvelopeRefusedError(ErrorCode.unsupported_version, f"the request inside: {error}") from None
+    api_key = ApiKey(header.api_key)
+    if api_key not in FORWARDABLE_APIS or api_key not in served:
+        raise EnvelopeRefusedError(ErrorCode.invalid_request, f"{api_key.name} is not to be forwarded")
+    return ControllerRequest(
+        api_key=api_key,
+        api_version=header.api_version,
+        body=body,
+        principal=principal,
+        client_id=header.client_id,
+        client_host=address,
+        correlation_id=header.correlation_id,
+    )
+
+
+def wrap(request: ControllerRequest, values: Values) -> Values:
+    """The envelope's answer: NOT_CONTROLLER inside is raised to the outside, so that the broker tries elsewhere."""
+    if says_not_controller(values):
+        return {"error_code": ErrorCode.not_controller, "response_data": None}
+    entity = build(response_class(request.api_key, request.api_version), values)
+    return wrap_entity(request, entity)
+
+
+def wrap_entity(request: ControllerRequest, entity: Any) -> Values:
+    data = encode_response(request.api_key, request.api_version, request.correlation_id, entity)
+    return {"error_code": ErrorCode.none, "response_data": data}
+
+
+def refusal_of(error: EnvelopeRefusedError) -> Values:
+    return {"error_code": error.error, "response_data": None}
+
+
+def _principal(data: bytes | None) -> str:
+    try:
+        return decode_principal(data)
+    except DecodeError as error:
+        raise EnvelopeRefusedError(ErrorCode.principal_deserialization_failure, str(error)) from None
+
+
+def _address(data: bytes) -> str:
+    try:
+        return decode_address(data)
+    except ValueError as error:
+        raise EnvelopeRefusedError(ErrorCode.invalid_request, str(error)) from None

@@ -1,0 +1,124 @@
+"""Changes as they are committed, decoded once and handed to every watcher.
+
+Each watcher has a bounded queue. One that does not read fast enough is cut off rather than waited for: the log keeps
+what it missed, and it comes back with the offset from which to resume.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+
+from metadata.adapters.grpc_source import CommittedLog, LogUnreadable, OffsetOutOfRange, ServerStopping
+from metadata.changes import Change, ChangeKind, ChangeTracker
+from metadata.image.errors import ReplayError
+from wire.errors import DecodeError
+
+WATCHER_QUEUE_CHANGES = 10_000
+
+# A tracker keeps what changed since the image that it stands on; beyond this it moves to the current one.
+REBASE_AFTER_CHANGES = 50_000
+
+
+class WatcherOverrun(Exception):
+    """The watcher fell behind; `resume_offset` is the first offset it has not been given in full."""
+
+    def __init__(self, resume_offset: int, queued: int) -> None:
+        self.resume_offset = resume_offset
+        super().__init__(
+            f"this watcher is too slow: {queued} changes were waiting for it; resume with from_offset={resume_offset}"
+        )
+
+
+class Watcher:
+    """One stream's queue of changes of the kinds it wants (none named: all), from `min_offset` on."""
+
+    def __init__(self, kinds: Iterable[ChangeKind], min_offset: int, limit: int) -> None:
+        self._kinds = frozenset(kinds)
+        self._min_offset = min_offset
+        self._limit = limit
+        self._queue: deque[Change] = deque()
+        self._failure: Exception | None = None
+        self._wakeup = asyncio.Event()
+
+    def wants(self, change: Change) -> bool:
+        return change.offset >= self._min_offset and (not self._kinds or change.kind in self._kinds)
+
+    def offer(self, changes: Iterable[Change]) -> None:
+        """Queue what is wanted; past the limit the queue is dropped and the watcher fails."""
+        if self._failure is not None:
+            return
+        self._queue.extend(change for change in changes if self.wants(change))
+        if len(self._queue) > self._limit:
+            self.fail(WatcherOverrun(self._queue[0].offset, len(self._queue)))
+        elif self._queue:
+            self._wakeup.set()
+
+    def fail(self, failure: Exception) -> None:
+        self._queue.clear()
+        self._failure = failure
+        self._wakeup.set()
+
+    async def changes(self) -> AsyncIterator[Change]:
+        """Endless; raises what `fail` was given."""
+        while True:
+            while self._queue:
+                yield self._queue.popleft()
+            if self._failure is not None:
+                raise self._failure
+            self._wakeup.clear()
+            await self._wakeup.wait()
+
+
+class ChangeFeed:
+    """Follows the log while anyone watches; `position` is the next offset it will read."""
+
+    def __init__(self, log: CommittedLog) -> None:
+        self._log = log
+        self._tracker: ChangeTracker | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._watchers: set[Watcher] = set()
+        self._holders = 0
+
+    @property
+    def tracker(self) -> ChangeTracker:
+        assert self._tracker is not None, "the feed runs only while it is held"
+        return self._tracker
+
+    def hold(self) -> None:
+        """Keep the feed going, starting it if need be at the current image; `release` as often."""
+        self._holders += 1
+        if self._tracker is None or self._task is None or self._task.done():
+            self._tracker = ChangeTracker(self._log.source.committed_image())
+            self._task = asyncio.get_running_loop().create_task(
+                self._run(self._tracker), name="grpc-change-feed"
+            )
+
+    def release(self) -> None:
+        self._holders -= 1
+        if self._holders == 0 and self._task is not None:
+            self._task.cancel()
+            self._task, self._tracker = None, None
+
+    def attach(self, watcher: Watcher) -> None:
+        self._watchers.add(watcher)
+
+    def detach(self, watcher: Watcher) -> None:
+        self._watchers.discard(watcher)
+
+    async def _run(self, tracker: ChangeTracker) -> None:
+        try:
+            while True:
+                await self._log.wait_for(tracker.position)
+                self._advance(tracker)
+                tracker.maybe_rebase(self._log.source.committed_image(), REBASE_AFTER_CHANGES)
+                await asyncio.sleep(0)  # a long way to catch up must not keep the node from its heartbeats
+        except (LogUnreadable, OffsetOutOfRange, ServerStopping, ReplayError, DecodeError) as failure:
+            for watcher in self._watchers:
+                watcher.fail(failure)
+
+    def _advance(self, tracker: ChangeTracker) -> None:
+        for batch in self._log.read(tracker.position, self._log.high_watermark):
+            changes = tracker.replay(batch)
+            if changes:
+                for watcher in self._watchers:
+                    watcher.offer(changes)

@@ -1,0 +1,119 @@
+"""The gRPC server of a node: `Inspect`, standard health, and reflection, in the node's own event loop."""
+
+import asyncio
+import contextlib
+import errno
+import socket
+
+import grpc
+from grpc_health.v1 import health, health_pb2
+from grpc_reflection.v1alpha import reflection
+
+from metadata.adapters.grpc_feed import WATCHER_QUEUE_CHANGES
+from metadata.adapters.grpc_service import InspectService
+from metadata.adapters.grpc_source import CommittedLog, InspectSource
+from network.errors import CannotListen, listen_error
+from wire.proto import inspect_pb2
+from wire.proto.inspect_pb2_grpc import add_InspectServicer_to_server
+
+SERVICE_NAME = inspect_pb2.DESCRIPTOR.services_by_name["Inspect"].full_name
+HEALTH_POLL_SECONDS = 0.2
+
+_OPTIONS = (
+    ("grpc.so_reuseport", 0),  # gRPC's default lets a second process listen on the same port unnoticed
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+)
+
+
+class GrpcCannotListen(CannotListen):
+    """The address of the gRPC listener could not be bound."""
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(host, port, reason, "set `kquorum.grpc.listener` to a free address of this machine")
+
+
+class GrpcPortInUse(GrpcCannotListen):
+    """Another socket listens there."""
+
+
+class InspectServer:
+    """A running server; `bound_port` is the real one also where port 0 was asked for."""
+
+    def __init__(
+        self, server: grpc.aio.Server, bound_port: int, log: CommittedLog, health_task: asyncio.Task[None]
+    ) -> None:
+        self.bound_port = bound_port
+        self._server = server
+        self._log = log
+        self._health_task = health_task
+
+    async def stop(self, grace: float = 1.0) -> None:
+        """End the streams with UNAVAILABLE, give other calls `grace` seconds, and close the port."""
+        self._health_task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._health_task
+        self._log.close()
+        await self._server.stop(grace)
+
+
+async def start_inspect_server(
+    host: str, port: int, source: InspectSource, *, watcher_queue_changes: int = WATCHER_QUEUE_CHANGES
+) -> InspectServer:
+    """Serve until `stop`. Raises GrpcPortInUse, or GrpcCannotListen for another reason."""
+    server = grpc.aio.server(options=_OPTIONS)
+    bound_port = _bind(server, host, port)
+    log = CommittedLog(source)
+    health_service = health.aio.HealthServicer()
+    add_InspectServicer_to_server(InspectService(log, watcher_queue_changes), server)
+    health.health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
+    names = (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
+    reflection.enable_server_reflection(names, server)
+    await _report_health(health_service, source.is_ready())
+    await server.start()
+    task = asyncio.get_running_loop().create_task(_follow_health(health_service, source), name="grpc-health")
+    return InspectServer(server, bound_port, log, task)
+
+
+def _bind(server: grpc.aio.Server, host: str, port: int) -> int:
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        bound_port = int(server.add_insecure_port(address))
+    except RuntimeError as error:
+        raise _reason_for(host, port, str(error)) from None
+    if bound_port == 0:
+        raise _reason_for(host, port, "gRPC does not say why")
+    return bound_port
+
+
+def _reason_for(host: str, port: int, fallback: str) -> GrpcCannotListen:
+    """gRPC only says that it could not bind; the system, asked again, says why."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            cls = GrpcPortInUse if error.errno == errno.EADDRINUSE else GrpcCannotListen
+            return cls(host, port, listen_error(host, port, error).reason)
+    return GrpcCannotListen(host, port, fallback)
+
+
+async def _follow_health(service: health.aio.HealthServicer, source: InspectSource) -> None:
+    """Whoever watches the health is told within `HEALTH_POLL_SECONDS` of a change."""
+    was_ready = source.is_ready()
+    await _report_health(service, was_ready)
+    while True:
+        await asyncio.sleep(HEALTH_POLL_SECONDS)
+        if source.is_ready() != was_ready:
+            was_ready = not was_ready
+            await _report_health(service, was_ready)
+
+
+async def _report_health(service: health.aio.HealthServicer, is_ready: bool) -> None:
+    """For the server as a whole (the empty name) and for `Inspect`."""
+    serving = health_pb2.HealthCheckResponse.ServingStatus
+    status = serving.SERVING if is_ready else serving.NOT_SERVING
+    for name in (health.OVERALL_HEALTH, SERVICE_NAME):
+        await service.set(name, status)

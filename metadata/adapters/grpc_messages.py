@@ -1,0 +1,148 @@
+"""Images and changes as messages of the gRPC service."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from metadata.changes import Change, PartitionTransition, TopicIdentity
+from metadata.image.cluster import BrokerRegistration, ControllerRegistration, Endpoint
+from metadata.image.image import MetadataImage
+from metadata.image.partition_state import RECOVERING, PartitionState
+from metadata.image.topics import TopicImage
+from wire.proto import inspect_pb2 as pb
+from wire.uuids import uuid_to_text
+
+# With a hundred bytes or so each, a chunk stays far below gRPC's limit of 4 MiB for a message.
+PARTITIONS_PER_CHUNK = 2000
+
+
+def change_message(change: Change) -> pb.Change:
+    message = pb.Change(
+        kind=pb.ChangeKind.Value(change.kind.name),
+        offset=change.offset,
+        epoch=change.epoch,
+        timestamp_ms=change.timestamp_ms,
+    )
+    match change.subject:
+        case BrokerRegistration() as broker:
+            message.broker.CopyFrom(broker_message(broker))
+        case TopicIdentity(name, topic_id):
+            message.topic.CopyFrom(pb.Topic(name=name, id=uuid_to_text(topic_id)))
+        case PartitionTransition(partition, before, after):
+            topic, topic_id = partition.topic.name, uuid_to_text(partition.topic.id)
+            message.partition.CopyFrom(partition_message(topic, topic_id, partition.partition_id, after))
+            if before is not None:
+                message.previous.CopyFrom(partition_message(topic, topic_id, partition.partition_id, before))
+    return message
+
+
+def image_chunks(
+    image: MetadataImage, *, cluster_id: str, node_id: int, topics: Iterable[str]
+) -> Iterator[pb.ImageChunk]:
+    """The header, then the topics by name (only those named, if any are), and `is_last` on the last chunk."""
+    chunk = pb.ImageChunk(header=_header(image, cluster_id, node_id))
+    for following in _topic_chunks(_chosen(image, set(topics))):
+        yield chunk
+        chunk = following
+    chunk.is_last = True
+    yield chunk
+
+
+def broker_message(broker: BrokerRegistration) -> pb.Broker:
+    return pb.Broker(
+        id=broker.id,
+        epoch=broker.epoch,
+        incarnation_id=uuid_to_text(broker.incarnation_id),
+        endpoints=[_endpoint(endpoint) for endpoint in broker.end_points],
+        rack=broker.rack,
+        fenced=broker.fenced,
+        in_controlled_shutdown=broker.in_controlled_shutdown,
+    )
+
+
+def partition_message(topic: str, topic_id: str, partition_id: int, state: PartitionState) -> pb.Partition:
+    return pb.Partition(
+        topic=topic,
+        topic_id=topic_id,
+        partition_id=partition_id,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        replicas=state.replicas,
+        isr=state.isr,
+        adding_replicas=state.adding_replicas,
+        removing_replicas=state.removing_replicas,
+        is_recovering=state.leader_recovery_state == RECOVERING,
+    )
+
+
+def _header(image: MetadataImage, cluster_id: str, node_id: int) -> pb.ImageHeader:
+    provenance = image.provenance
+    brokers, controllers = image.cluster.brokers, image.cluster.controllers
+    return pb.ImageHeader(
+        provenance=pb.Provenance(
+            offset=provenance.last_contained_offset,
+            epoch=provenance.last_contained_epoch,
+            timestamp_ms=provenance.timestamp_ms,
+        ),
+        cluster_id=cluster_id,
+        node_id=node_id,
+        features=[
+            pb.Feature(name=name, level=level) for name, level in sorted(image.features.finalized.items())
+        ],
+        brokers=[broker_message(brokers[broker_id]) for broker_id in sorted(brokers)],
+        controllers=[_controller(controllers[controller_id]) for controller_id in sorted(controllers)],
+        topic_count=len(image.topics.by_id),
+        partition_count=sum(len(topic.partitions) for topic in image.topics.by_id.values()),
+    )
+
+
+def _controller(controller: ControllerRegistration) -> pb.Controller:
+    return pb.Controller(
+        id=controller.id,
+        incarnation_id=uuid_to_text(controller.incarnation_id),
+        endpoints=[_endpoint(endpoint) for endpoint in controller.end_points],
+    )
+
+
+def _endpoint(endpoint: Endpoint) -> pb.Endpoint:
+    return pb.Endpoint(
+        name=endpoint.name,
+        host=endpoint.host,
+        port=endpoint.port,
+        security_protocol=endpoint.security_protocol,
+    )
+
+
+def _chosen(image: MetadataImage, names: set[str]) -> list[TopicImage]:
+    by_name = image.topics.by_name
+    wanted = sorted(by_name) if not names else sorted(name for name in names if name in by_name)
+    return [by_name[name] for name in wanted]
+
+
+def _topic_chunks(topics: Iterable[TopicImage]) -> Iterator[pb.ImageChunk]:
+    """Full chunks; a topic that does not fit goes on in the next."""
+    chunk, room = pb.ImageChunk(topics=pb.TopicChunk()), PARTITIONS_PER_CHUNK
+    for topic in topics:
+        partitions, topic_id, left = (
+            topic.partitions.items(),
+            uuid_to_text(topic.id),
+            max(1, len(topic.partitions)),
+        )
+        while left > 0:
+            if room <= 0:
+                yield chunk
+                chunk, room = pb.ImageChunk(topics=pb.TopicChunk()), PARTITIONS_PER_CHUNK
+            part = list(islice(partitions, room))
+            chunk.topics.topics.append(
+                pb.Topic(
+                    name=topic.name,
+                    id=topic_id,
+                    partitions=[
+                        partition_message(topic.name, topic_id, number, state) for number, state in part
+                    ],
+                )
+            )
+            taken = max(1, len(part))
+            left, room = left - taken, room - taken
+    if chunk.topics.topics:
+        yield chunk

@@ -1,0 +1,168 @@
+"""The `Inspect` service: the log, the image, and what changes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import NoReturn
+
+import grpc
+
+from metadata.adapters.grpc_feed import ChangeFeed, Watcher, WatcherOverrun
+from metadata.adapters.grpc_messages import change_message, image_chunks
+from metadata.adapters.grpc_records import RecordFilter, UnknownType
+from metadata.adapters.grpc_source import CommittedLog, LogUnreadable, OffsetOutOfRange, ServerStopping
+from metadata.changes import ChangeKind, ChangeTracker
+from metadata.image.errors import ReplayError
+from wire.errors import DecodeError
+from wire.proto import inspect_pb2 as pb
+from wire.proto.inspect_pb2_grpc import InspectServicer
+
+# A follower may resume at a node that lags behind the one it read before; further ahead it must be a mistake.
+AHEAD_LIMIT_OFFSETS = 100_000
+
+Context = grpc.aio.ServicerContext
+
+_LAWFUL = (
+    OffsetOutOfRange,
+    LogUnreadable,
+    ServerStopping,
+    WatcherOverrun,
+    UnknownType,
+    ReplayError,
+    DecodeError,
+)
+_STATUS = {
+    OffsetOutOfRange: grpc.StatusCode.OUT_OF_RANGE,
+    ServerStopping: grpc.StatusCode.UNAVAILABLE,
+    WatcherOverrun: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    UnknownType: grpc.StatusCode.INVALID_ARGUMENT,
+}
+
+
+class InspectService(InspectServicer):
+    """Each call is an async generator: gRPC asks for the next message when the last one was taken."""
+
+    def __init__(self, log: CommittedLog, watcher_queue_changes: int) -> None:
+        self._log = log
+        self._feed = ChangeFeed(log)
+        self._watcher_queue_changes = watcher_queue_changes
+
+    async def ReadLog(self, request: pb.ReadLogRequest, context: Context) -> AsyncIterator[pb.LogRecord]:  # noqa: N802
+        try:
+            async for message in self._read_log(request):
+                yield message
+        except _LAWFUL as failure:
+            await self._abort(context, failure)
+
+    async def Image(self, request: pb.ImageRequest, context: Context) -> AsyncIterator[pb.ImageChunk]:  # noqa: N802, ARG002
+        source = self._log.source
+        chunks = image_chunks(
+            source.committed_image(),
+            cluster_id=source.cluster_id,
+            node_id=source.node_id,
+            topics=request.topics,
+        )
+        for chunk in chunks:
+            yield chunk
+
+    async def Watch(self, request: pb.WatchRequest, context: Context) -> AsyncIterator[pb.Change]:  # noqa: N802
+        self._feed.hold()
+        try:
+            async for message in self._watch(request):
+                yield message
+        except _LAWFUL as failure:
+            await self._abort(context, failure)
+        finally:
+            self._feed.release()
+
+    async def _read_log(self, request: pb.ReadLogRequest) -> AsyncIterator[pb.LogRecord]:
+        wanted = RecordFilter(request.types, request.include_control)
+        start = self._log.source.log_start_offset()
+        position = request.from_offset if request.HasField("from_offset") else start
+        end = self._end_of(request, position)
+        self._check_in_range(position, follow=request.follow)
+        while end is None or position < end:
+            if request.follow:
+                await self._log.wait_for(position)
+            read_to = self._log.high_watermark if end is None else min(end, self._log.high_watermark)
+            for batch in self._log.read(position, read_to):
+                for message in wanted.messages(batch, position, read_to):
+                    message.high_watermark = self._log.high_watermark
+                    yield message
+                position = max(position, batch.next_offset)
+            await asyncio.sleep(0)  # filtered records give the node's other work no turn otherwise
+
+    def _end_of(self, request: pb.ReadLogRequest, position: int) -> int | None:
+        if request.HasField("to_offset"):
+            if request.to_offset < position:
+                raise OffsetOutOfRange(f"to_offset {request.to_offset} is below the first offset, {position}")
+            return request.to_offset if request.follow else min(request.to_offset, self._log.high_watermark)
+        return None if request.follow else self._log.high_watermark
+
+    def _check_in_range(self, offset: int, *, follow: bool) -> None:
+        self._log.check_not_deleted(offset)
+        highest = self._log.high_watermark + (AHEAD_LIMIT_OFFSETS if follow else 0)
+        if offset > highest:
+            raise OffsetOutOfRange(
+                f"offset {offset} is above the high watermark of node {self._log.source.node_id}, "
+                f"{self._log.high_watermark}; the log starts at {self._log.source.log_start_offset()}"
+            )
+
+    async def _watch(self, request: pb.WatchRequest) -> AsyncIterator[pb.Change]:
+        kinds = [ChangeKind[pb.ChangeKind.Name(kind)] for kind in request.kinds if kind > pb.INITIAL_STATE]
+        has_start = request.HasField("from_offset")
+        start = request.from_offset if has_start else self._feed.tracker.resume_offset
+        if has_start:
+            self._check_in_range(start, follow=True)
+        watcher = Watcher(kinds, start if has_start else 0, self._watcher_queue_changes)
+        base = self._base_for(start) if has_start else None
+        yield self._initial_state(start)
+        try:
+            if base is None:
+                self._feed.attach(watcher)
+            else:
+                async for message in self._catch_up(base, watcher):
+                    yield message
+            async for change in watcher.changes():
+                yield change_message(change)
+        finally:
+            self._feed.detach(watcher)
+
+    async def _catch_up(self, tracker: ChangeTracker, watcher: Watcher) -> AsyncIterator[pb.Change]:
+        """The changes up to where the feed stands; the watcher is attached in the very turn in which it is reached."""
+        while tracker.position < self._feed.tracker.position:
+            for batch in self._log.read(tracker.position, self._feed.tracker.position):
+                for change in tracker.replay(batch):
+                    if watcher.wants(change):
+                        yield change_message(change)
+            await asyncio.sleep(0)
+        self._feed.attach(watcher)
+
+    def _base_for(self, offset: int) -> ChangeTracker:
+        image = self._log.image_before(offset)
+        if image is None:
+            raise OffsetOutOfRange(
+                f"what changed from offset {offset} on cannot be told without the state before it; the earliest offset "
+                f"to watch from is {self._log.earliest_image_offset()}"
+            )
+        return ChangeTracker(image)
+
+    def _initial_state(self, next_offset: int) -> pb.Change:
+        source = self._log.source
+        provenance = source.committed_image().provenance
+        return pb.Change(
+            kind=pb.INITIAL_STATE,
+            offset=next_offset - 1,
+            epoch=provenance.last_contained_epoch,
+            timestamp_ms=provenance.timestamp_ms,
+            initial_state=pb.InitialState(
+                cluster_id=source.cluster_id,
+                node_id=source.node_id,
+                next_offset=next_offset,
+                high_watermark=self._log.high_watermark,
+            ),
+        )
+
+    async def _abort(self, context: Context, failure: Exception) -> NoReturn:
+        text = str(failure) or f"node {self._log.source.node_id} is stopping"
+        await context.abort(_STATUS.get(type(failure), grpc.StatusCode.DATA_LOSS), text)
+        raise AssertionError("abort raises")

@@ -1,0 +1,166 @@
+"""What the gRPC services read of their node, and the committed log as streams follow it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from metadata.image.image import MetadataImage
+from raft.batches import LogBatch, parse_batches
+from wire.errors import DecodeError
+from wire.record_batch import check_batch
+
+ImageCallback = Callable[[object, MetadataImage], None]
+
+# One slice of the log holds the node's event loop for some milliseconds: decompressing and decoding included.
+SLICE_BYTES = 32 * 1024
+
+# A commit that changes no image (a NoOpRecord) need not be announced, and still moves the high watermark.
+POLL_SECONDS = 0.2
+
+# Old images stay, this far apart and this many, so that a watcher who lost its connection resumes from one of them
+# instead of from the start of the log.
+IMAGE_SPACING_OFFSETS = 4096
+IMAGES_KEPT = 8
+
+
+class InspectSource(Protocol):
+    """A node, as it lets itself be read; every call and every callback belongs to the node's event loop."""
+
+    @property
+    def node_id(self) -> int: ...
+
+    @property
+    def cluster_id(self) -> str: ...
+
+    def committed_image(self) -> MetadataImage: ...
+
+    def high_watermark(self) -> int:
+        """The end (exclusive) of what is committed; negative while unknown."""
+        ...
+
+    def log_start_offset(self) -> int: ...
+
+    def read_log(self, start_offset: int, max_bytes: int, end_offset: int | None = None) -> bytes:
+        """Whole batches, as `raft.ports.LogStore.read` answers them."""
+        ...
+
+    def subscribe(self, callback: ImageCallback) -> Callable[[], None]:
+        """Have `callback(delta, image)` called after each commit; answers how to end that."""
+        ...
+
+    def is_ready(self) -> bool:
+        """Whether the node follows the quorum: it saw a commit recently."""
+        ...
+
+
+class OffsetOutOfRange(Exception):
+    """The text names the offset asked for and those that there are."""
+
+
+class LogUnreadable(Exception):
+    """Committed bytes of the node's own log cannot be read."""
+
+
+class ServerStopping(Exception):
+    """The node goes down; streams end."""
+
+
+class CommittedLog:
+    """The committed part of the node's log, its recent images, and the wait for more.
+
+    One per server: it subscribes once and wakes all streams which wait.
+    """
+
+    def __init__(self, source: InspectSource) -> None:
+        self.source = source
+        self._waiters: set[asyncio.Future[None]] = set()
+        self._images: deque[MetadataImage] = deque(maxlen=IMAGES_KEPT)
+        self._is_closed = False
+        self._unsubscribe = source.subscribe(self._handle_commit)
+
+    @property
+    def high_watermark(self) -> int:
+        return max(0, self.source.high_watermark())
+
+    def close(self) -> None:
+        """End every wait with ServerStopping."""
+        self._is_closed = True
+        self._unsubscribe()
+        self._wake()
+
+    def read(self, start_offset: int, end_offset: int) -> tuple[LogBatch, ...]:
+        """Some batches, the first of which holds `start_offset`, all below `end_offset` (committed).
+
+        Raises OffsetOutOfRange when the log starts later by now, LogUnreadable for damage.
+        """
+        assert start_offset < end_offset <= self.high_watermark, (
+            f"{start_offset} to {end_offset} is not committed"
+        )
+        self.check_not_deleted(start_offset)
+        data = bytes(self.source.read_log(start_offset, SLICE_BYTES, end_offset))
+        batches = parse_batches(data)
+        if not batches or batches[-1].next_offset <= start_offset:
+            raise LogUnreadable(
+                f"the log of node {self.source.node_id} cannot be read at {start_offset}: {_why(data)}"
+            )
+        return batches
+
+    def check_not_deleted(self, offset: int) -> None:
+        """Raises OffsetOutOfRange below the start of the log."""
+        start = self.source.log_start_offset()
+        if offset < start:
+            raise OffsetOutOfRange(
+                f"offset {offset} is below the start of the log of node {self.source.node_id}, which holds offsets "
+                f"{start} to {self.high_watermark} (exclusive)"
+            )
+
+    def image_before(self, offset: int) -> MetadataImage | None:
+        """The newest image at hand with nothing at or above `offset`; None when the log cannot lead there either."""
+        for image in (self.source.committed_image(), *reversed(self._images)):
+            if image.end_offset <= offset:
+                return image
+        return MetadataImage.empty() if self.source.log_start_offset() == 0 else None
+
+    def earliest_image_offset(self) -> int:
+        """The lowest offset for which `image_before` has an answer."""
+        if self.source.log_start_offset() == 0:
+            return 0
+        return min(image.end_offset for image in (self.source.committed_image(), *self._images))
+
+    async def wait_for(self, offset: int) -> None:
+        """Return once the record at `offset` is committed. Raises ServerStopping."""
+        while self.high_watermark <= offset:
+            await self._wait_for_commit()
+        if self._is_closed:
+            raise ServerStopping
+
+    async def _wait_for_commit(self) -> None:
+        if self._is_closed:
+            raise ServerStopping
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
+        try:
+            await asyncio.wait((waiter,), timeout=POLL_SECONDS)
+        finally:
+            self._waiters.discard(waiter)
+
+    def _handle_commit(self, _delta: object, image: MetadataImage) -> None:
+        if not self._images or image.end_offset >= self._images[-1].end_offset + IMAGE_SPACING_OFFSETS:
+            self._images.append(image)
+        self._wake()
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+def _why(data: bytes) -> str:
+    if not data:
+        return "it answers nothing"
+    try:
+        check_batch(data)
+    except DecodeError as error:
+        return str(error)
+    return "it answers an older batch"

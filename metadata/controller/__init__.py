@@ -1,0 +1,1 @@
+"""The active controller: it decides on records; only their replay changes state."""

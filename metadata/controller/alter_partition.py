@@ -1,0 +1,150 @@
+"""AlterPartition: a partition's leader reports who is in sync (KIP-497, KIP-841, KIP-903)."""
+
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from metadata.controller.context import DecisionContext
+from metadata.controller.partition_change import Election, PartitionChange
+from metadata.controller.requests import ControllerRequest, ControllerResult, Values
+from metadata.controller.transitions import acceptable_leaders
+from metadata.image.partition_state import (
+    NO_LEADER_CHANGE,
+    RECOVERED,
+    RECOVERING,
+    PartitionState,
+    partition_after_change,
+)
+from metadata.image.topics import TopicImage
+from wire.metadata_records.topics import PartitionChangeRecord
+from wire.uuids import ZERO_UUID
+
+NO_BROKER_EPOCH = -1
+
+# A wanted ISR: broker ids with the epochs that their leader knows them by.
+Members = list[tuple[int, int]]
+
+
+def alter_partition(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    body = request.body
+    context.check_broker_epoch(body.broker_id, body.broker_epoch)
+    records: list[PartitionChangeRecord] = []
+    topics: list[Values] = []
+    for asked in body.topics:
+        topic = context.image.topics.by_id.get(asked.topic_id or ZERO_UUID)
+        partitions = [_alter(context, body.broker_id, topic, wanted, records) for wanted in asked.partitions]
+        topics.append({"topic_id": asked.topic_id, "partitions": partitions})
+    return ControllerResult(
+        records=tuple(records),
+        response={"throttle_time": 0, "error_code": ErrorCode.none, "topics": topics},
+        is_atomic=False,
+    )
+
+
+def _alter(
+    context: DecisionContext,
+    broker_id: int,
+    topic: TopicImage | None,
+    wanted: Any,
+    records: list[PartitionChangeRecord],
+) -> Values:
+    """Checks one partition, adds its record to `records`, and answers its entry of the response."""
+    if topic is None:
+        return _refused(wanted, ErrorCode.unknown_topic_id)
+    state = topic.partitions.get(wanted.partition_index)
+    if state is None:
+        return _refused(wanted, ErrorCode.unknown_topic_or_partition)
+    members = _members(wanted)
+    error = _epoch_error(broker_id, state, wanted) or _isr_error(context, state, wanted, members)
+    if error is not None:
+        return _refused(wanted, error)
+    record = _change(context, topic, state, wanted, members)
+    if record is None:
+        return _accepted(wanted, state)
+    records.append(record)
+    if record.leader not in (broker_id, NO_LEADER_CHANGE):
+        # The change completed a reassignment which took the leader away: it must learn of that first.
+        return _refused(wanted, ErrorCode.new_leader_elected)
+    return _accepted(wanted, partition_after_change(state, record))
+
+
+def _members(wanted: Any) -> Members:
+    with_epochs = getattr(wanted, "new_isr_with_epochs", None)
+    if with_epochs is None:
+        return [(member, NO_BROKER_EPOCH) for member in wanted.new_isr]
+    return [(member.broker_id, member.broker_epoch) for member in with_epochs]
+
+
+def _epoch_error(broker_id: int, state: PartitionState, wanted: Any) -> ErrorCode | None:
+    """A leader which knows more than we do has heard of a newer controller."""
+    if wanted.leader_epoch > state.leader_epoch or wanted.partition_epoch > state.partition_epoch:
+        return ErrorCode.not_controller
+    if wanted.leader_epoch < state.leader_epoch:
+        return ErrorCode.fenced_leader_epoch
+    if broker_id != state.leader:
+        return ErrorCode.invalid_request
+    if wanted.partition_epoch < state.partition_epoch:
+        return ErrorCode.invalid_update_version
+    return None
+
+
+def _isr_error(
+    context: DecisionContext, state: PartitionState, wanted: Any, members: Members
+) -> ErrorCode | None:
+    isr = [broker_id for broker_id, _ in members]
+    if len(set(isr)) != len(isr) or not set(isr) <= set(state.replicas) or state.leader not in isr:
+        return ErrorCode.invalid_request
+    recovery = wanted.leader_recovery_state
+    if recovery not in (RECOVERED, RECOVERING) or (recovery == RECOVERING and len(isr) > 1):
+        return ErrorCode.invalid_request
+    if recovery == RECOVERING and state.leader_recovery_state == RECOVERED:
+        return ErrorCode.invalid_request
+    if not all(_is_eligible(context, *member) for member in members):
+        return ErrorCode.ineligible_replica
+    return None
+
+
+def _is_eligible(context: DecisionContext, broker_id: int, broker_epoch: int) -> bool:
+    broker = context.image.cluster.brokers.get(broker_id)
+    return broker is not None and broker.is_active and broker_epoch in (NO_BROKER_EPOCH, broker.epoch)
+
+
+def _change(
+    context: DecisionContext, topic: TopicImage, state: PartitionState, wanted: Any, members: Members
+) -> PartitionChangeRecord | None:
+    is_unclean_allowed = context.allows_unclean_election(topic.name)
+    return PartitionChange(
+        topic_id=topic.id,
+        partition_id=wanted.partition_index,
+        partition=state,
+        metadata_version=context.metadata_version,
+        is_acceptable=acceptable_leaders(context, state),
+        default_directory=context.default_directory,
+        election=Election.UNCLEAN if is_unclean_allowed else Election.ONLINE,
+        target_isr=tuple(broker_id for broker_id, _ in members),
+        target_recovery_state=wanted.leader_recovery_state,
+    ).record()
+
+
+def _refused(wanted: Any, error: ErrorCode) -> Values:
+    return {
+        "partition_index": wanted.partition_index,
+        "error_code": error,
+        "leader_id": 0,
+        "leader_epoch": 0,
+        "isr": (),
+        "leader_recovery_state": 0,
+        "partition_epoch": 0,
+    }
+
+
+def _accepted(wanted: Any, state: PartitionState) -> Values:
+    return {
+        "partition_index": wanted.partition_index,
+        "error_code": ErrorCode.none,
+        "leader_id": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "isr": state.isr,
+        "leader_recovery_state": state.leader_recovery_state,
+        "partition_epoch": state.partition_epoch,
+    }

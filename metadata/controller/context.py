@@ -1,0 +1,81 @@
+"""What a handler may look at when it decides."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from immutables import Map
+from kio.schema.errors import ErrorCode
+
+from metadata.controller.config import ControllerConfig
+from metadata.controller.liveness import BrokerLiveness
+from metadata.controller.requests import ApiError
+from metadata.image.cluster import BrokerRegistration
+from metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC, ConfigResource
+from metadata.image.directories import MIGRATING, UNASSIGNED
+from metadata.image.image import MetadataImage
+from raft.ports import Dice
+
+UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionContext:
+    """`image` includes what is proposed and not yet committed; `next_offset` is where the decision's first record
+    will stand. `registration_offsets` are those of each broker's registration record.
+    """
+
+    now_ms: int
+    node_id: int
+    cluster_id: str
+    image: MetadataImage
+    next_offset: int
+    config: ControllerConfig
+    dice: Dice
+    liveness: BrokerLiveness
+    registration_offsets: Map[int, int]
+
+    @property
+    def metadata_version(self) -> int:
+        return self.image.metadata_version
+
+    def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> BrokerRegistration:
+        """Raises STALE_BROKER_EPOCH for a broker which is not registered, or is under another epoch."""
+        broker = self.image.cluster.brokers.get(broker_id)
+        if broker is None:
+            raise ApiError(ErrorCode.stale_broker_epoch, f"Broker {broker_id} is not registered.")
+        if broker.epoch != broker_epoch:
+            reason = f"Broker {broker_id} has epoch {broker.epoch}; the request came with {broker_epoch}."
+            raise ApiError(ErrorCode.stale_broker_epoch, reason)
+        return broker
+
+    def default_directory(self, broker_id: int) -> UUID:
+        """Where a new replica goes (KIP-858): the broker's only directory, else the broker is to choose."""
+        broker = self.image.cluster.brokers.get(broker_id)
+        if broker is None or not broker.log_dirs:
+            return MIGRATING
+        return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED
+
+    def allows_unclean_election(self, topic_name: str) -> bool:
+        """The topic's own value counts before this node's, that before the cluster's, that before the config file's."""
+        resources = (
+            ConfigResource(TOPIC, topic_name),
+            ConfigResource(BROKER, str(self.node_id)),
+            ConfigResource(BROKER, CLUSTER_DEFAULT),
+        )
+        for resource in resources:
+            value = self.image.configs.value(resource, UNCLEAN_LEADER_ELECTION)
+            if value is not None:
+                return value.strip().lower() == "true"
+        return self.config.unclean_leader_election_enable
+
+    def random_uuid(self) -> UUID:
+        """A version 4 id whose text does not begin with "-", which would look like an option on a command line."""
+        while True:
+            drawn = UUID(
+                int=sum(self.dice.randint(0, 2**32 - 1) << shift for shift in (0, 32, 64, 96)), version=4
+            )
+            if drawn.bytes[0] >> 2 != _DASH_IN_BASE64:
+                return drawn
+
+
+_DASH_IN_BASE64 = 62

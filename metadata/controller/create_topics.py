@@ -1,0 +1,147 @@
+"""CreateTopics: each topic succeeds or fails alone, and what succeeds is one atomic batch."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from metadata.controller.assignments import automatic_partitions, manual_partitions
+from metadata.controller.context import DecisionContext
+from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values, topic_refusal
+from metadata.controller.topic_names import METADATA_TOPIC_NAME, check_no_collision, check_topic_name
+from metadata.image.configs import TOPIC
+from metadata.image.partition_state import PartitionState
+from metadata.image.partitions import EMPTY_PARTITIONS
+from metadata.image.records import partition_record
+from metadata.image.topics import TopicImage, TopicsImage
+from wire.metadata_records.configs import ConfigRecord
+from wire.metadata_records.topics import TopicRecord
+from wire.schema import MetadataRecord
+
+DYNAMIC_TOPIC_CONFIG = 1
+_NAMES_IN_REASON = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A topic that passed every check."""
+
+    topic: TopicImage
+    configs: tuple[tuple[str, str], ...]
+    partitions: tuple[PartitionState, ...]
+
+    def records(self, metadata_version: int) -> list[MetadataRecord]:
+        """The topic, its configs, its partitions."""
+        return [
+            TopicRecord(name=self.topic.name, topic_id=self.topic.id),
+            *(
+                ConfigRecord(resource_type=TOPIC, resource_name=self.topic.name, name=name, value=value)
+                for name, value in self.configs
+            ),
+            *(
+                partition_record(self.topic, partition_id, state, metadata_version)
+                for partition_id, state in enumerate(self.partitions)
+            ),
+        ]
+
+    def response(self) -> Values:
+        return {
+            "name": self.topic.name,
+            "topic_id": self.topic.id,
+            "error_code": ErrorCode.none,
+            "error_message": None,
+            "topic_config_error_code": 0,
+            "num_partitions": len(self.partitions),
+            "replication_factor": len(self.partitions[0].replicas),
+            "configs": [
+                {
+                    "name": name,
+                    "value": value,
+                    "read_only": False,
+                    "config_source": DYNAMIC_TOPIC_CONFIG,
+                    "is_sensitive": False,
+                }
+                for name, value in self.configs
+            ],
+        }
+
+
+def create_topics(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    """Raises POLICY_VIOLATION when the whole request makes more records than one batch may hold."""
+    mentions = Counter(topic.name for topic in request.body.topics)
+    topics = context.image.topics
+    created: list[NewTopic] = []
+    responses: list[Values] = []
+    records: list[MetadataRecord] = []
+    for asked in {topic.name: topic for topic in request.body.topics}.values():
+        try:
+            _check_mention(asked.name, mentions[asked.name])
+            new = _new_topic(context, topics, asked, room=context.config.max_records_per_batch - len(records))
+        except ApiError as error:
+            if error.code is ErrorCode.policy_violation:
+                raise
+            responses.append(topic_refusal(asked.name, error))
+            continue
+        # Later topics of this request may not collide with this one either.
+        topics = topics.with_topic(new.topic)
+        created.append(new)
+        responses.append(new.response())
+        records += new.records(context.metadata_version)
+    is_dry_run = bool(getattr(request.body, "validate_only", False))
+    return ControllerResult(
+        records=() if is_dry_run else tuple(records),
+        response={"throttle_time": 0, "topics": responses},
+        audit_reason=_reason(created),
+    )
+
+
+def _check_mention(name: str, mentions: int) -> None:
+    if mentions > 1:
+        raise ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
+    if name == METADATA_TOPIC_NAME:
+        raise ApiError(ErrorCode.invalid_request, f"Creation of internal topic {name} is prohibited.")
+
+
+def _new_topic(context: DecisionContext, topics: TopicsImage, asked: Any, room: int) -> NewTopic:
+    check_topic_name(asked.name)
+    if asked.name in topics.by_name:
+        raise ApiError(ErrorCode.topic_already_exists, f"Topic '{asked.name}' already exists.")
+    check_no_collision(asked.name, topics)
+    configs = _checked_configs(asked)
+    _check_room(asked, room - 1 - len(configs))
+    partitions = (
+        manual_partitions(context, asked) if asked.assignments else automatic_partitions(context, asked)
+    )
+    topic_id: UUID = context.random_uuid()
+    while topic_id in topics.by_id:
+        topic_id = context.random_uuid()
+    topic = TopicImage(name=asked.name, id=topic_id, partitions=EMPTY_PARTITIONS)
+    return NewTopic(topic=topic, configs=configs, partitions=partitions)
+
+
+def _check_room(asked: Any, room: int) -> None:
+    """Checked before millions of partitions are laid out in memory."""
+    if max(asked.num_partitions, len(asked.assignments), 1) > room:
+        reason = f"Topic '{asked.name}' makes the request too large: it would need more records than one batch holds."
+        raise ApiError(ErrorCode.policy_violation, reason)
+
+
+def _checked_configs(asked: Any) -> tuple[tuple[str, str], ...]:
+    """Names and values are looked at only so far that they can be stored; the last of a repeated name counts."""
+    without_value = [config.name for config in asked.configs if config.value is None]
+    if without_value:
+        reason = f"Null value not supported for topic configs: {','.join(without_value)}"
+        raise ApiError(ErrorCode.invalid_config, reason)
+    configs = {config.name: config.value for config in asked.configs}
+    for name in configs:
+        if not name or not name.isprintable() or name != name.strip():
+            raise ApiError(ErrorCode.invalid_config, f"Invalid topic config name: {name!r}")
+    return tuple(sorted(configs.items()))
+
+
+def _reason(created: list[NewTopic]) -> str:
+    names = [new.topic.name for new in created]
+    more = f" and {len(names) - _NAMES_IN_REASON} more" if len(names) > _NAMES_IN_REASON else ""
+    return f"create topics: {', '.join(names[:_NAMES_IN_REASON])}{more}"

@@ -1,0 +1,90 @@
+"""When the active controller last heard of each broker.
+
+None of this is in the log: a controller that has just become active knows nothing, and gives every broker a full
+session.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from metadata.image.cluster import BrokerRegistration
+
+UNKNOWN_OFFSET = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """`shutdown_offset` is set once a broker entered controlled shutdown: how far the others must have read."""
+
+    at_ms: int
+    metadata_offset: int = UNKNOWN_OFFSET
+    shutdown_offset: int | None = None
+
+
+class BrokerLiveness:
+    def __init__(self, now_ms: int, session_timeout_ms: int, brokers: Iterable[int]) -> None:
+        self._session_timeout_ms = session_timeout_ms
+        self._contacts = {broker_id: Contact(now_ms) for broker_id in brokers}
+
+    def register(self, broker_id: int, now_ms: int, *, is_new_incarnation: bool) -> None:
+        """A new process knows nothing of what the old one had read."""
+        contact = self._contacts.get(broker_id)
+        if contact is None or is_new_incarnation:
+            self._contacts[broker_id] = Contact(now_ms)
+        else:
+            self._contacts[broker_id] = replace(contact, at_ms=now_ms)
+
+    def touch(self, broker_id: int, now_ms: int, metadata_offset: int, *, fenced: bool) -> None:
+        """A heartbeat; being fenced ends a controlled shutdown."""
+        contact = self._contacts.get(broker_id, Contact(now_ms))
+        shutdown_offset = None if fenced else contact.shutdown_offset
+        self._contacts[broker_id] = Contact(now_ms, metadata_offset, shutdown_offset)
+
+    def refresh(self, broker_id: int, now_ms: int) -> None:
+        """A sign of life that was too late to be acted on."""
+        contact = self._contacts.get(broker_id)
+        if contact is not None:
+            self._contacts[broker_id] = replace(contact, at_ms=now_ms)
+
+    def remove(self, broker_id: int) -> None:
+        self._contacts.pop(broker_id, None)
+
+    def end_controlled_shutdown(self, broker_id: int) -> None:
+        contact = self._contacts.get(broker_id)
+        if contact is not None:
+            self._contacts[broker_id] = replace(contact, shutdown_offset=None)
+
+    def begin_controlled_shutdown(self, broker_id: int, offset: int) -> None:
+        """Set once: what others must have read does not move while the broker waits."""
+        contact = self._contacts[broker_id]
+        if contact.shutdown_offset is None:
+            self._contacts[broker_id] = replace(contact, shutdown_offset=offset)
+
+    def shutdown_offset(self, broker_id: int) -> int | None:
+        contact = self._contacts.get(broker_id)
+        return None if contact is None else contact.shutdown_offset
+
+    def has_valid_session(self, broker: BrokerRegistration, now_ms: int) -> bool:
+        """A fenced broker has none, so that a new process may take its id at once."""
+        return not broker.fenced and now_ms <= self._expires_at_ms(broker.id)
+
+    def stale_broker(self, brokers: Iterable[BrokerRegistration], now_ms: int) -> BrokerRegistration | None:
+        """The unfenced broker whose session ended first."""
+        stale = [each for each in brokers if not each.fenced and self._expires_at_ms(each.id) < now_ms]
+        return min(stale, key=lambda broker: (self._expires_at_ms(broker.id), broker.id), default=None)
+
+    def next_expiry_ms(self, brokers: Iterable[BrokerRegistration]) -> int | None:
+        """The first moment at which a broker is stale."""
+        return min((self._expires_at_ms(each.id) + 1 for each in brokers if not each.fenced), default=None)
+
+    def lowest_active_offset(self, brokers: Iterable[BrokerRegistration]) -> int | None:
+        """How far the slowest broker has read that serves and is not leaving; None when there is none."""
+        contacts = (self._contacts.get(broker.id) for broker in brokers if not broker.fenced)
+        return min(
+            (each.metadata_offset for each in contacts if each is not None and each.shutdown_offset is None),
+            default=None,
+        )
+
+    def _expires_at_ms(self, broker_id: int) -> int:
+        contact = self._contacts.get(broker_id)
+        return -1 if contact is None else contact.at_ms + self._session_timeout_ms

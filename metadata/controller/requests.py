@@ -1,0 +1,110 @@
+"""What goes into a handler and what comes out."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from wire.protocol.api_keys import ApiKey
+from wire.schema import MetadataRecord
+
+# A response as `wire.protocol.entities.build` takes it: kio's field names, every version's fields together.
+Values = dict[str, Any]
+Reply = Callable[[Values], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerRequest:
+    """A request that reached the controller; `body` is kio's entity of this API and version."""
+
+    api_key: ApiKey
+    api_version: int
+    body: Any
+    principal: str = "User:ANONYMOUS"
+    client_id: str | None = None
+    client_host: str = ""
+    correlation_id: int = 0
+
+
+class ApiError(Exception):
+    """The request as a whole, or the one entry under check, is refused: lawful, and told to the client."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        self.code = code
+        self.message = message
+        super().__init__(f"{code.name}: {message}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerResult:
+    """What a handler decided; nothing has happened yet.
+
+    Atomic records go into one batch or not at all; others may be spread over several. `audit_reason` says in words
+    what an administrative change does; None for what nobody asked for as an administrator. `after_append` is told
+    the end offset once the records are in the log of the leader (not yet committed).
+    """
+
+    response: Values
+    records: tuple[MetadataRecord, ...] = ()
+    is_atomic: bool = True
+    audit_reason: str | None = None
+    after_append: Callable[[int], None] | None = None
+
+
+def not_controller(leader_id: int) -> ApiError:
+    known = f"node {leader_id} is" if leader_id >= 0 else "no active controller is known"
+    return ApiError(ErrorCode.not_controller, f"This node is not the active controller; {known}.")
+
+
+def refusal(request: ControllerRequest, error: ApiError) -> Values:
+    """The response that refuses the whole request, in the shape that its API has for that."""
+    values: Values = {"throttle_time": 0, "error_code": error.code, "error_message": error.message}
+    return values | _SHAPES.get(request.api_key, _plain)(request, error)
+
+
+def _plain(_request: ControllerRequest, _error: ApiError) -> Values:
+    return {}
+
+
+def _create_topics(request: ControllerRequest, error: ApiError) -> Values:
+    return {"topics": [topic_refusal(topic.name, error) for topic in request.body.topics]}
+
+
+def _delete_topics(request: ControllerRequest, error: ApiError) -> Values:
+    named = getattr(request.body, "topics", None)
+    if named is None:
+        return {"responses": [_deletion_refusal(name, None, error) for name in request.body.topic_names]}
+    return {"responses": [_deletion_refusal(each.name, each.topic_id, error) for each in named]}
+
+
+def topic_refusal(name: str, error: ApiError) -> Values:
+    """An entry of a CreateTopics response."""
+    return {
+        "name": name,
+        "topic_id": None,
+        "error_code": error.code,
+        "error_message": error.message,
+        "num_partitions": -1,
+        "replication_factor": -1,
+        "configs": (),
+    }
+
+
+def _deletion_refusal(name: str | None, topic_id: object, error: ApiError) -> Values:
+    return {"name": name, "topic_id": topic_id, "error_code": error.code, "error_message": error.message}
+
+
+_SHAPES: Mapping[int, Callable[[ControllerRequest, ApiError], Values]] = {
+    ApiKey.CREATE_TOPICS: _create_topics,
+    ApiKey.DELETE_TOPICS: _delete_topics,
+    ApiKey.ALTER_PARTITION: lambda _request, _error: {"topics": ()},
+    ApiKey.BROKER_REGISTRATION: lambda _request, _error: {"broker_epoch": -1},
+    ApiKey.BROKER_HEARTBEAT: lambda _r, _e: {
+        "is_caught_up": False,
+        "is_fenced": True,
+        "should_shut_down": False,
+    },
+    ApiKey.ALLOCATE_PRODUCER_IDS: lambda _request, _error: {"producer_id_start": 0, "producer_id_len": 0},
+    ApiKey.DESCRIBE_CLUSTER: lambda _request, _error: {"cluster_id": "", "controller_id": -1, "brokers": ()},
+}

@@ -1,0 +1,131 @@
+"""The controller's state ahead of the commit.
+
+Decisions are made on the newest image, which includes what is proposed; readers see the committed one. As images are
+immutable, the states between the two are simply kept in a queue: a commit moves to the next, the loss of leadership
+drops them all.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from immutables import Map
+
+from metadata.controller.audit import NO_NOTE_HASH, note_hash
+from metadata.image.delta import MetadataDelta
+from metadata.image.image import MetadataImage, Provenance
+from metadata.loader import MetadataLoader
+from raft.batches import LogBatch
+from wire.record_batch import read_batch_header
+from wire.schema import MetadataRecord
+
+Publisher = Callable[[MetadataImage, MetadataDelta], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What follows from the log but stands in no image: it is neither compared nor snapshotted."""
+
+    registration_offsets: Map[int, int] = field(default_factory=Map)
+    last_note_hash: bytes = NO_NOTE_HASH
+
+    def after(self, delta: MetadataDelta) -> "Derived":
+        offsets = self.registration_offsets.update(delta.registration_offsets)
+        for broker_id, broker in delta.changed_brokers.items():
+            if broker is None and broker_id in offsets:
+                offsets = offsets.delete(broker_id)
+        last = note_hash(delta.audit_notes[-1]) if delta.audit_notes else self.last_note_hash
+        return Derived(offsets, last)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """The state after an own proposal; `end_offset` is that of its last record."""
+
+    end_offset: int
+    delta: MetadataDelta
+    image: MetadataImage
+    derived: Derived
+
+
+class Timeline:
+    def __init__(self, image: MetadataImage | None = None) -> None:
+        self.loader = MetadataLoader(image)
+        self.publishers: list[Publisher] = []
+        self._proposed: deque[Proposed] = deque()
+        self._committed_derived = Derived().after(self.loader.full_delta())
+        self.loader.publishers.append(self._handle_publish)
+
+    @property
+    def committed_image(self) -> MetadataImage:
+        return self.loader.image
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest, which includes what is not committed yet."""
+        return self._proposed[-1].image if self._proposed else self.loader.image
+
+    @property
+    def derived(self) -> Derived:
+        return self._proposed[-1].derived if self._proposed else self._committed_derived
+
+    @property
+    def has_uncommitted(self) -> bool:
+        return bool(self._proposed)
+
+    @property
+    def last_offset(self) -> int:
+        """Of the last record in the newest state."""
+        return self._proposed[-1].end_offset if self._proposed else self.loader.last_applied_offset
+
+    def decide(self, records: Sequence[MetadataRecord], base_offset: int) -> Proposed:
+        """The state after `records`, which is not taken up yet: the log may refuse them."""
+        delta = MetadataDelta(self.image)
+        for offset, record in enumerate(records, base_offset):
+            delta.replay(record, offset)
+        end_offset = base_offset + len(records) - 1
+        image = delta.apply(Provenance(last_contained_offset=end_offset, is_batch_aligned=False))
+        return Proposed(end_offset, delta, image, self.derived.after(delta))
+
+    def propose(self, proposed: Proposed) -> None:
+        """The log took the records of this state."""
+        assert proposed.end_offset > self.last_offset, "a proposal comes after those before it"
+        self._proposed.append(proposed)
+
+    def commit(self, batches: Sequence[LogBatch]) -> None:
+        """Own proposals were replayed when they were made; everything else is loaded now."""
+        if not self._proposed:
+            self.loader.handle_commit(batches)
+            return
+        for batch in batches:
+            if batch.is_control:
+                self.loader.handle_commit([batch])
+            else:
+                self._commit_own(batch)
+
+    def revert(self) -> None:
+        """Forget what was proposed and not committed."""
+        self._proposed.clear()
+
+    def _commit_own(self, batch: LogBatch) -> None:
+        header = read_batch_header(batch.data)
+        if not self._proposed:
+            self.loader.handle_commit([batch])
+            return
+        while self._proposed and self._proposed[0].end_offset <= batch.last_offset:
+            proposed = self._proposed.popleft()
+            provenance = Provenance(
+                last_contained_offset=proposed.end_offset,
+                last_contained_epoch=batch.leader_epoch,
+                timestamp_ms=header.max_timestamp_ms,
+                is_batch_aligned=proposed.end_offset == batch.last_offset,
+            )
+            self.loader.adopt(proposed.delta, replace(proposed.image, provenance=provenance))
+        assert self.loader.last_applied_offset == batch.last_offset, (
+            f"the leader's log got records that its controller did not propose, up to {batch.last_offset}"
+        )
+
+    def _handle_publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        self._committed_derived = self._committed_derived.after(delta)
+        for publisher in self.publishers:
+            publisher(image, delta)

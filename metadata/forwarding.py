@@ -1,0 +1,86 @@
+"""What a broker and a controller must agree on when a client's request is forwarded (KIP-590): see EnvelopeRequest.json.
+
+The envelope carries the client's request as it came, header included, its principal in the form of Kafka's
+DefaultPrincipalData (an int16 version, then the fields), and its address as four or sixteen bytes.
+"""
+
+from ipaddress import ip_address
+from typing import Any
+
+from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
+from kio.schema.errors import ErrorCode
+
+from wire.codec import decode, encode
+from wire.errors import DecodeError
+from wire.protocol.api_keys import ApiKey
+
+# What a client may send to a broker for the active controller to carry out; of these, what the controller serves
+# is offered.
+FORWARDABLE_APIS = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+    }
+)
+PRINCIPAL_VERSION = 0
+
+
+def encode_principal(principal: str) -> bytes:
+    """`principal` is "Type:Name", as Kafka writes it."""
+    principal_type, _, name = principal.partition(":")
+    data = DefaultPrincipalData(type_=principal_type, name=name, token_authenticated=False)
+    return PRINCIPAL_VERSION.to_bytes(2, "big") + encode(data)
+
+
+def decode_principal(data: bytes | None) -> str:
+    """Raises DecodeError for a missing principal, another version, or bytes that do not make sense."""
+    if data is None or len(data) < 2:
+        raise DecodeError("the envelope has no principal", 0)
+    version = int.from_bytes(data[:2], "big", signed=True)
+    if version != PRINCIPAL_VERSION:
+        raise DecodeError(f"version {version} of the principal is not known", 0)
+    principal, end = decode(DefaultPrincipalData, data, 2)
+    if end != len(data):
+        raise DecodeError(f"{len(data) - end} bytes follow the principal", end)
+    return f"{principal.type_}:{principal.name}"
+
+
+def encode_address(host: str) -> bytes:
+    """Raises ValueError for what is no IP address; a zone (`fe80::1%eth0`) is left off."""
+    return ip_address(host.partition("%")[0]).packed
+
+
+def decode_address(data: bytes) -> str:
+    """Raises ValueError unless there are four or sixteen bytes."""
+    if len(data) not in (4, 16):
+        raise ValueError(f"an IP address has 4 or 16 bytes, not {len(data)}")
+    return str(ip_address(data))
+
+
+def says_not_controller(values: Any) -> bool:
+    """Whether NOT_CONTROLLER stands anywhere in a response: then the envelope says it, and the broker tries again."""
+    if isinstance(values, dict):
+        if values.get("error_code") == ErrorCode.not_controller:
+            return True
+        return any(says_not_controller(value) for value in values.values())
+    if isinstance(values, list | tuple):
+        return any(says_not_controller(value) for value in values)
+    return False

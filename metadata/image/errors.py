@@ -1,0 +1,18 @@
+"""How replaying a record fails."""
+
+
+class CannotReplayError(Exception):
+    """A record contradicts the state it is applied to; raised by the parts of a delta, which know no offsets."""
+
+
+class ReplayError(Exception):
+    """A record of the log contradicts the state before it: this log was not written by a sound controller.
+
+    Fatal for a controller; a reader of foreign logs may report it and go on.
+    """
+
+    def __init__(self, offset: int, record: object, reason: str) -> None:
+        self.offset = offset
+        self.record = record
+        self.reason = reason
+        super().__init__(f"offset {offset}: cannot replay {record!r}: {reason}")

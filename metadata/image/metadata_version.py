@@ -1,0 +1,52 @@
+"""What a level of the `metadata.version` feature permits, and which record versions it asks for.
+
+Levels and record versions: Apache Kafka's `MetadataVersion`; the thresholds are the only thing kept here.
+"""
+
+from wire.metadata_records.cluster import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord
+from wire.schema import MetadataRecord
+
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+
+# A log that names no level was written by Kafka 3.0.
+MINIMUM_METADATA_VERSION = 1
+MINIMUM_BOOTSTRAP_METADATA_VERSION = 4
+DEFAULT_METADATA_VERSION = 25  # 4.0-IV3
+LATEST_METADATA_VERSION = 30  # 4.3-IV0
+
+LEADER_RECOVERY = 3  # 3.2-IV0
+NO_OP_RECORD = 5  # 3.3-IV1
+BROKER_REGISTRATION_CHANGE_RECORD = 6  # 3.3-IV2
+IN_CONTROLLED_SHUTDOWN_STATE = 7  # 3.3-IV3
+NO_LEADER_EPOCH_BUMP_ON_ISR_SHRINK = 12  # 3.6-IV0
+TRANSACTIONS = 13  # 3.6-IV1
+CONTROLLER_REGISTRATION = 15  # 3.7-IV0
+DIRECTORIES = 17  # 3.7-IV2
+ELIGIBLE_LEADER_REPLICAS = 23  # 4.0-IV1
+CORDONED_DIRECTORIES = 30  # 4.3-IV0
+
+
+def record_version(record: MetadataRecord, metadata_version: int) -> int:
+    """The schema version in which a controller at this level writes `record`."""
+    if isinstance(record, RegisterBrokerRecord):
+        return _by_threshold(metadata_version, (7, 8, DIRECTORIES, CORDONED_DIRECTORIES))
+    if isinstance(record, PartitionRecord | PartitionChangeRecord):
+        return _by_threshold(metadata_version, (DIRECTORIES, ELIGIBLE_LEADER_REPLICAS))
+    if isinstance(record, BrokerRegistrationChangeRecord):
+        return _registration_change_version(record)
+    return 0
+
+
+def _by_threshold(level: int, thresholds: tuple[int, ...]) -> int:
+    return sum(level >= threshold for threshold in thresholds)
+
+
+def _registration_change_version(record: BrokerRegistrationChangeRecord) -> int:
+    """This record's version follows from what it changes, not from the level."""
+    if record.cordoned_log_dirs is not None:
+        return 3
+    if record.log_dirs:
+        return 2
+    return 1 if record.in_controlled_shutdown else 0

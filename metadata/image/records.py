@@ -1,0 +1,210 @@
+"""An image as the records that recreate it: what a snapshot holds, in a snapshot's order."""
+
+from collections.abc import Iterator
+
+from metadata.image.cluster import BrokerRegistration, ClusterImage, ControllerRegistration
+from metadata.image.configs import ConfigsImage
+from metadata.image.delta import MetadataDelta
+from metadata.image.directories import MIGRATING
+from metadata.image.features import FeaturesImage
+from metadata.image.image import MetadataImage, Provenance
+from metadata.image.metadata_version import DIRECTORIES, METADATA_VERSION, record_version
+from metadata.image.partition_state import PartitionState
+from metadata.image.quotas import ClientQuotasImage, ProducerIdsImage
+from metadata.image.security import SecurityImage
+from metadata.image.topics import TopicImage, TopicsImage
+from wire.metadata_records.cluster import (
+    BrokerEndpoint,
+    BrokerFeature,
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+)
+from wire.metadata_records.configs import ClientQuotaRecord, ConfigRecord, EntityData
+from wire.metadata_records.features import FeatureLevelRecord, ProducerIdsRecord, ZkMigrationStateRecord
+from wire.metadata_records.security import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    UserScramCredentialRecord,
+)
+from wire.metadata_records.topics import PartitionRecord, TopicRecord
+from wire.record_frame import decode_record, encode_record
+from wire.schema import MetadataRecord
+
+
+def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
+    """Replayed into an empty image, these make an equal one (but for the provenance)."""
+    yield from _features(image.features)
+    yield from _cluster(image.cluster)
+    yield from _topics(image.topics, image.metadata_version)
+    yield from _configs(image.configs)
+    yield from _client_quotas(image.client_quotas)
+    yield from _producer_ids(image.producer_ids)
+    yield from _security(image.security)
+
+
+def image_values(image: MetadataImage) -> Iterator[bytes]:
+    """The same, encoded in the record versions of the image's metadata.version.
+
+    Raises UnsupportedVersion when that level has no room for something in the image.
+    """
+    for record in image_records(image):
+        yield encode_record(record, record_version(record, image.metadata_version))
+
+
+def image_from_values(values: Iterator[bytes], provenance: Provenance) -> MetadataImage:
+    """Load a snapshot's record values; raises DecodeError and ReplayError (its offset is the record's ordinal)."""
+    delta = MetadataDelta(MetadataImage.empty())
+    for ordinal, value in enumerate(values):
+        delta.replay(decode_record(value), ordinal)
+    return delta.apply(provenance)
+
+
+def _features(image: FeaturesImage) -> Iterator[MetadataRecord]:
+    """metadata.version leads: the versions of all other records follow from it."""
+    for name, level in sorted(
+        image.finalized.items(), key=lambda item: (item[0] != METADATA_VERSION, item[0])
+    ):
+        yield FeatureLevelRecord(name=name, feature_level=level)
+    if image.zk_migration_state is not None:
+        yield ZkMigrationStateRecord(zk_migration_state=image.zk_migration_state)
+
+
+def _cluster(image: ClusterImage) -> Iterator[MetadataRecord]:
+    for _, broker in sorted(image.brokers.items()):
+        yield broker_record(broker)
+    for _, controller in sorted(image.controllers.items()):
+        yield controller_record(controller)
+
+
+def broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        broker_id=broker.id,
+        is_migrating_zk_broker=broker.is_migrating_zk_broker,
+        incarnation_id=broker.incarnation_id,
+        broker_epoch=broker.epoch,
+        end_points=tuple(
+            BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+            for e in broker.end_points
+        ),
+        features=tuple(
+            BrokerFeature(
+                name=f.name,
+                min_supported_version=f.min_supported_version,
+                max_supported_version=f.max_supported_version,
+            )
+            for f in broker.features
+        ),
+        rack=broker.rack,
+        fenced=broker.fenced,
+        in_controlled_shutdown=broker.in_controlled_shutdown,
+        log_dirs=broker.log_dirs,
+        cordoned_log_dirs=broker.cordoned_log_dirs,
+    )
+
+
+def controller_record(controller: ControllerRegistration) -> RegisterControllerRecord:
+    return RegisterControllerRecord(
+        controller_id=controller.id,
+        incarnation_id=controller.incarnation_id,
+        zk_migration_ready=controller.zk_migration_ready,
+        end_points=tuple(
+            ControllerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+            for e in controller.end_points
+        ),
+        features=tuple(
+            ControllerFeature(
+                name=f.name,
+                min_supported_version=f.min_supported_version,
+                max_supported_version=f.max_supported_version,
+            )
+            for f in controller.features
+        ),
+    )
+
+
+def _topics(image: TopicsImage, metadata_version: int) -> Iterator[MetadataRecord]:
+    for _, topic in sorted(image.by_name.items()):
+        yield TopicRecord(name=topic.name, topic_id=topic.id)
+        yield from _partitions(topic, metadata_version)
+
+
+def _partitions(topic: TopicImage, metadata_version: int) -> Iterator[PartitionRecord]:
+    for partition_id, state in topic.partitions.items():
+        yield partition_record(topic, partition_id, state, metadata_version)
+
+
+def partition_record(
+    topic: TopicImage, partition_id: int, state: PartitionState, metadata_version: int
+) -> PartitionRecord:
+    """Directories are left out only where the level has no field for them and none of them says anything."""
+    has_directories = metadata_version >= DIRECTORIES or any(each != MIGRATING for each in state.directories)
+    return PartitionRecord(
+        partition_id=partition_id,
+        topic_id=topic.id,
+        replicas=state.replicas,
+        isr=state.isr,
+        removing_replicas=state.removing_replicas,
+        adding_replicas=state.adding_replicas,
+        leader=state.leader,
+        leader_recovery_state=state.leader_recovery_state,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        directories=state.directories if has_directories else (),
+        eligible_leader_replicas=state.elr or None,
+        last_known_elr=state.last_known_elr or None,
+    )
+
+
+def _configs(image: ConfigsImage) -> Iterator[MetadataRecord]:
+    for resource, values in sorted(image.resources.items(), key=lambda item: item[0]):
+        for name, value in sorted(values.items()):
+            yield ConfigRecord(
+                resource_type=resource.type, resource_name=resource.name, name=name, value=value
+            )
+
+
+def _client_quotas(image: ClientQuotasImage) -> Iterator[MetadataRecord]:
+    for entity, quotas in sorted(image.entities.items(), key=lambda item: repr(item[0])):
+        data = tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity)
+        for key, value in sorted(quotas.items()):
+            yield ClientQuotaRecord(entity=data, key=key, value=value, remove=False)
+
+
+def _producer_ids(image: ProducerIdsImage) -> Iterator[MetadataRecord]:
+    if not image.is_empty:
+        yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
+
+
+def _security(image: SecurityImage) -> Iterator[MetadataRecord]:
+    for _, entry in sorted(image.acls.items()):
+        yield AccessControlEntryRecord(
+            id=entry.id,
+            resource_type=entry.resource_type,
+            resource_name=entry.resource_name,
+            pattern_type=entry.pattern_type,
+            principal=entry.principal,
+            host=entry.host,
+            operation=entry.operation,
+            permission_type=entry.permission_type,
+        )
+    for user, credential in sorted(image.scram.items(), key=lambda item: item[0]):
+        yield UserScramCredentialRecord(
+            name=user.name,
+            mechanism=user.mechanism,
+            salt=credential.salt,
+            stored_key=credential.stored_key,
+            server_key=credential.server_key,
+            iterations=credential.iterations,
+        )
+    for _, token in sorted(image.delegation_tokens.items()):
+        yield DelegationTokenRecord(
+            owner=token.owner,
+            requester=token.requester,
+            renewers=token.renewers,
+            issue_timestamp=token.issue_timestamp_ms,
+            max_timestamp=token.max_timestamp_ms,
+            expiration_timestamp=token.expiration_timestamp_ms,
+            token_id=token.token_id,
+        )

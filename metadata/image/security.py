@@ -1,0 +1,132 @@
+"""ACLs, SCRAM credentials and delegation tokens."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID
+
+from immutables import Map
+
+from metadata.image.errors import CannotReplayError
+from wire.metadata_records.security import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from wire.uuids import uuid_to_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessControlEntry:
+    """The codes are those of AccessControlEntryRecord."""
+
+    id: UUID
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+class ScramUser(NamedTuple):
+    """`mechanism`: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
+
+    mechanism: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScramCredential:
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegationToken:
+    token_id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issue_timestamp_ms: int
+    max_timestamp_ms: int
+    expiration_timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecurityImage:
+    acls: Map[UUID, AccessControlEntry] = field(default_factory=Map)
+    scram: Map[ScramUser, ScramCredential] = field(default_factory=Map)
+    delegation_tokens: Map[str, DelegationToken] = field(default_factory=Map)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.acls or self.scram or self.delegation_tokens)
+
+
+class SecurityDelta:
+    def __init__(self, image: SecurityImage) -> None:
+        self._acls = image.acls
+        self._scram = image.scram
+        self._delegation_tokens = image.delegation_tokens
+
+    def apply(self) -> SecurityImage:
+        return SecurityImage(acls=self._acls, scram=self._scram, delegation_tokens=self._delegation_tokens)
+
+    def replay_access_control_entry(self, record: AccessControlEntryRecord) -> None:
+        if record.id in self._acls:
+            raise CannotReplayError(f"there is an ACL with id {uuid_to_text(record.id)} already")
+        entry = AccessControlEntry(
+            id=record.id,
+            resource_type=record.resource_type,
+            resource_name=record.resource_name,
+            pattern_type=record.pattern_type,
+            principal=record.principal,
+            host=record.host,
+            operation=record.operation,
+            permission_type=record.permission_type,
+        )
+        self._acls = self._acls.set(record.id, entry)
+
+    def replay_remove_access_control_entry(self, record: RemoveAccessControlEntryRecord) -> None:
+        if record.id not in self._acls:
+            raise CannotReplayError(f"there is no ACL with id {uuid_to_text(record.id)}")
+        self._acls = self._acls.delete(record.id)
+
+    def replay_user_scram_credential(self, record: UserScramCredentialRecord) -> None:
+        credential = ScramCredential(
+            salt=record.salt,
+            stored_key=record.stored_key,
+            server_key=record.server_key,
+            iterations=record.iterations,
+        )
+        self._scram = self._scram.set(ScramUser(record.mechanism, record.name), credential)
+
+    def replay_remove_user_scram_credential(self, record: RemoveUserScramCredentialRecord) -> None:
+        user = ScramUser(record.mechanism, record.name)
+        if user not in self._scram:
+            raise CannotReplayError(
+                f"user '{record.name}' has no credential for mechanism {record.mechanism}"
+            )
+        self._scram = self._scram.delete(user)
+
+    def replay_delegation_token(self, record: DelegationTokenRecord) -> None:
+        token = DelegationToken(
+            token_id=record.token_id,
+            owner=record.owner,
+            requester=record.requester,
+            renewers=record.renewers,
+            issue_timestamp_ms=record.issue_timestamp,
+            max_timestamp_ms=record.max_timestamp,
+            expiration_timestamp_ms=record.expiration_timestamp,
+        )
+        self._delegation_tokens = self._delegation_tokens.set(record.token_id, token)
+
+    def replay_remove_delegation_token(self, record: RemoveDelegationTokenRecord) -> None:
+        if record.token_id in self._delegation_tokens:
+            self._delegation_tokens = self._delegation_tokens.delete(record.token_id)

@@ -1,0 +1,149 @@
+"""Turns committed batches into images: the same on controllers, brokers and tools.
+
+Outside transactions each call makes one image. The records between Begin and End (KIP-868) are held back, however
+many calls they span, and are discarded at Abort itself: what follows an Abort in the same batch is not mixed with
+what it aborted.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from metadata.image.delta import MetadataDelta
+from metadata.image.errors import ReplayError
+from metadata.image.image import MetadataImage, Provenance
+from raft.batches import LogBatch
+from wire.errors import DecodeError
+from wire.metadata_records.features import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+)
+from wire.record_batch import Record, read_batch_header
+from wire.record_frame import decode_record
+from wire.schema import MetadataRecord
+
+Publisher = Callable[[MetadataDelta, MetadataImage], None]
+FaultHandler = Callable[[ReplayError], None]
+
+
+class MetadataLoader:
+    """Publishers are called in their order with each delta and the image that it led to.
+
+    Without a fault handler a record that cannot be read or replayed raises ReplayError; with one it is reported,
+    skipped, and loading goes on (what a broker does).
+    """
+
+    def __init__(self, image: MetadataImage | None = None, on_fault: FaultHandler | None = None) -> None:
+        self.image = image or MetadataImage.empty()
+        self.publishers: list[Publisher] = []
+        self.has_data = not self.image.is_empty
+        self.transaction_start_offset: int | None = None
+        self._on_fault = on_fault
+        self._delta = MetadataDelta(self.image)
+        self._position = self.image.provenance
+
+    @property
+    def last_applied_offset(self) -> int:
+        """The last offset in the image; it stands still while a transaction is open."""
+        return self.image.provenance.last_contained_offset
+
+    def handle_commit(self, batches: Sequence[LogBatch]) -> MetadataImage | None:
+        """Apply committed batches; answers the new image, or None where a transaction is still open."""
+        published = None
+        for batch in batches:
+            published = self._load(batch) or published
+        if self.transaction_start_offset is None and self._position != self.image.provenance:
+            published = self._publish()
+        return published
+
+    def handle_snapshot(self, image: MetadataImage) -> MetadataImage:
+        """Replace everything by a loaded snapshot's image; an open transaction is forgotten."""
+        delta = MetadataDelta(self.image)
+        delta.become(image)
+        return self.adopt(delta, image)
+
+    def adopt(self, delta: MetadataDelta, image: MetadataImage) -> MetadataImage:
+        """Take over an image that was made elsewhere: by the leader, which replays before it proposes."""
+        self._delta = delta
+        self._position = image.provenance
+        self.transaction_start_offset = None
+        return self._publish(image)
+
+    def full_delta(self) -> MetadataDelta:
+        """From nothing to the present image: what a publisher that joins late is given first."""
+        delta = MetadataDelta(MetadataImage.empty())
+        delta.become(self.image)
+        return delta
+
+    def _load(self, batch: LogBatch) -> MetadataImage | None:
+        published = None
+        timestamp_ms = read_batch_header(batch.data).max_timestamp_ms
+        if not batch.is_control:
+            for offset, record in self._decoded(batch.records):
+                if isinstance(record, BeginTransactionRecord):
+                    published = self._begin(record, offset) or published
+                else:
+                    self._replay(record, offset)
+                self._position = Provenance(
+                    last_contained_offset=offset,
+                    last_contained_epoch=batch.leader_epoch,
+                    timestamp_ms=timestamp_ms,
+                    is_batch_aligned=False,
+                )
+        self._position = Provenance(
+            last_contained_offset=batch.last_offset,
+            last_contained_epoch=batch.leader_epoch,
+            timestamp_ms=timestamp_ms,
+        )
+        return published
+
+    def _decoded(self, records: Iterable[Record]) -> Iterable[tuple[int, MetadataRecord]]:
+        for record in records:
+            try:
+                yield record.offset, decode_record(record.value or b"")
+            except DecodeError as error:
+                self._fault(ReplayError(record.offset, record.value, str(error)))
+
+    def _replay(self, record: MetadataRecord, offset: int) -> None:
+        if isinstance(record, EndTransactionRecord | AbortTransactionRecord):
+            self._close(record, offset)
+            return
+        try:
+            self._delta.replay(record, offset)
+        except ReplayError as error:
+            self._fault(error)
+
+    def _begin(self, record: MetadataRecord, offset: int) -> MetadataImage | None:
+        """What came before is published first, so that an Abort has something to return to."""
+        if self.transaction_start_offset is not None:
+            self._fault(
+                ReplayError(offset, record, f"a transaction is open since {self.transaction_start_offset}")
+            )
+            return None
+        published = self._publish() if self._position != self.image.provenance else None
+        self.transaction_start_offset = offset
+        return published
+
+    def _close(self, record: MetadataRecord, offset: int) -> None:
+        if self.transaction_start_offset is None:
+            self._fault(ReplayError(offset, record, "no transaction is open"))
+            return
+        if isinstance(record, AbortTransactionRecord):
+            self._delta = MetadataDelta(self.image)
+        self.transaction_start_offset = None
+
+    def _publish(self, image: MetadataImage | None = None) -> MetadataImage:
+        delta = self._delta
+        self.image = (
+            delta.apply(self._position) if image is None else replace(image, provenance=self._position)
+        )
+        self.has_data = self.has_data or not delta.is_empty
+        self._delta = MetadataDelta(self.image)
+        for publisher in self.publishers:
+            publisher(delta, self.image)
+        return self.image
+
+    def _fault(self, error: ReplayError) -> None:
+        if self._on_fault is None:
+            raise error
+        self._on_fault(error)

@@ -1,0 +1,4 @@
+"""Kafka-protocol frames over TCP on asyncio: a server and a pipelined client connection.
+
+Knows no API's meaning.
+"""

@@ -1,0 +1,189 @@
+"""A client's connection: requests go out at once, and responses find theirs by correlation id."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from network.errors import CannotConnect, ConnectionLost, NoCommonVersion, RequestTimedOut
+from wire.errors import DecodeError
+from wire.protocol.apis import ApiKey, api_name, request_class, supported_versions
+from wire.protocol.entities import build
+from wire.protocol.frames import FrameDecoder, encode_frame
+from wire.protocol.headers import decode_response, encode_request, read_correlation_id
+
+if TYPE_CHECKING:
+    from kio.static.protocol import RequestPayload, ResponsePayload
+
+DEFAULT_MAX_RESPONSE_BYTES = 268_435_456
+_CORRELATION_ID_MASK = 0x7FFF_FFFF
+_UNSUPPORTED_VERSION = 35
+_SOFTWARE = {"client_software_name": "kquorum", "client_software_version": "unknown"}
+
+
+class KafkaConnection(asyncio.Protocol):
+    """Made by `connect`. All methods belong to the thread of the loop it was made in.
+
+    A request that timed out leaves its place behind: when its response comes, it is dropped. As a server
+    answers in order, the requests behind it are late too, and closing is then often better than going on.
+    """
+
+    def __init__(self, host: str, port: int, client_id: str | None, max_response_bytes: int) -> None:
+        self.host = host
+        self.port = port
+        self._client_id = client_id
+        self._decoder = FrameDecoder(max_response_bytes)
+        self._loop = asyncio.get_running_loop()
+        self._pending: dict[int, tuple[int, int, asyncio.Future[ResponsePayload]]] = {}
+        self._last_correlation_id = 0
+        self._lost_reason: str | None = None
+        self._peer_versions: Mapping[int, tuple[int, int]] | None = None
+
+    @classmethod
+    async def connect(
+        cls,
+        host: str,
+        port: int,
+        client_id: str | None,
+        timeout_ms: int,
+        *,
+        max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
+    ) -> "KafkaConnection":
+        """Raises CannotConnect, also when the peer does not accept within `timeout_ms`."""
+        connection = cls(host, port, client_id, max_response_bytes)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await connection._loop.create_connection(lambda: connection, host, port)
+        except TimeoutError:
+            raise CannotConnect(host, port, f"no answer within {timeout_ms} ms") from None
+        except OSError as error:
+            raise CannotConnect(host, port, _reason(error)) from error
+        return connection
+
+    @property
+    def is_lost(self) -> bool:
+        return self._lost_reason is not None
+
+    @property
+    def requests_in_flight(self) -> int:
+        """Requests without a response, those that timed out included."""
+        return len(self._pending)
+
+    def send(self, api_key: int, version: int, entity: "RequestPayload") -> "asyncio.Future[ResponsePayload]":
+        """Write a request now; the future holds its response, ConnectionLost, or DecodeError if unreadable.
+
+        Cancelling the future drops the response when it comes. Raises UnsupportedVersion before anything is
+        sent.
+        """
+        future: asyncio.Future[ResponsePayload] = self._loop.create_future()
+        if self._lost_reason is not None:
+            future.set_exception(ConnectionLost(self.host, self.port, self._lost_reason))
+            return future
+        correlation_id = self._next_correlation_id()
+        frame = encode_frame(encode_request(api_key, version, correlation_id, self._client_id, entity))
+        self._pending[correlation_id] = (api_key, version, future)
+        self._transport.write(frame)
+        return future
+
+    async def request(
+        self, api_key: int, body: "Mapping[str, object] | RequestPayload", timeout_ms: int
+    ) -> "ResponsePayload":
+        """Send and await the response, all within `timeout_ms`.
+
+        A mapping (see `wire.protocol.entities.build`) is sent in the highest version that both sides know; an
+        entity in the version of its class. Raises RequestTimedOut, ConnectionLost, NoCommonVersion or
+        DecodeError.
+        """
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                if isinstance(body, Mapping):
+                    body = build(request_class(api_key, await self.common_version(api_key)), body)
+                return await self.send(api_key, body.__version__, body)
+        except TimeoutError:
+            raise RequestTimedOut(self.host, self.port, api_name(api_key), timeout_ms) from None
+
+    async def common_version(self, api_key: int) -> int:
+        """The highest version of an API that both sides know; asks the peer once. Raises NoCommonVersion."""
+        if self._peer_versions is None:
+            self._peer_versions = await self._ask_versions()
+        ours, theirs = supported_versions(api_key), self._peer_versions.get(api_key)
+        if theirs is None or max(ours[0], theirs[0]) > min(ours[1], theirs[1]):
+            raise NoCommonVersion(self.host, self.port, api_name(api_key), ours, theirs)
+        return min(ours[1], theirs[1])
+
+    def close(self) -> None:
+        """Pending requests fail with ConnectionLost."""
+        self._lose("closed on this side")
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are no subclass of asyncio's, so this cannot be checked with isinstance.
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for frame in self._decoder.feed(data):
+                self._take_response(frame)
+        except DecodeError as error:
+            self._lose(f"the peer does not keep to the protocol: {error}")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lose("closed by the peer" if exc is None else str(exc))
+
+    # Responses
+
+    def _take_response(self, frame: bytes) -> None:
+        correlation_id = read_correlation_id(frame)
+        pending = self._pending.pop(correlation_id, None)
+        if pending is None:
+            raise DecodeError(f"a response has correlation id {correlation_id}, which no request has")
+        api_key, version, future = pending
+        if future.done():
+            return
+        try:
+            future.set_result(decode_response(api_key, version, frame)[1])
+        except Exception as error:  # noqa: BLE001 - whoever awaits this response must hear of any fault
+            # The frame ended where it should, so only this response is unreadable.
+            future.set_exception(error)
+
+    def _lose(self, reason: str) -> None:
+        if self._lost_reason is not None:
+            return
+        self._lost_reason = reason
+        self._transport.close()
+        pending, self._pending = self._pending, {}
+        for _, _, future in pending.values():
+            if not future.done():
+                future.set_exception(ConnectionLost(self.host, self.port, reason))
+
+    def _next_correlation_id(self) -> int:
+        """Counts through the positive int32s; 2^31 requests on, the first ones are answered."""
+        self._last_correlation_id = (self._last_correlation_id + 1) & _CORRELATION_ID_MASK
+        return self._last_correlation_id
+
+    # Versions
+
+    async def _ask_versions(self) -> dict[int, tuple[int, int]]:
+        """ApiVersions, twice if the peer is older: its answer says which version to ask in (KIP-511)."""
+        version = supported_versions(ApiKey.API_VERSIONS)[1]
+        ranges, error_code = await self._ask_versions_in(version)
+        if error_code == _UNSUPPORTED_VERSION:
+            version = min(version, ranges.get(ApiKey.API_VERSIONS, (0, 0))[1])
+            ranges, error_code = await self._ask_versions_in(version)
+        if error_code:
+            raise ConnectionLost(
+                self.host, self.port, f"the peer refuses ApiVersions with error {error_code}"
+            )
+        return ranges
+
+    async def _ask_versions_in(self, version: int) -> tuple[dict[int, tuple[int, int]], int]:
+        entity = build(request_class(ApiKey.API_VERSIONS, version), _SOFTWARE)
+        response: Any = await self.send(ApiKey.API_VERSIONS, version, entity)
+        ranges = {item.api_key: (item.min_version, item.max_version) for item in response.api_keys}
+        return ranges, int(response.error_code)
+
+
+def _reason(error: OSError) -> str:
+    """The system's words; asyncio puts the address in front of them, which our message has already."""
+    return os.strerror(error.errno) if error.errno is not None and error.errno > 0 else str(error)

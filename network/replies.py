@@ -1,0 +1,87 @@
+"""The replies that one connection still owes, in the order of their requests (Kafka's protocol guide)."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from wire.protocol.apis import ApiVersion
+from wire.protocol.headers import EncodedBody, encode_response_frame
+
+if TYPE_CHECKING:
+    from kio.static.protocol import ResponsePayload
+
+
+class PendingReply:
+    """The Reply of one request: a callable that encodes the answer, once, when it comes.
+
+    `frame` is None until then; empty means that the connection is to be closed in this reply's place.
+    """
+
+    __slots__ = ("_api", "_correlation_id", "_queue", "frame")
+
+    def __init__(self, queue: "ReplyQueue", api: ApiVersion, correlation_id: int) -> None:
+        self._queue = queue
+        self._api = api
+        self._correlation_id = correlation_id
+        self.frame: bytes | None = None
+
+    def __call__(self, answer: "ResponsePayload | EncodedBody | None") -> None:
+        assert self.frame is None, f"{self._api} was answered twice"
+        if self._queue.closed:
+            return
+        try:
+            self.frame = b"" if answer is None else self._encode(answer)
+        except Exception as error:  # noqa: BLE001 - the boundary of answering code; logged with its traceback
+            # The fault is the answering code's, but it must not unwind into whoever completed the request.
+            self.frame = b""
+            self._queue.on_failure(str(self._api), error)
+        self._queue.held_bytes += len(self.frame)
+        self._queue.on_answer()
+
+    def _encode(self, answer: "ResponsePayload | EncodedBody") -> bytes:
+        api = self._api
+        assert type(answer) is EncodedBody or type(answer) is api.response_class, (
+            f"{api} was answered with a {type(answer).__module__}.{type(answer).__qualname__}"
+        )
+        return encode_response_frame(api, self._correlation_id, answer)
+
+
+class ReplyQueue:
+    """First in, first out. `held_bytes` counts the answers that wait for one before them.
+
+    `on_answer` is called after each answer, `on_failure` when one cannot be encoded.
+    """
+
+    __slots__ = ("_pending", "closed", "held_bytes", "on_answer", "on_failure")
+
+    def __init__(self, on_answer: Callable[[], None], on_failure: Callable[[str, Exception], None]) -> None:
+        self._pending: deque[PendingReply] = deque()
+        self.closed = False
+        self.held_bytes = 0
+        self.on_answer = on_answer
+        self.on_failure = on_failure
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def open(self, api: ApiVersion, correlation_id: int) -> PendingReply:
+        reply = PendingReply(self, api, correlation_id)
+        self._pending.append(reply)
+        return reply
+
+    def take_ready(self) -> list[bytes]:
+        """The frames at the head that are ready to go; an empty one asks to close and is the last."""
+        pending = self._pending
+        frames: list[bytes] = []
+        while pending and (frame := pending[0].frame) is not None:
+            frames.append(frame)
+            self.held_bytes -= len(frame)
+            pending.popleft()
+            if not frame:
+                break
+        return frames
+
+    def close(self) -> None:
+        """Forget all; answers that come later go nowhere, unencoded."""
+        self.closed = True
+        self._pending.clear()

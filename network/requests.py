@@ -1,0 +1,30 @@
+"""What a handler gets and gives."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wire.protocol.headers import EncodedBody, RequestHeader
+
+if TYPE_CHECKING:
+    from kio.static.protocol import RequestPayload, ResponsePayload
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """Where a request came from. `connection_id` is unique within one server's life."""
+
+    connection_id: int
+    peer_host: str
+    listener_name: str
+    header: RequestHeader
+    principal: str = ANONYMOUS
+
+
+# Called once for each request, from the loop's thread, now or later. The entity must be of the request's
+# version; an EncodedBody is sent as it is. None closes the connection, after the replies to the requests
+# before this one.
+Reply = Callable[["ResponsePayload | EncodedBody | None"], None]
+Handler = Callable[[RequestContext, "RequestPayload", Reply], None]

@@ -1,0 +1,80 @@
+"""Proposals on their way into a batch: all that are made in one turn share it (group commit)."""
+
+from collections.abc import Sequence
+
+from raft.batches import LogBatch, build_batch
+from raft.errors import RecordBatchTooLargeError
+from wire.compression import CompressionCodec
+
+# Kafka's upper bound for what a record adds to its value, and the batch header (kraft-formats 1.1, 1.2).
+RECORD_OVERHEAD_BYTES = 21
+BATCH_HEADER_BYTES = 61
+# Below this many bytes compression cannot earn its frame back.
+COMPRESSION_MIN_BYTES = 512
+
+
+class Accumulator:
+    """The open batch of a leader, and closed ones not yet drained.
+
+    Offsets are given out when a group is added, so the caller can build records that name their own offset.
+    """
+
+    def __init__(self, max_batch_bytes: int, codec: CompressionCodec) -> None:
+        self._max_batch_bytes = max_batch_bytes
+        self._codec = codec
+        self._epoch: int | None = None
+        self._next_offset = 0
+        self._open: list[bytes] = []
+        self._open_bytes = BATCH_HEADER_BYTES
+        self._opened_at_ms = 0
+        self._closed: list[LogBatch] = []
+
+    def begin(self, epoch: int, next_offset: int) -> None:
+        assert self.is_empty
+        self._epoch = epoch
+        self._next_offset = next_offset
+
+    def end(self) -> None:
+        assert self.is_empty
+        self._epoch = None
+
+    @property
+    def next_offset(self) -> int:
+        return self._next_offset
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._open and not self._closed
+
+    def add(self, values: Sequence[bytes], now_ms: int) -> int:
+        """Add one atomic group, never split over batches; answers the offset of its last record."""
+        assert values
+        assert self._epoch is not None
+        size = sum(len(value) + RECORD_OVERHEAD_BYTES for value in values)
+        if BATCH_HEADER_BYTES + size > self._max_batch_bytes:
+            raise RecordBatchTooLargeError(
+                f"{len(values)} records of {size} bytes do not fit a batch of {self._max_batch_bytes} bytes"
+            )
+        if self._open and self._open_bytes + size > self._max_batch_bytes:
+            self._close()
+        if not self._open:
+            self._opened_at_ms = now_ms
+        self._open.extend(values)
+        self._open_bytes += size
+        self._next_offset += len(values)
+        return self._next_offset - 1
+
+    def drain(self) -> list[LogBatch]:
+        if self._open:
+            self._close()
+        drained, self._closed = self._closed, []
+        return drained
+
+    def _close(self) -> None:
+        assert self._epoch is not None
+        codec = self._codec if self._open_bytes >= COMPRESSION_MIN_BYTES else CompressionCodec.NONE
+        base_offset = self._next_offset - len(self._open)
+        records = [(None, value) for value in self._open]
+        self._closed.append(build_batch(base_offset, self._epoch, self._opened_at_ms, records, codec=codec))
+        self._open = []
+        self._open_bytes = BATCH_HEADER_BYTES

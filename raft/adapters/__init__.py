@@ -1,0 +1,1 @@
+"""What joins the consensus core to asyncio, files and the Kafka protocol."""

@@ -1,0 +1,42 @@
+"""Kafka's `leader-epoch-checkpoint`: where each leader epoch begins in the log, as a small text file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from raft.adapters.durable_files import replace_file
+
+FILE_NAME = "leader-epoch-checkpoint"
+Epochs = tuple[tuple[int, int], ...]
+
+
+def encode_epochs(epochs: Sequence[tuple[int, int]]) -> bytes:
+    """`epochs` are (epoch, start offset), ascending."""
+    lines = ["0", str(len(epochs)), *(f"{epoch} {start_offset}" for epoch, start_offset in epochs)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def decode_epochs(content: bytes) -> Epochs:
+    """Raises ValueError with the reason; an empty file holds no epochs."""
+    lines = content.decode().split("\n")
+    lines = [line.strip() for line in lines if line.strip()]
+    if not lines:
+        return ()
+    if lines[0] != "0":
+        raise ValueError(f"format version {lines[0]!r} is not supported (0 is)")
+    entries = tuple((int(epoch), int(start)) for epoch, start in (line.split() for line in lines[2:]))
+    if len(lines) < 2 or int(lines[1]) != len(entries):
+        raise ValueError("the number of entries does not match the second line")
+    return entries
+
+
+def write_epochs(folder: Path, epochs: Sequence[tuple[int, int]]) -> None:
+    """Replace the file, durable on return. It can be rebuilt from the log, and is at every start."""
+    replace_file(folder / FILE_NAME, encode_epochs(epochs))
+
+
+def read_epochs(folder: Path) -> Epochs | None:
+    """What the file says; None when it is absent or makes no sense (the log itself is the authority)."""
+    try:
+        return decode_epochs((folder / FILE_NAME).read_bytes())
+    except (OSError, ValueError):
+        return None

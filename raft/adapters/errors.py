@@ -1,0 +1,101 @@
+"""How the environment fails a replica: every error names the thing, the place and the remedy.
+
+All of them end the process (the command line maps them to exit statuses); none is ever answered to a peer.
+"""
+
+from pathlib import Path
+
+
+class EnvironmentFault(Exception):
+    """A fault of the machine or of the operator's files, not of this program or of a peer."""
+
+
+class DamagedInput(EnvironmentFault):
+    """A file holds what it must not hold; it is never repaired by guessing."""
+
+
+class FolderRefused(EnvironmentFault):
+    """The folder is not this node's to use."""
+
+
+class StorageFailed(EnvironmentFault):
+    """The operating system refused to read or write. Fatal: what reached the disk is unknown from here on."""
+
+    def __init__(self, action: str, path: Path, error: OSError) -> None:
+        self.path = path
+        self.error = error
+        super().__init__(
+            f"cannot {action} {path}: {error.strerror or error}; the node stops, because it no longer knows "
+            "what is on the disk: check the disk and its free space, then start the node again"
+        )
+
+
+class FsyncFailed(StorageFailed):
+    """fsync reported an error. It is never retried: the kernel may have dropped the pages (ATC '20)."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__("flush to stable storage", path, error)
+
+
+class LogCorrupted(DamagedInput):
+    """The log is damaged where no crash can have damaged it, so cutting it could lose what was committed."""
+
+    def __init__(self, path: Path, position: int, offset: int | None, reason: str) -> None:
+        self.path = path
+        self.position = position
+        self.offset = offset
+        self.reason = reason
+        place = "unknown offset" if offset is None else f"offset {offset}"
+        super().__init__(
+            f"{path} is corrupt at byte {position} ({place}): {reason}; nothing was changed. This is not the torn "
+            "end of an interrupted write, so the log is not cut by itself: keep a copy of the folder, and if the "
+            "other voters are healthy, empty this node's __cluster_metadata-0 folder and let it catch up from them"
+        )
+
+
+class QuorumStateDamaged(DamagedInput):
+    """The election state cannot be read; guessing it could let this node vote twice in one epoch."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(
+            f"{path} is damaged: {reason}. It is not reset by itself, because this node could then vote twice in "
+            "one epoch: restore the file, or take the node out of the quorum and format its folder afresh"
+        )
+
+
+class MetaPropertiesDamaged(DamagedInput):
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{path} is damaged: {reason}; restore the file, or format the folder afresh")
+
+
+class NotFormatted(FolderRefused):
+    def __init__(self, folder: Path, reason: str) -> None:
+        self.folder = folder
+        super().__init__(f"{folder} is not formatted ({reason}): run `kquorum format` for this node first")
+
+
+class WrongFolder(FolderRefused):
+    """The folder belongs to another cluster or another node."""
+
+    def __init__(self, path: Path, key: str, found: str, expected: str) -> None:
+        self.path = path
+        self.found = found
+        self.expected = expected
+        super().__init__(
+            f"{path} says {key} is {found}, but this node is configured with {expected}: point the node at its own "
+            "folder, or correct the config"
+        )
+
+
+class FolderLocked(FolderRefused):
+    def __init__(self, folder: Path, holder_pid: int | None) -> None:
+        self.folder = folder
+        self.holder_pid = holder_pid
+        holder = "another process" if holder_pid is None else f"process {holder_pid}"
+        super().__init__(
+            f"{folder} is in use by {holder}: stop it first, or give this node a folder of its own"
+        )

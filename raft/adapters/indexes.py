@@ -1,0 +1,116 @@
+"""The two sparse indexes beside each segment, byte for byte as Kafka writes them (kraft-formats 4.4).
+
+Both can be rebuilt from the segment at any time, and are at every start, as Kafka does for the metadata log; so
+they are never fsynced, and what stands in them after a crash does not matter.
+"""
+
+import os
+import struct
+from bisect import bisect_left, bisect_right
+from pathlib import Path
+
+from raft.adapters.durable_files import write_all
+
+INDEX_INTERVAL_BYTES = 4096
+_OFFSET_ENTRY = struct.Struct(">ii")
+_TIME_ENTRY = struct.Struct(">qi")
+
+
+class SegmentIndexes:
+    """Index entries of one segment, in memory and, once `create_files` was called, in its two files.
+
+    Invariant: `last_offsets` and `positions` ascend together; `positions[i]` is where the batch ending at
+    `last_offsets[i]` starts.
+    """
+
+    def __init__(self, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self.last_offsets: list[int] = []
+        self.positions: list[int] = []
+        self.times: list[tuple[int, int]] = []
+        self._max_timestamp = (-1, base_offset)
+        self._bytes_since_entry = 0
+        self._descriptors: tuple[int, int] | None = None
+
+    def observe(self, position: int, size: int, last_offset: int, max_timestamp_ms: int) -> None:
+        """Take note of a batch of `size` bytes written at `position`; adds entries when Kafka would.
+
+        An entry is due when more than 4096 bytes were written since the last indexed batch began. Each batch
+        counts as an append of its own, so the files written while appending equal those rebuilt on recovery.
+        """
+        if max_timestamp_ms > self._max_timestamp[0]:
+            self._max_timestamp = (max_timestamp_ms, last_offset)
+        if self._bytes_since_entry > INDEX_INTERVAL_BYTES:
+            self._add_offset_entry(last_offset, position)
+            self.add_time_entry()
+            self._bytes_since_entry = 0
+        self._bytes_since_entry += size
+
+    def _add_offset_entry(self, last_offset: int, position: int) -> None:
+        self.last_offsets.append(last_offset)
+        self.positions.append(position)
+        if self._descriptors is not None:
+            write_all(self._descriptors[0], _OFFSET_ENTRY.pack(last_offset - self.base_offset, position))
+
+    def add_time_entry(self) -> None:
+        """Enter the largest timestamp so far, unless it stands there already; also due on roll, close and recovery."""
+        timestamp_ms, offset = self._max_timestamp
+        if timestamp_ms <= (self.times[-1][0] if self.times else -1):
+            return
+        self.times.append((timestamp_ms, offset))
+        if self._descriptors is not None:
+            write_all(self._descriptors[1], _TIME_ENTRY.pack(timestamp_ms, offset - self.base_offset))
+
+    def position_at_or_before(self, offset: int) -> int:
+        """Start of an indexed batch at or before the one holding `offset`; 0 when there is none."""
+        index = bisect_right(self.last_offsets, offset) - 1
+        return self.positions[index] if index >= 0 else 0
+
+    def position_below(self, end_offset: int) -> int:
+        """Start of the last indexed batch which ends below `end_offset` (exclusive); 0 when there is none."""
+        index = bisect_left(self.last_offsets, end_offset) - 1
+        return self.positions[index] if index >= 0 else 0
+
+    def boundary_at_or_before(self, position: int) -> int:
+        """The last indexed batch start at or before a file position."""
+        index = bisect_right(self.positions, position) - 1
+        return self.positions[index] if index >= 0 else 0
+
+    def truncate(self, end_offset: int) -> int:
+        """Drop what lies at or above `end_offset`; answers the position from which to `observe` again."""
+        keep = bisect_left(self.last_offsets, end_offset)
+        del self.last_offsets[keep:]
+        del self.positions[keep:]
+        while self.times and self.times[-1][1] >= end_offset:
+            self.times.pop()
+        self._max_timestamp = self.times[-1] if self.times else (-1, self.base_offset)
+        self._bytes_since_entry = 0
+        position = self.positions.pop() if self.positions else 0
+        if self.last_offsets:
+            self.last_offsets.pop()
+            self._bytes_since_entry = INDEX_INTERVAL_BYTES + 1
+        return position
+
+    def encoded(self) -> tuple[bytes, bytes]:
+        """The content of `.index` and of `.timeindex`."""
+        base = self.base_offset
+        entries = zip(self.last_offsets, self.positions, strict=True)
+        offset_index = b"".join(_OFFSET_ENTRY.pack(last - base, position) for last, position in entries)
+        time_index = b"".join(_TIME_ENTRY.pack(timestamp, offset - base) for timestamp, offset in self.times)
+        return offset_index, time_index
+
+    def create_files(self, segment_path: Path) -> None:
+        """Write both files anew and keep them open for further entries."""
+        self.close_files()
+        content = self.encoded()
+        paths = (segment_path.with_suffix(".index"), segment_path.with_suffix(".timeindex"))
+        opened = [os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644) for path in paths]
+        self._descriptors = (opened[0], opened[1])
+        for descriptor, data in zip(opened, content, strict=True):
+            write_all(descriptor, data)
+
+    def close_files(self) -> None:
+        if self._descriptors is not None:
+            for descriptor in self._descriptors:
+                os.close(descriptor)
+            self._descriptors = None

@@ -1,0 +1,68 @@
+"""Which codec serves which API and which message, and the way from values to entities."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+from raft.adapters.kafka_codec import begin_quorum_epoch, describe_quorum, end_quorum_epoch, fetch, vote
+from raft.adapters.kafka_codec.partition import ApiCodec, Endpoints, Refusal
+from raft.messages import (
+    BeginQuorumEpochRequest,
+    DescribeQuorumRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    Request,
+    Response,
+    VoteRequest,
+)
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, response_class
+from wire.protocol.entities import build
+
+if TYPE_CHECKING:
+    from kio.static.protocol import RequestPayload, ResponsePayload
+
+_BY_MESSAGE: Mapping[type[Request], ApiCodec] = {
+    VoteRequest: vote.CODEC,
+    BeginQuorumEpochRequest: begin_quorum_epoch.CODEC,
+    EndQuorumEpochRequest: end_quorum_epoch.CODEC,
+    FetchRequest: fetch.CODEC,
+    DescribeQuorumRequest: describe_quorum.CODEC,
+}
+_BY_API_KEY: Mapping[int, ApiCodec] = {codec.api_key: codec for codec in _BY_MESSAGE.values()}
+
+# The versions of each quorum API that a listener may offer and a transport may use.
+RAFT_APIS: Mapping[ApiKey, tuple[int, int]] = {
+    ApiKey(codec.api_key): codec.versions for codec in _BY_MESSAGE.values()
+}
+
+
+def api_key_of(request: Request) -> ApiKey:
+    return ApiKey(_BY_MESSAGE[type(request)].api_key)
+
+
+def encode_request(request: Request, version: int) -> "RequestPayload":
+    """The entity of one version; raises UnsupportedVersion when that version cannot say what is meant."""
+    codec = _BY_MESSAGE[type(request)]
+    return build(request_class(codec.api_key, version), codec.encode_request(request, version))
+
+
+def decode_request(api_key: int, entity: "RequestPayload") -> Request | Refusal:
+    """The core's message, or the answer to be given when the request is not about the metadata partition."""
+    return cast(Request | Refusal, _BY_API_KEY[api_key].decode_request(entity))
+
+
+def encode_response(
+    api_key: int, version: int, response: Response, endpoints: Endpoints
+) -> "ResponsePayload":
+    """The entity of one version; `endpoints` says where each voter listens."""
+    values = _BY_API_KEY[api_key].encode_response(response, endpoints)
+    return build(response_class(api_key, version), values)
+
+
+def encode_refusal(api_key: int, version: int, refusal: Refusal) -> "ResponsePayload":
+    return build(response_class(api_key, version), refusal.values)
+
+
+def decode_response(api_key: int, entity: "ResponsePayload") -> Response:
+    """Raises DecodeError when the answer is not about the metadata partition."""
+    return cast(Response, _BY_API_KEY[api_key].decode_response(entity))

@@ -1,0 +1,146 @@
+"""The election state on disk: Kafka's `quorum-state`, one line of JSON (kraft.version decides its data_version)."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from uuid import UUID
+
+from raft.adapters.durable_files import replace_file
+from raft.adapters.errors import QuorumStateDamaged
+from raft.ready import QuorumState
+from raft.voters import ZERO_DIRECTORY, ReplicaKey
+from wire.uuids import uuid_from_text, uuid_to_text
+
+FILE_NAME = "quorum-state"
+STATIC_QUORUM = 0
+DYNAMIC_QUORUM = 1
+_INT32 = range(-(2**31), 2**31)
+
+
+class QuorumStateFile:
+    """The `QuorumStateStore` of a node; satisfies raft.ports.QuorumStateStore.
+
+    `data_version` 0 (static quorum) lists `voter_ids` and cannot hold the directory id of a vote; read back, such
+    a vote has the zero directory, which matches any directory of that node. Either version is read.
+    """
+
+    def __init__(self, folder: Path, voter_ids: tuple[int, ...], data_version: int = STATIC_QUORUM) -> None:
+        assert data_version in (STATIC_QUORUM, DYNAMIC_QUORUM), data_version
+        self._path = folder / FILE_NAME
+        self._voter_ids = voter_ids
+        self._data_version = data_version
+
+    def read(self) -> QuorumState | None:
+        """The stored state; None when there never was one. Raises QuorumStateDamaged."""
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise QuorumStateDamaged(self._path, f"it cannot be read ({error.strerror})") from error
+        try:
+            return decode_quorum_state(content)
+        except ValueError as error:
+            raise QuorumStateDamaged(self._path, str(error)) from error
+
+    def write(self, state: QuorumState) -> None:
+        """Replace the state; durable on return. Raises StorageFailed or FsyncFailed, both fatal."""
+        replace_file(self._path, encode_quorum_state(state, self._voter_ids, self._data_version))
+
+
+def encode_quorum_state(state: QuorumState, voter_ids: tuple[int, ...], data_version: int) -> bytes:
+    """The file's content: compact JSON in Kafka's key order, no newline."""
+    voted_id = -1 if state.voted is None else state.voted.id
+    fields: dict[str, object]
+    if data_version == STATIC_QUORUM:
+        fields = {
+            "clusterId": "",
+            "leaderId": state.leader_id,
+            "leaderEpoch": state.leader_epoch,
+            "votedId": voted_id,
+            "appliedOffset": 0,
+            "currentVoters": [{"voterId": voter_id} for voter_id in voter_ids],
+        }
+    else:
+        directory_id = ZERO_DIRECTORY if state.voted is None else state.voted.directory_id
+        fields = {
+            "leaderId": state.leader_id,
+            "leaderEpoch": state.leader_epoch,
+            "votedId": voted_id,
+            "votedDirectoryId": uuid_to_text(directory_id),
+        }
+    return json.dumps(fields | {"data_version": data_version}, separators=(",", ":")).encode()
+
+
+def decode_quorum_state(content: bytes) -> QuorumState:
+    """Parse the first line of the file; raises ValueError with the reason."""
+    first_line = content.split(b"\n", 1)[0].strip()
+    if not first_line:
+        raise ValueError("it is empty")
+    try:
+        fields = json.loads(first_line)
+    except ValueError as error:
+        raise ValueError(f"it is not whole JSON ({error})") from error
+    if not isinstance(fields, dict):
+        raise ValueError("it is not a JSON object")
+    version = _integer(fields, "data_version")
+    if version not in (STATIC_QUORUM, DYNAMIC_QUORUM):
+        raise ValueError(f"data_version {version} is not supported (0 and 1 are)")
+    return _VERSIONS[version](fields)
+
+
+def _decode_v0(fields: Mapping[str, object]) -> QuorumState:
+    for key in ("clusterId", "appliedOffset", "currentVoters"):
+        if key not in fields:
+            raise ValueError(f"the key {key} is missing")
+    return _state(fields, ZERO_DIRECTORY)
+
+
+def _decode_v1(fields: Mapping[str, object]) -> QuorumState:
+    text = fields.get("votedDirectoryId")
+    if not isinstance(text, str):
+        raise ValueError("the key votedDirectoryId is missing or not a text")
+    return _state(fields, uuid_from_text(text))
+
+
+def _state(fields: Mapping[str, object], voted_directory_id: UUID) -> QuorumState:
+    leader_epoch = _integer(fields, "leaderEpoch")
+    leader_id = _integer(fields, "leaderId")
+    voted_id = _integer(fields, "votedId")
+    if leader_epoch < 0:
+        raise ValueError(f"leaderEpoch is {leader_epoch}")
+    if leader_id < -1 or voted_id < -1:
+        raise ValueError(f"leaderId {leader_id} or votedId {voted_id} is below -1")
+    voted = ReplicaKey(voted_id, voted_directory_id) if voted_id >= 0 else None
+    return QuorumState(leader_epoch=leader_epoch, leader_id=leader_id, voted=voted)
+
+
+def _integer(fields: Mapping[str, object], key: str) -> int:
+    value = fields.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value not in _INT32:
+        raise ValueError(f"the key {key} is missing or not a 32-bit integer")
+    return value
+
+
+_VERSIONS: dict[int, Callable[[Mapping[str, object]], QuorumState]] = {
+    STATIC_QUORUM: _decode_v0,
+    DYNAMIC_QUORUM: _decode_v1,
+}
+
+
+class QuorumStateMemory:
+    """The fake: what was written survives `crash()`, because a write is durable on return."""
+
+    def __init__(self, state: QuorumState | None = None) -> None:
+        self._state = state
+        self.writes = 0
+
+    def read(self) -> QuorumState | None:
+        return self._state
+
+    def write(self, state: QuorumState) -> None:
+        self._state = state
+        self.writes += 1
+
+    def crash(self) -> None:
+        """Nothing is lost: there is no unflushed part."""

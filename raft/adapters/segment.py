@@ -1,0 +1,201 @@
+"""One segment file of the log: whole batches laid end to end, found again through a sparse index."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from raft.adapters.durable_files import write_all
+from raft.adapters.errors import FsyncFailed, StorageFailed
+from raft.adapters.indexes import SegmentIndexes
+from raft.batches import LogBatch
+from wire.record_batch import BatchHeader, read_batch_header
+
+HEADER_BYTES = 61
+_OFFSET_SPAN_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentLimits:
+    """When a new segment is begun (`metadata.log.segment.bytes` and `.ms`)."""
+
+    segment_bytes: int = 1024**3
+    segment_ms: int = 7 * 24 * 3600 * 1000
+
+
+UNPUBLISHED_SUFFIX = ".rolling"
+
+
+def segment_path(folder: Path, base_offset: int) -> Path:
+    return folder / f"{base_offset:020}.log"
+
+
+def unpublished_path(folder: Path, base_offset: int) -> Path:
+    """Where a new segment grows until all before it is durable.
+
+    Had it its own name at once, a crash could leave it whole behind a torn predecessor, and recovery could not
+    tell that from damage in the middle of the log.
+    """
+    return folder / f"{base_offset:020}.log{UNPUBLISHED_SUFFIX}"
+
+
+class Segment:
+    """An open segment; `size` is its length in bytes, `end_offset` the offset after its last record.
+
+    Reading, appending and truncating belong to the loop; `sync` may run in another thread meanwhile.
+    """
+
+    def __init__(self, path: Path, base_offset: int, indexes: SegmentIndexes | None = None) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.end_offset = base_offset
+        self.size = 0
+        self.first_timestamp_ms: int | None = None
+        self.indexes = indexes or SegmentIndexes(base_offset)
+        try:
+            self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise StorageFailed("open", path, error) from error
+
+    @property
+    def is_empty(self) -> bool:
+        return self.size == 0
+
+    def has_room_for(self, header: BatchHeader, pending_bytes: int, limits: SegmentLimits) -> bool:
+        """Whether a batch still belongs here, behind `pending_bytes`; an empty segment takes any batch.
+
+        Age is told by the batches' own timestamps, as Kafka does, so no clock is needed.
+        """
+        size = self.size + pending_bytes
+        if size == 0:
+            return True
+        first_ms = header.max_timestamp_ms if self.first_timestamp_ms is None else self.first_timestamp_ms
+        return (
+            size + header.size_in_bytes <= limits.segment_bytes
+            and header.max_timestamp_ms - first_ms <= limits.segment_ms
+            and header.last_offset - self.base_offset <= _OFFSET_SPAN_MAX
+        )
+
+    def observe(self, header: BatchHeader) -> None:
+        """Count a batch that stands, or is being written, at the end."""
+        if self.first_timestamp_ms is None:
+            self.first_timestamp_ms = header.max_timestamp_ms
+        self.indexes.observe(self.size, header.size_in_bytes, header.last_offset, header.max_timestamp_ms)
+        self.size += header.size_in_bytes
+        self.end_offset = header.next_offset
+
+    def append(self, batches: Sequence[LogBatch], headers: Sequence[BatchHeader]) -> None:
+        """Hand the batches to the kernel in one write; raises StorageFailed."""
+        data = batches[0].data if len(batches) == 1 else b"".join([batch.data for batch in batches])
+        try:
+            write_all(self.descriptor, data)
+            for header in headers:
+                self.observe(header)
+        except OSError as error:
+            raise StorageFailed("write", self.path, error) from error
+
+    def read(self, start_offset: int, max_bytes: int, end_offset: int) -> bytes:
+        """Whole batches from the one holding `start_offset`, at least one if it ends below `end_offset`."""
+        start = self._position_of(start_offset)
+        end = min(self._end_by_offset(start, end_offset), self._end_by_size(start, max_bytes))
+        return self._pread(start, end - start)
+
+    def _position_of(self, offset: int) -> int:
+        position = self.indexes.position_at_or_before(offset)
+        header = self._header(position)
+        while header.next_offset <= offset:
+            position += header.size_in_bytes
+            header = self._header(position)
+        return position
+
+    def _end_by_offset(self, start: int, end_offset: int) -> int:
+        if end_offset >= self.end_offset:
+            return self.size
+        position = max(start, self.indexes.position_below(end_offset))
+        while (header := self._header(position)).next_offset <= end_offset:
+            position += header.size_in_bytes
+        return position
+
+    def _end_by_size(self, start: int, max_bytes: int) -> int:
+        limit = start + max_bytes
+        if limit >= self.size:
+            return self.size
+        first_end = start + self._header(start).size_in_bytes
+        position = max(first_end, self.indexes.boundary_at_or_before(limit))
+        while position < self.size and (end := position + self._header(position).size_in_bytes) <= limit:
+            position = end
+        return position
+
+    def _header(self, position: int) -> BatchHeader:
+        return read_batch_header(self._pread(position, HEADER_BYTES))
+
+    def _pread(self, position: int, size: int) -> bytes:
+        try:
+            data = os.pread(self.descriptor, size, position)
+        except OSError as error:
+            raise StorageFailed("read", self.path, error) from error
+        assert len(data) == size, f"{self.path} is shorter than the {position + size} bytes written to it"
+        return data
+
+    def truncate_to(self, end_offset: int) -> None:
+        """Cut the file and its indexes at a batch boundary, and take appends again. Not durable before `sync`."""
+        cut = 0 if end_offset == self.base_offset else self._end_by_offset(0, end_offset)
+        try:
+            os.ftruncate(self.descriptor, cut)
+            self._reindex(end_offset, cut)
+        except OSError as error:
+            raise StorageFailed("truncate", self.path, error) from error
+        assert self.end_offset == end_offset, f"offset {end_offset} is inside a batch of {self.path}"
+
+    def _reindex(self, end_offset: int, cut: int) -> None:
+        self.size = self.indexes.truncate(end_offset)
+        self.end_offset = self.base_offset
+        while self.size < cut:
+            self.observe(self._header(self.size))
+        if cut == 0:
+            self.first_timestamp_ms = None
+        self.open_indexes()
+
+    def open_indexes(self) -> None:
+        """Write both index files as they should be, and keep them open for the entries to come."""
+        self.indexes.create_files(segment_path(self.path.parent, self.base_offset))
+
+    def sync(self) -> None:
+        """Make the content and the length durable; raises FsyncFailed."""
+        try:
+            os.fdatasync(self.descriptor)
+        except OSError as error:
+            raise FsyncFailed(self.path, error) from error
+
+    @property
+    def is_published(self) -> bool:
+        return self.path.suffix != UNPUBLISHED_SUFFIX
+
+    def publish(self) -> None:
+        """Take the segment's own name; durable once the folder is synced. Raises StorageFailed."""
+        final_path = segment_path(self.path.parent, self.base_offset)
+        try:
+            self.path.rename(final_path)
+        except OSError as error:
+            raise StorageFailed("rename", self.path, error) from error
+        self.path = final_path
+
+    def retire(self) -> None:
+        """No more appends: the last time index entry is due, and only the log file stays open."""
+        self.indexes.add_time_entry()
+        self.indexes.close_files()
+
+    def close(self) -> None:
+        self.retire()
+        os.close(self.descriptor)
+
+    def delete(self) -> None:
+        """Close and remove the three files; raises StorageFailed."""
+        self.indexes.close_files()
+        os.close(self.descriptor)
+        log_path = segment_path(self.path.parent, self.base_offset)
+        for path in (log_path.with_suffix(".timeindex"), log_path.with_suffix(".index"), self.path):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise StorageFailed("remove", path, error) from error

@@ -1,0 +1,50 @@
+"""What one replica of the quorum is told before it starts."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumConfig:
+    """Identity and timing of one replica; every time is in milliseconds.
+
+    The defaults are Kafka's (`controller.quorum.*`), except `append_linger_ms`: batching happens by sharing
+    a turn of the event loop, so waiting for company would only add latency.
+    """
+
+    node_id: int
+    directory_id: UUID
+    cluster_id: str
+    can_be_voter: bool
+    election_timeout_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    election_backoff_max_ms: int = 1000
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    fetch_max_wait_ms: int = 500
+    max_batch_bytes: int = 8 * 1024 * 1024
+    max_fetch_bytes: int = 8 * 1024 * 1024
+
+    @property
+    def check_quorum_timeout_ms(self) -> int:
+        """How long a leader may go without fetches from a majority (KIP-595: 1.5 times the fetch timeout)."""
+        return self.fetch_timeout_ms * 3 // 2
+
+    @property
+    def begin_quorum_epoch_interval_ms(self) -> int:
+        return max(1, self.fetch_timeout_ms // 2)
+
+    def problems(self) -> list[str]:
+        """Every broken rule, as sentences; empty when the config is sound."""
+        found = []
+        if self.node_id < 0:
+            found.append(f"node.id is {self.node_id}; it must be 0 or greater")
+        if self.directory_id.int == 0:
+            found.append("the directory id is zero; format the data folder first")
+        times = ("election_timeout_ms", "fetch_timeout_ms", "request_timeout_ms", "fetch_max_wait_ms")
+        found.extend(
+            f"{name} is {getattr(self, name)}; it must be at least 1 ms"
+            for name in times
+            if getattr(self, name) < 1
+        )
+        return found

@@ -1,0 +1,63 @@
+"""One request in flight to each peer, time-outs and back-off: what keeps a replica from flooding a silent peer."""
+
+from dataclasses import dataclass
+
+from raft.config import QuorumConfig
+
+
+@dataclass(slots=True)
+class _Connection:
+    correlation_id: int | None = None
+    waits_until_ms: int = 0
+
+
+class Connections:
+    """The state of the requests to every peer, by node id.
+
+    A response counts only if it carries the correlation id in flight; all are forgotten on a change of role,
+    which turns late answers into strangers.
+    """
+
+    def __init__(self, config: QuorumConfig) -> None:
+        self._config = config
+        self._connections: dict[int, _Connection] = {}
+        self._next_correlation_id = 1
+
+    def is_ready(self, node_id: int, now_ms: int) -> bool:
+        """Whether a request may go out now: none is in flight (or it timed out), and no back-off is running."""
+        connection = self._connections.get(node_id)
+        return connection is None or connection.waits_until_ms <= now_ms
+
+    def ready_at_ms(self, node_id: int) -> int:
+        """When the connection becomes ready if nothing is heard; 0 if it is."""
+        connection = self._connections.get(node_id)
+        return 0 if connection is None else connection.waits_until_ms
+
+    def is_backing_off(self, node_id: int, now_ms: int) -> bool:
+        connection = self._connections.get(node_id)
+        return (
+            connection is not None
+            and connection.correlation_id is None
+            and connection.waits_until_ms > now_ms
+        )
+
+    def sent(self, node_id: int, now_ms: int) -> int:
+        """Take a connection into use; answers the correlation id for the request."""
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id += 1
+        self._connections[node_id] = _Connection(correlation_id, now_ms + self._config.request_timeout_ms)
+        return correlation_id
+
+    def completed(self, node_id: int, correlation_id: int) -> bool:
+        """Whether this answer was awaited; the connection is ready again."""
+        connection = self._connections.get(node_id)
+        if connection is None or connection.correlation_id != correlation_id:
+            return False
+        self._connections[node_id] = _Connection()
+        return True
+
+    def back_off(self, node_id: int, now_ms: int) -> None:
+        self._connections[node_id] = _Connection(None, now_ms + self._config.retry_backoff_ms)
+
+    def reset(self) -> None:
+        self._connections.clear()

@@ -1,0 +1,240 @@
+"""Elections: asking for votes, granting them, and learning who leads (KIP-595; pre-vote, KIP-996)."""
+
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from raft.messages import (
+    NO_LEADER,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from raft.replica import Replica
+from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from raft.voters import ReplicaKey
+
+
+def is_foreign_cluster(replica: Replica, cluster_id: str | None) -> bool:
+    """A request may leave the cluster id out; the empty string is not leaving it out."""
+    return cluster_id is not None and cluster_id != replica.config.cluster_id
+
+
+def is_for_other_voter(replica: Replica, addressed: ReplicaKey) -> bool:
+    """Whether a request is meant for another replica; ids that it does not carry are not compared."""
+    if addressed.id < 0:
+        return False
+    if addressed.id != replica.config.node_id:
+        return True
+    return addressed.directory_id not in (UUID(int=0), replica.config.directory_id)
+
+
+# Voting
+
+
+def handle_vote(replica: Replica, now_ms: int, request: VoteRequest) -> VoteResponse:
+    if is_foreign_cluster(replica, request.cluster_id):
+        return VoteResponse(error=ErrorCode.inconsistent_cluster_id, is_top_level=True)
+    error = _check_vote(replica, request)
+    if error is not ErrorCode.none:
+        return _vote_response(replica, error)
+    if request.replica_epoch > replica.epoch:
+        replica.become_unattached(
+            request.replica_epoch, now_ms, f"vote request of node {request.candidate.id}"
+        )
+    if is_for_other_voter(replica, request.voter):
+        return _vote_response(replica, ErrorCode.invalid_voter_key)
+    granted = may_grant_vote(replica, request)
+    if granted and not request.pre_vote and replica.state.voted is None:
+        replica.record_vote(request.candidate, now_ms)
+    return _vote_response(replica, ErrorCode.none, granted)
+
+
+def _check_vote(replica: Replica, request: VoteRequest) -> ErrorCode:
+    last_epoch_bound = request.replica_epoch + 1 if request.pre_vote else request.replica_epoch
+    if request.last_offset < 0 or not 0 <= request.last_offset_epoch < max(1, last_epoch_bound):
+        return ErrorCode.invalid_request
+    if request.replica_epoch < replica.epoch:
+        return ErrorCode.fenced_leader_epoch
+    if request.candidate.id < 0:
+        return ErrorCode.invalid_request
+    return ErrorCode.none
+
+
+def _vote_response(replica: Replica, error: ErrorCode, granted: bool = False) -> VoteResponse:
+    return VoteResponse(
+        error=error, leader_id=replica.leader_id, leader_epoch=replica.epoch, vote_granted=granted
+    )
+
+
+def is_up_to_date(replica: Replica, last_epoch: int, last_offset: int) -> bool:
+    """Raft §5.4.1: the later epoch wins, the longer log among equals."""
+    return (last_epoch, last_offset) >= (replica.log.last_epoch, replica.log.log_end_offset)
+
+
+def may_grant_vote(replica: Replica, request: VoteRequest) -> bool:
+    """Whether a vote in this replica's own epoch is granted (kraft-semantics A5.4)."""
+    up_to_date = is_up_to_date(replica, request.last_offset_epoch, request.last_offset)
+    if request.pre_vote:
+        return up_to_date and _may_grant_pre_vote(replica)
+    match replica.role:
+        case Unattached() | Prospective():
+            voted = replica.state.voted
+            if voted is not None:
+                return _is_same_candidate(voted, request.candidate)
+            return up_to_date and replica.leader_id == NO_LEADER
+        case _:
+            return False
+
+
+def _may_grant_pre_vote(replica: Replica) -> bool:
+    """A replica that hears a leader, or is one, does not help anybody to disturb it."""
+    match replica.role:
+        case Leader():
+            return False
+        case Follower(has_fetched=has_fetched):
+            return not has_fetched
+        case _:
+            return True
+
+
+def _is_same_candidate(voted: ReplicaKey, candidate: ReplicaKey) -> bool:
+    return voted.id == candidate.id and voted.directory_id in (UUID(int=0), candidate.directory_id)
+
+
+# Standing for election
+
+
+def poll_nominee(replica: Replica, role: Prospective | Candidate, now_ms: int) -> None:
+    """Move on when the tally or the clock says so, else ask the voters that have not answered."""
+    if len(role.granted) >= replica.voters.majority:
+        if isinstance(role, Prospective):
+            replica.become_candidate(now_ms, "a majority would vote for it")
+        else:
+            replica.become_leader(now_ms)
+    elif now_ms >= role.election_deadline_ms:
+        _election_failed(replica, role, now_ms, "election timed out")
+    elif isinstance(role, Prospective) and _is_lost(replica, role):
+        _election_failed(replica, role, now_ms, "a majority would not vote for it")
+    else:
+        for voter_id in votes_wanted(replica, role):
+            if replica.connections.is_ready(voter_id, now_ms):
+                replica.send(
+                    voter_id, _vote_request(replica, voter_id, isinstance(role, Prospective)), now_ms
+                )
+
+
+def votes_wanted(replica: Replica, role: Prospective | Candidate) -> tuple[int, ...]:
+    """The voters still to be asked; none once a majority has refused."""
+    if _is_lost(replica, role):
+        return ()
+    answered = role.granted | role.rejected
+    return tuple(voter_id for voter_id in replica.other_voters if voter_id not in answered)
+
+
+def _is_lost(replica: Replica, role: Prospective | Candidate) -> bool:
+    return len(replica.voters) - len(role.rejected) < replica.voters.majority
+
+
+def _election_failed(replica: Replica, role: Prospective | Candidate, now_ms: int, cause: str) -> None:
+    """A candidate that lost waits out its timeout (the randomised back-off) before it asks again."""
+    if isinstance(role, Candidate):
+        replica.become_prospective(now_ms, cause)
+    elif replica.leader_id != NO_LEADER:
+        replica.become_follower(replica.epoch, replica.leader_id, now_ms, cause)
+    else:
+        replica.become_unattached(replica.epoch, now_ms, cause)
+
+
+def _vote_request(replica: Replica, voter_id: int, pre_vote: bool) -> VoteRequest:
+    return VoteRequest(
+        cluster_id=replica.config.cluster_id,
+        replica_epoch=replica.epoch,
+        candidate=replica.key,
+        voter=replica.voters.voters[voter_id].key,
+        last_offset=replica.log.log_end_offset,
+        last_offset_epoch=replica.log.last_epoch,
+        pre_vote=pre_vote,
+    )
+
+
+def handle_vote_response(replica: Replica, source_id: int, response: VoteResponse) -> None:
+    """Counts for the nomination that asked: the connections forget requests of earlier roles."""
+    role = replica.role
+    if not isinstance(role, Prospective | Candidate) or source_id not in replica.voters.voters:
+        return
+    if response.vote_granted:
+        assert source_id not in role.rejected, f"node {source_id} took back its rejection"
+        role.granted.add(source_id)
+    else:
+        role.rejected.add(source_id)
+
+
+# Learning who leads
+
+
+def handle_begin_quorum_epoch(
+    replica: Replica, now_ms: int, request: BeginQuorumEpochRequest
+) -> BeginQuorumEpochResponse:
+    if is_foreign_cluster(replica, request.cluster_id):
+        return BeginQuorumEpochResponse(error=ErrorCode.inconsistent_cluster_id, is_top_level=True)
+    error = check_leader_claim(replica, request.leader_id, request.leader_epoch)
+    if error is ErrorCode.none:
+        maybe_follow(replica, request.leader_id, request.leader_epoch, now_ms, "the leader made itself known")
+        if is_for_other_voter(replica, request.voter):
+            error = ErrorCode.invalid_voter_key
+    return BeginQuorumEpochResponse(error=error, leader_id=replica.leader_id, leader_epoch=replica.epoch)
+
+
+def handle_end_quorum_epoch(
+    replica: Replica, now_ms: int, request: EndQuorumEpochRequest
+) -> EndQuorumEpochResponse:
+    """The leader leaves: the preferred successor stands at once, the others after a growing wait."""
+    if is_foreign_cluster(replica, request.cluster_id):
+        return EndQuorumEpochResponse(error=ErrorCode.inconsistent_cluster_id, is_top_level=True)
+    error = check_leader_claim(replica, request.leader_id, request.leader_epoch)
+    if error is ErrorCode.none:
+        maybe_follow(
+            replica, request.leader_id, request.leader_epoch, now_ms, "the leader said that it leaves"
+        )
+        if isinstance(replica.role, Follower) and replica.leader_id == request.leader_id:
+            replica.role.fetch_deadline_ms = now_ms + _successor_backoff_ms(
+                replica, request.preferred_candidates
+            )
+            replica.role.has_fetched = False
+    return EndQuorumEpochResponse(error=error, leader_id=replica.leader_id, leader_epoch=replica.epoch)
+
+
+def _successor_backoff_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -> int:
+    """Nothing for the first in line, then doubling up to the maximum, which also the unlisted wait (A5.2)."""
+    longest = replica.config.election_backoff_max_ms
+    ids = [candidate.id for candidate in preferred]
+    if replica.config.node_id not in ids:
+        return longest
+    position = ids.index(replica.config.node_id)
+    if position == 0:
+        return 0
+    return min(longest, (longest >> (len(ids) - 1)) << (position - 1))
+
+
+def check_leader_claim(replica: Replica, leader_id: int, leader_epoch: int) -> ErrorCode:
+    """What is wrong with "`leader_id` leads `leader_epoch`", if anything."""
+    if leader_epoch < replica.epoch:
+        return ErrorCode.fenced_leader_epoch
+    if leader_id < 0 or leader_id == replica.config.node_id:
+        return ErrorCode.invalid_request
+    return ErrorCode.none
+
+
+def maybe_follow(replica: Replica, leader_id: int, leader_epoch: int, now_ms: int, cause: str) -> None:
+    """Follow a leader of a newer epoch, or of this one if none was known."""
+    if leader_epoch > replica.epoch or isinstance(replica.role, Unattached | Prospective | Candidate):
+        replica.become_follower(leader_epoch, leader_id, now_ms, cause)
+    else:
+        assert isinstance(replica.role, Leader | Follower | Resigned)
+        assert replica.leader_id == leader_id, (
+            f"two leaders in epoch {leader_epoch}: {replica.leader_id}, {leader_id}"
+        )

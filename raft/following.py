@@ -1,0 +1,149 @@
+"""The fetching side: finding the leader, taking its records, cutting what diverged."""
+
+from raft.batches import LogBatch, parse_batches
+from raft.errors import LogDivergedBelowHighWatermarkError
+from raft.messages import NO_LEADER, UNKNOWN_OFFSET, FetchRequest, FetchResponse
+from raft.replica import Replica
+from raft.replication import truncation_target
+from raft.roles import Candidate, Follower, Prospective, Unattached
+
+
+def poll_fetch(replica: Replica, now_ms: int) -> None:
+    """Send the next Fetch, unless one is out or the last records are not on disk yet.
+
+    The offset of a Fetch is the acknowledgement of all below it, so a replica that may vote fetches only what
+    follows its flushed log (kraft-semantics A3.3).
+    """
+    if replica.config.can_be_voter and replica.log.flushed_offset < replica.log.log_end_offset:
+        return
+    if replica.fetch_destination is not None and not _is_fetch_over(replica, now_ms):
+        return
+    destination = _pick_destination(replica, now_ms)
+    if destination is not None:
+        replica.send(destination, fetch_request(replica), now_ms)
+        replica.fetch_destination = destination
+
+
+def _is_fetch_over(replica: Replica, now_ms: int) -> bool:
+    assert replica.fetch_destination is not None
+    return replica.connections.is_ready(replica.fetch_destination, now_ms)
+
+
+def _pick_destination(replica: Replica, now_ms: int) -> int | None:
+    """The leader; without one, or while it does not answer, any voter: it will name the leader."""
+    leader_id = replica.leader_id
+    following = isinstance(replica.role, Follower)
+    if following and replica.connections.is_ready(leader_id, now_ms) and not replica.leader_is_silent:
+        return leader_id
+    ready = [voter_id for voter_id in replica.other_voters if replica.connections.is_ready(voter_id, now_ms)]
+    if not ready:
+        return None
+    return ready[replica.dice.randint(0, len(ready) - 1)]
+
+
+def next_fetch_at_ms(replica: Replica) -> int | None:
+    """When the next Fetch can go out, were nothing to be heard before; None if a flush must come first."""
+    if replica.config.can_be_voter and replica.log.flushed_offset < replica.log.log_end_offset:
+        return None
+    if replica.fetch_destination is not None:
+        return replica.connections.ready_at_ms(replica.fetch_destination)
+    return min((replica.connections.ready_at_ms(voter_id) for voter_id in replica.other_voters), default=None)
+
+
+def fetch_request(replica: Replica) -> FetchRequest:
+    return FetchRequest(
+        cluster_id=replica.config.cluster_id,
+        replica=replica.key,
+        current_leader_epoch=replica.epoch,
+        fetch_offset=replica.log.log_end_offset,
+        last_fetched_epoch=replica.log.last_epoch,
+        max_wait_ms=replica.config.fetch_max_wait_ms,
+        max_bytes=replica.config.max_fetch_bytes,
+        high_watermark=replica.high_watermark,
+    )
+
+
+def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, response: FetchResponse) -> None:
+    """Take over what the leader of this epoch sent; anybody else's answer only names the leader."""
+    role = replica.role
+    if not isinstance(role, Follower) or source_id != replica.leader_id:
+        replica.connections.back_off(source_id, now_ms)
+        return
+    if response.snapshot_id is not None:
+        replica.connections.back_off(source_id, now_ms)
+        return
+    role.fetch_deadline_ms = now_ms + replica.config.fetch_timeout_ms
+    role.has_fetched = True
+    replica.leader_is_silent = False
+    if response.diverging is not None:
+        _truncate(replica, truncation_target(replica.log, response.diverging))
+        return
+    assert isinstance(response.records, bytes), "a received response carries bytes"
+    for batch in _appendable(replica, parse_batches(response.records)):
+        replica.append(batch)
+    _maybe_advance_high_watermark(replica, response.high_watermark)
+
+
+def _truncate(replica: Replica, end_offset: int) -> None:
+    if end_offset < replica.high_watermark:
+        raise LogDivergedBelowHighWatermarkError(
+            f"node {replica.leader_id}, leader of epoch {replica.epoch}, asks to cut the log at offset {end_offset}, "
+            f"but everything below {replica.high_watermark} was committed; one of the two logs has lost data"
+        )
+    replica.truncate_to(end_offset)
+
+
+def _appendable(replica: Replica, batches: tuple[LogBatch, ...]) -> list[LogBatch]:
+    """The batches that continue this log; from the first that does not, all are dropped (KAFKA-19012 and kin).
+
+    A batch of an epoch above this replica's own cannot be: the leader of this epoch could not have written it.
+    """
+    taken: list[LogBatch] = []
+    end_offset, epoch = replica.log.log_end_offset, replica.log.last_epoch
+    for batch in batches:
+        if batch.base_offset != end_offset or not epoch <= batch.leader_epoch <= replica.epoch:
+            break
+        taken.append(batch)
+        end_offset, epoch = batch.next_offset, batch.leader_epoch
+    return taken
+
+
+def _maybe_advance_high_watermark(replica: Replica, leader_high_watermark: int) -> None:
+    if leader_high_watermark == UNKNOWN_OFFSET:
+        return
+    reached = min(leader_high_watermark, replica.log.log_end_offset)
+    replica.high_watermark = max(replica.high_watermark, reached)
+
+
+def handle_fetch_failure(replica: Replica, source_id: int) -> None:
+    """The leader could not be asked: the next Fetch looks for a leader elsewhere."""
+    if source_id == replica.leader_id:
+        replica.leader_is_silent = True
+
+
+def poll_follower(replica: Replica, role: Follower, now_ms: int) -> None:
+    if replica.is_shutting_down:
+        return
+    if now_ms >= role.fetch_deadline_ms:
+        if replica.is_voter:
+            replica.become_prospective(now_ms, "fetch timeout")
+        else:
+            replica.become_unattached(replica.epoch, now_ms, "fetch timeout", replica.leader_id)
+        return
+    poll_fetch(replica, now_ms)
+
+
+def poll_unattached(replica: Replica, role: Unattached, now_ms: int) -> None:
+    if role.election_deadline_ms is not None and now_ms >= role.election_deadline_ms:
+        replica.become_prospective(now_ms, "no leader was heard of")
+        return
+    poll_fetch(replica, now_ms)
+
+
+def learns_leader(replica: Replica, leader_id: int, leader_epoch: int) -> bool:
+    """Whether a response of this epoch names the leader that this replica was looking for."""
+    if leader_epoch != replica.epoch or leader_id in (NO_LEADER, replica.config.node_id):
+        return False
+    if isinstance(replica.role, Unattached):
+        return True
+    return isinstance(replica.role, Prospective | Candidate) and replica.leader_id == NO_LEADER

@@ -1,0 +1,62 @@
+"""What the core knows of its log: where it starts and ends, what is durable, and where each leader epoch began."""
+
+from bisect import bisect_right
+
+from raft.batches import LogBatch, OffsetAndEpoch
+from raft.ports import LogSummary
+
+
+class LogIndex:
+    """Offsets and epochs, no bytes.
+
+    Invariants: `log_start_offset <= flushed_offset <= log_end_offset`; epochs and their start offsets ascend.
+    """
+
+    def __init__(self, summary: LogSummary) -> None:
+        self.log_start_offset = summary.log_start_offset
+        self.log_end_offset = summary.log_end_offset
+        # What a log holds when it is opened has been made durable by its recovery.
+        self.flushed_offset = summary.log_end_offset
+        self.truncations = 0
+        self._epochs = [epoch for epoch, _ in summary.epochs]
+        self._starts = [start for _, start in summary.epochs]
+
+    @property
+    def last_epoch(self) -> int:
+        return self._epochs[-1] if self._epochs else 0
+
+    @property
+    def epochs(self) -> tuple[tuple[int, int], ...]:
+        return tuple(zip(self._epochs, self._starts, strict=True))
+
+    def append(self, batch: LogBatch) -> None:
+        assert batch.base_offset == self.log_end_offset, (batch.base_offset, self.log_end_offset)
+        assert batch.leader_epoch >= self.last_epoch, (batch.leader_epoch, self.last_epoch)
+        if not self._epochs or batch.leader_epoch > self._epochs[-1]:
+            self._epochs.append(batch.leader_epoch)
+            self._starts.append(batch.base_offset)
+        self.log_end_offset = batch.next_offset
+
+    def flushed(self, end_offset: int, truncations: int) -> None:
+        """Take note of a flush; one that began before the last truncation says nothing (see `LogFlushed`)."""
+        if truncations == self.truncations:
+            self.flushed_offset = max(self.flushed_offset, min(end_offset, self.log_end_offset))
+
+    def truncate_to(self, end_offset: int) -> None:
+        assert self.log_start_offset <= end_offset <= self.log_end_offset, (end_offset, self.log_end_offset)
+        self.log_end_offset = end_offset
+        self.flushed_offset = min(self.flushed_offset, end_offset)
+        while self._starts and self._starts[-1] >= end_offset:
+            self._starts.pop()
+            self._epochs.pop()
+
+    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
+        """The end of the newest epoch that is not above `epoch`, and that epoch (KIP-101, KIP-595).
+
+        Epoch 0 with the log's start answers an epoch older than everything here.
+        """
+        position = bisect_right(self._epochs, epoch)
+        if position == 0:
+            return OffsetAndEpoch(self.log_start_offset, 0)
+        end = self._starts[position] if position < len(self._starts) else self.log_end_offset
+        return OffsetAndEpoch(end, self._epochs[position - 1])

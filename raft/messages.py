@@ -1,0 +1,144 @@
+"""What replicas say to each other: Kafka's quorum RPCs as plain values, free of wire versions.
+
+Every response names the answering replica's leader (`-1` unknown) and epoch, as KIP-595 asks. `error` is Kafka's
+error code; `is_top_level` says that it stands outside the partition (cluster id, topic).
+"""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from raft.batches import OffsetAndEpoch
+from raft.voters import ZERO_DIRECTORY, Endpoint, ReplicaKey
+
+NO_LEADER = -1
+UNKNOWN_OFFSET = -1
+NO_REPLICA = ReplicaKey(-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteRequest:
+    cluster_id: str | None
+    replica_epoch: int
+    candidate: ReplicaKey
+    voter: ReplicaKey
+    last_offset: int
+    last_offset_epoch: int
+    pre_vote: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteResponse:
+    error: ErrorCode = ErrorCode.none
+    is_top_level: bool = False
+    leader_id: int = NO_LEADER
+    leader_epoch: int = 0
+    vote_granted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginQuorumEpochRequest:
+    cluster_id: str | None
+    leader_id: int
+    leader_epoch: int
+    leader_endpoints: tuple[Endpoint, ...] = ()
+    voter: ReplicaKey = NO_REPLICA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginQuorumEpochResponse:
+    error: ErrorCode = ErrorCode.none
+    is_top_level: bool = False
+    leader_id: int = NO_LEADER
+    leader_epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndQuorumEpochRequest:
+    """The leader steps down; `preferred_candidates` come most up to date first."""
+
+    cluster_id: str | None
+    leader_id: int
+    leader_epoch: int
+    preferred_candidates: tuple[ReplicaKey, ...] = ()
+    leader_endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndQuorumEpochResponse:
+    error: ErrorCode = ErrorCode.none
+    is_top_level: bool = False
+    leader_id: int = NO_LEADER
+    leader_epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchRequest:
+    """`high_watermark` is what the sender knows (KIP-1166): -1 unknown, None when its version cannot say."""
+
+    cluster_id: str | None
+    replica: ReplicaKey
+    current_leader_epoch: int
+    fetch_offset: int
+    last_fetched_epoch: int
+    max_wait_ms: int
+    max_bytes: int
+    high_watermark: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlice:
+    """Whole batches from `start_offset`, at least one, up to `max_bytes`; the adapter reads them off the log."""
+
+    start_offset: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchResponse:
+    """`records` is a slice of the log where the core answers, and bytes where the core receives."""
+
+    error: ErrorCode = ErrorCode.none
+    is_top_level: bool = False
+    leader_id: int = NO_LEADER
+    leader_epoch: int = 0
+    high_watermark: int = UNKNOWN_OFFSET
+    log_start_offset: int = UNKNOWN_OFFSET
+    diverging: OffsetAndEpoch | None = None
+    snapshot_id: OffsetAndEpoch | None = None
+    records: LogSlice | bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeQuorumRequest:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaStatus:
+    """What the leader knows of a replica; offsets and timestamps are -1 while unknown."""
+
+    replica_id: int
+    directory_id: UUID = ZERO_DIRECTORY
+    log_end_offset: int = UNKNOWN_OFFSET
+    last_fetch_timestamp_ms: int = -1
+    last_caught_up_timestamp_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeQuorumResponse:
+    error: ErrorCode = ErrorCode.none
+    is_top_level: bool = False
+    leader_id: int = NO_LEADER
+    leader_epoch: int = 0
+    high_watermark: int = UNKNOWN_OFFSET
+    current_voters: tuple[ReplicaStatus, ...] = ()
+    observers: tuple[ReplicaStatus, ...] = ()
+    nodes: dict[int, tuple[Endpoint, ...]] = field(default_factory=dict)
+
+
+Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest | DescribeQuorumRequest
+Response = (
+    VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse | DescribeQuorumResponse
+)

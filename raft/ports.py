@@ -1,0 +1,98 @@
+"""What the core and its driver need from outside; each port has a real part and a fake, held to one contract suite."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from raft.batches import LogBatch
+from raft.ready import QuorumState
+
+
+class Dice(Protocol):
+    """The only entropy in the core."""
+
+    def randint(self, low: int, high: int) -> int:
+        """A number from `low` to `high`, both included."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogSummary:
+    """First offset, end offset (exclusive), and each leader epoch with its start offset, ascending."""
+
+    log_start_offset: int = 0
+    log_end_offset: int = 0
+    epochs: tuple[tuple[int, int], ...] = ()
+
+
+class LogStore(Protocol):
+    """The replica's copy of the log. Offsets are contiguous; batches are never split."""
+
+    def summary(self) -> LogSummary: ...
+
+    def append(self, batches: Sequence[LogBatch]) -> None:
+        """Write at the end; the first base offset must equal the end offset. Not durable before a flush."""
+        ...
+
+    def truncate_to(self, end_offset: int) -> None:
+        """Drop all at and above `end_offset`, which must be a batch boundary."""
+        ...
+
+    def read(self, start_offset: int, max_bytes: int, end_offset: int | None = None) -> bytes:
+        """Whole batches below `end_offset` from the one that holds `start_offset`; one at least, but at the end."""
+        ...
+
+    def flush(self) -> int:
+        """Make all written so far durable; answers the end offset that this covers. May run in another thread."""
+        ...
+
+
+class QuorumStateStore(Protocol):
+    def read(self) -> QuorumState | None: ...
+
+    def write(self, state: QuorumState) -> None:
+        """Replace the state; durable on return."""
+        ...
+
+
+class RaftPort(Protocol):
+    """What a state machine may ask of its replica."""
+
+    @property
+    def node_id(self) -> int: ...
+
+    @property
+    def leader_id(self) -> int: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    def propose(self, now_ms: int, leader_epoch: int, values: Sequence[bytes]) -> int:
+        """Append data records as one atomic group; answers the offset of the last. Raises NotLeaderError."""
+        ...
+
+    def resign(self, now_ms: int, leader_epoch: int) -> None: ...
+
+
+class StateMachine(Protocol):
+    """Fed by the driver, in log order, each batch exactly once per process life."""
+
+    def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
+        """Committed batches, control batches included; on the leader also those it proposed itself."""
+        ...
+
+    def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
+        """-1 while unknown. "You lead" comes only after everything up to the epoch's start was handed over."""
+        ...
+
+    def handle_time(self, now_ms: int) -> None: ...
+
+    def next_deadline_ms(self) -> int | None:
+        """When `handle_time` wants to be called; None for never."""
+        ...

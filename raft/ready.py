@@ -1,0 +1,72 @@
+"""What the core asks its driver to do, in the order in which it must be done."""
+
+from dataclasses import dataclass
+
+from raft.batches import LogBatch
+from raft.messages import Request, Response
+from raft.voters import ReplicaKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumState:
+    """The election state that must outlive a crash (Kafka's `quorum-state` file); -1 is "none"."""
+
+    leader_epoch: int = 0
+    leader_id: int = -1
+    voted: ReplicaKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundRequest:
+    """To be sent to `destination_id`; a negative id is a bootstrap server (-2, -3, ... in the config's order)."""
+
+    correlation_id: int
+    destination_id: int
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundResponse:
+    request_id: int
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndEpoch:
+    leader_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoleChanged:
+    """For the election recorder and traces: which role was taken, in which epoch, and why."""
+
+    role: str
+    epoch: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """Carried out by the driver field by field, in the order of declaration.
+
+    1. `truncate_to`: cut the log to this end offset.
+    2. `append`: write these batches at the log's end. They need not be on stable storage before the next step;
+       the driver starts a flush and reports it with `LogFlushed`. The core itself holds back whatever
+       acknowledges them (a follower's next Fetch, the leader's own vote for the high watermark).
+    3. `quorum_state`: must be on stable storage BEFORE any request or response of this Ready leaves.
+    4. `requests` and `responses` leave.
+    5. `high_watermark`, `leader`: told to the state machine, committed batches first.
+    6. `deadline_ms`: the one timer is armed for this moment (None: no timer); then `TimeAdvanced`.
+    """
+
+    truncate_to: int | None = None
+    append: tuple[LogBatch, ...] = ()
+    quorum_state: QuorumState | None = None
+    requests: tuple[OutboundRequest, ...] = ()
+    responses: tuple[OutboundResponse, ...] = ()
+    high_watermark: int | None = None
+    leader: LeaderAndEpoch | None = None
+    role_changes: tuple[RoleChanged, ...] = ()
+    deadline_ms: int | None = None
+    is_shut_down: bool = False

@@ -1,0 +1,39 @@
+"""Where two logs agree, and how far a majority has come: pure functions."""
+
+from collections.abc import Iterable
+
+from raft.batches import OffsetAndEpoch
+from raft.log_index import LogIndex
+
+
+def diverging_point(log: LogIndex, fetch_offset: int, last_fetched_epoch: int) -> OffsetAndEpoch | None:
+    """None if a follower at (`fetch_offset`, `last_fetched_epoch`) has a prefix of `log`.
+
+    Otherwise the end of the newest epoch that both may share: the follower cuts its log there and asks again
+    (KIP-595, Fetch; the check is Kafka's `validateOffsetAndEpoch`).
+    """
+    if fetch_offset == 0 and log.log_start_offset == 0:
+        return None
+    end = log.end_offset_for_epoch(last_fetched_epoch)
+    if end.epoch != last_fetched_epoch or end.offset < fetch_offset:
+        return end
+    return None
+
+
+def truncation_target(log: LogIndex, diverging: OffsetAndEpoch) -> int:
+    """How far a follower told of `diverging` must cut its own log; each round shrinks the log or ends the search."""
+    if diverging.epoch == 0:
+        return min(diverging.offset, log.log_end_offset)
+    local_end = log.end_offset_for_epoch(diverging.epoch)
+    if local_end.epoch == diverging.epoch:
+        return min(local_end.offset, diverging.offset)
+    return local_end.offset
+
+
+def majority_offset(end_offsets: Iterable[int]) -> int:
+    """The offset that a majority of the voters has reached; -1 counts as nothing.
+
+    With the offsets in descending order, the one at index n // 2 is reached by n // 2 + 1 voters.
+    """
+    descending = sorted(end_offsets, reverse=True)
+    return descending[len(descending) // 2] if descending else -1

@@ -1,0 +1,42 @@
+"""When a replica must be looked at again, were nothing to happen before."""
+
+from collections.abc import Iterator
+
+from raft.elections import votes_wanted
+from raft.following import next_fetch_at_ms
+from raft.replica import Replica, deadline_of
+from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+
+
+def next_deadline_ms(replica: Replica, now_ms: int) -> int | None:
+    """The earliest moment at which `take_ready` has something to do; always after `now_ms`.
+
+    A deadline that has passed and led to nothing would make the driver spin (KAFKA-17751), so what cannot
+    be acted upon now is not asked for.
+    """
+    own = deadline_of(replica.role)
+    candidates = [] if own is None or _is_idle(replica) else [own]
+    candidates.extend(_sends_due_ms(replica))
+    return min((max(deadline, now_ms + 1) for deadline in candidates), default=None)
+
+
+def _is_idle(replica: Replica) -> bool:
+    """A replica that shuts down does not act on its role's time-out any more."""
+    return replica.is_shutting_down and isinstance(replica.role, Follower | Resigned)
+
+
+def _sends_due_ms(replica: Replica) -> Iterator[int]:
+    role, connections = replica.role, replica.connections
+    match role:
+        case Leader():
+            for voter_id, due_ms in role.begin_epoch_due_ms.items():
+                yield max(due_ms, connections.ready_at_ms(voter_id))
+            yield from (parked.deadline_ms for parked in role.parked)
+        case Prospective() | Candidate():
+            yield from (connections.ready_at_ms(voter_id) for voter_id in votes_wanted(replica, role))
+        case Resigned():
+            yield from (connections.ready_at_ms(voter_id) for voter_id in role.unacknowledged)
+        case Follower() | Unattached():
+            fetch_at_ms = next_fetch_at_ms(replica)
+            if fetch_at_ms is not None and not replica.is_shutting_down:
+                yield fetch_at_ms

@@ -1,0 +1,114 @@
+"""Builds the tables of an audit: one pass over the files, then tables from tables, each written as Parquet.
+
+The records are decoded once and written; the tables of the state are made from the written records, so that Spark
+reads only the columns that each of them needs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from spark_replay.bases import StateBase, state_bases
+from spark_replay.schemas import TABLES
+from spark_replay.sources import LogFile, find_log_files
+from spark_replay.splits import DEFAULT_SPLIT_BYTES
+from spark_replay.tables.brokers import brokers
+from spark_replay.tables.leader_changes import leader_changes
+from spark_replay.tables.partition_history import partition_history
+from spark_replay.tables.quorum_epochs import quorum_epochs
+from spark_replay.tables.scanned import batches, damage, records
+from spark_replay.tables.state import state_records
+from spark_replay.tables.topics import topics
+
+Progress = Callable[[str], None]
+
+STATE_COLUMNS = (
+    *("source", "file_kind", "offset", "leader_epoch", "state_offset", "state_timestamp_ms", "record_type", "payload"),
+    *("topic_id", "topic_name", "partition_id", "broker_id"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditResult:
+    """What was read and how many rows each table got; `bases` say where the state of each source begins."""
+
+    files: tuple[LogFile, ...]
+    bases: tuple[StateBase, ...]
+    rows: dict[str, int]
+
+
+def build(
+    spark: SparkSession,
+    root: Path,
+    out: Path,
+    *,
+    progress: Progress = lambda step: None,  # noqa: ARG005
+    split_bytes: int = DEFAULT_SPLIT_BYTES,
+) -> AuditResult:
+    """Audit the log files found at `root` into one Parquet folder per table beneath `out`.
+
+    `progress` is told each step before it is taken. Raises NoLogFound.
+    """
+    files = find_log_files(root)
+    bases = state_bases(files)
+    tables = Tables(spark, out, progress)
+    _write_scanned(tables, root, split_bytes)
+    _write_state(tables, bases)
+    return AuditResult(files=files, bases=bases, rows=tables.rows)
+
+
+class Tables:
+    """The tables written so far, each read back with its schema."""
+
+    def __init__(self, spark: SparkSession, out: Path, progress: Progress) -> None:
+        self.spark = spark
+        self.rows: dict[str, int] = {}
+        self._out = out
+        self._progress = progress
+
+    def write(self, name: str, frame: DataFrame) -> DataFrame:
+        """Write `frame` as table `name`, replacing one of an earlier audit, and give it back as written."""
+        self._progress(name)
+        path = str(self._out / name)
+        frame.write.mode("overwrite").parquet(path)
+        written = read_table(self.spark, self._out, name)
+        self.rows[name] = written.count()
+        return written
+
+    def __getitem__(self, name: str) -> DataFrame:
+        assert name in self.rows, f"{name} is not written yet"
+        return read_table(self.spark, self._out, name)
+
+
+def read_table(spark: SparkSession, out: Path, name: str) -> DataFrame:
+    """One table of an audit, with the columns and comments of its schema."""
+    return spark.read.schema(TABLES[name]).parquet(str(out / name))
+
+
+def _write_scanned(tables: Tables, root: Path, split_bytes: int) -> None:
+    reader = tables.spark.read.format("kraft_log").option("rows", "all").option("split_bytes", str(split_bytes))
+    rows = reader.load(str(root.resolve())).persist(StorageLevel.DISK_ONLY)
+    try:
+        tables.write("records", records(rows))
+        tables.write("batches", batches(rows))
+        tables.write("damage", damage(rows, tables["batches"]))
+    finally:
+        rows.unpersist()
+
+
+def _write_state(tables: Tables, bases: tuple[StateBase, ...]) -> None:
+    tables.write("quorum_epochs", quorum_epochs(tables["records"]))
+    # Every table below reads these records several times over, and most of a log is NoOps, which none of them reads.
+    state = state_records(tables["records"], bases).where(~F.col("is_control") & (F.col("record_type") != "NoOpRecord"))
+    state = state.select(*STATE_COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        tables.write("brokers", brokers(state))
+        tables.write("topics", topics(state))
+        tables.write("partition_history", partition_history(state))
+    finally:
+        state.unpersist()
+    tables.write("leader_changes", leader_changes(tables["partition_history"], tables["quorum_epochs"]))

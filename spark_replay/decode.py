@@ -1,0 +1,224 @@
+"""Segment and snapshot bytes to rows. Pure, and shared by `log dump` and the Spark executors.
+
+Nothing in a log can stop the reading of the rest: a record of an unknown type or version becomes a row with its raw
+bytes, a batch whose records cannot be read becomes a damage row, and so does a torn tail.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from spark_replay.entities import NOTHING, entity_of
+from spark_replay.rows import UNKNOWN_TYPE, BatchRow, DamageRow, RecordRow
+from spark_replay.sources import FileKind, LogFile
+from wire.control_records import SnapshotHeaderRecord, decode_control_record_lenient
+from wire.errors import DecodeError
+from wire.log_scan import Damage, ScannedBatch, scan_batches
+from wire.metadata_records.registry import BY_API_KEY
+from wire.record_batch import BatchHeader, Record, read_records
+from wire.record_frame import decode_record_lenient
+from wire.record_json import may_hold_secrets, record_to_json, type_name
+
+Buffer = bytes | memoryview
+WITHHELD = "raw bytes withheld: a record of this type may hold secrets"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What every row of a file says about it. `end_offset` (exclusive) is of a snapshot."""
+
+    file: str
+    kind: FileKind
+    segment_base_offset: int | None = None
+    end_offset: int | None = None
+
+    @property
+    def first_offset(self) -> int | None:
+        return self.segment_base_offset if self.kind is FileKind.LOG else 0
+
+
+def origin_of(file: LogFile) -> Origin:
+    return Origin(
+        file=file.name, kind=file.kind, segment_base_offset=file.base_offset, end_offset=file.end_offset
+    )
+
+
+def scan(
+    buffer: Buffer, origin: Origin, start: int = 0, end: int | None = None
+) -> Iterator[ScannedBatch | DamageRow]:
+    """The batches which begin in [start, end), checksums checked, and what is damaged between them.
+
+    A segment's first batch must have the offset in the file's name, a snapshot's the offset 0.
+    """
+    expected = None if start else origin.first_offset
+    for item in scan_batches(buffer, start, base_offset=expected):
+        if end is not None and item.position >= end:
+            return
+        yield _damage_row(item, origin) if isinstance(item, Damage) else item
+
+
+def batch_row(batch: ScannedBatch, origin: Origin) -> BatchRow:
+    header = batch.header
+    return BatchRow(
+        file=origin.file,
+        segment_base_offset=origin.segment_base_offset,
+        position=batch.position,
+        base_offset=header.base_offset,
+        last_offset=header.last_offset,
+        leader_epoch=header.partition_leader_epoch,
+        timestamp_ms=header.max_timestamp_ms,
+        record_count=header.record_count,
+        size_in_bytes=header.size_in_bytes,
+        is_control=header.is_control,
+        codec=_codec_name(header),
+        crc=header.crc,
+    )
+
+
+def _codec_name(header: BatchHeader) -> str:
+    try:
+        return header.codec.name.lower()
+    except DecodeError:
+        return "unknown"
+
+
+class Content(NamedTuple):
+    """A record's value taken apart as far as possible; `entity` is None and `problem` set where it was not.
+
+    `may_hold_secrets` is of the value's bytes: of a version unknown to us we cannot say where the secrets are.
+    """
+
+    record_type: str
+    api_key: int | None
+    version: int | None
+    entity: object | None
+    value: bytes
+    problem: str | None
+    may_hold_secrets: bool = False
+
+
+class RecordDecoder:
+    """Turns the batches of one file, in order, into record rows.
+
+    It remembers one thing between batches: the time as of which a snapshot's records count, which its header tells.
+    `wants(record_type)` false skips a record before the costly half of the work.
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        *,
+        show_secrets: bool = False,
+        wants: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._origin = origin
+        self._show_secrets = show_secrets
+        self._wants = wants
+        self._snapshot_timestamp_ms: int | None = None
+
+    def rows(self, batch: ScannedBatch) -> Iterator[RecordRow | DamageRow]:
+        """The batch's records; one damage row instead if they cannot be taken apart."""
+        try:
+            records = read_records(batch.data, 0, batch.header)
+        except DecodeError as error:
+            yield self._undecodable(batch, error)
+            return
+        for record in records:
+            content = _control_content(record) if batch.header.is_control else _data_content(record)
+            if isinstance(content.entity, SnapshotHeaderRecord):
+                self._snapshot_timestamp_ms = content.entity.last_contained_log_timestamp
+            if self._wants is None or self._wants(content.record_type):
+                yield self._row(batch, record, content)
+
+    def _row(self, batch: ScannedBatch, record: Record, content: Content) -> RecordRow:
+        header, known = batch.header, content.entity
+        topic_id, topic_name, partition_id, broker_id = NOTHING if known is None else entity_of(known)
+        state_offset, state_timestamp_ms = self._counts_as_of(record)
+        raw, problem = (None, None) if known is not None else self._raw(content)
+        return RecordRow(
+            file=self._origin.file,
+            segment_base_offset=self._origin.segment_base_offset,
+            position=batch.position,
+            offset=record.offset,
+            batch_base_offset=header.base_offset,
+            leader_epoch=header.partition_leader_epoch,
+            timestamp_ms=record.timestamp_ms,
+            state_offset=state_offset,
+            state_timestamp_ms=state_timestamp_ms,
+            is_control=header.is_control,
+            record_type=content.record_type,
+            api_key=content.api_key,
+            version=content.version,
+            payload=None if known is None else record_to_json(known, show_secrets=self._show_secrets),
+            topic_id=topic_id,
+            topic_name=topic_name,
+            partition_id=partition_id,
+            broker_id=broker_id,
+            raw=raw,
+            problem=problem,
+        )
+
+    def _counts_as_of(self, record: Record) -> tuple[int | None, int | None]:
+        match self._origin.kind:
+            case FileKind.LOG:
+                return record.offset, record.timestamp_ms
+            case FileKind.SNAPSHOT:
+                assert self._origin.end_offset is not None
+                return self._origin.end_offset - 1, self._snapshot_timestamp_ms
+        return None, None
+
+    def _raw(self, content: Content) -> tuple[bytes | None, str | None]:
+        if content.may_hold_secrets and not self._show_secrets:
+            return None, f"{content.problem}; {WITHHELD}"
+        return content.value, content.problem
+
+    def _undecodable(self, batch: ScannedBatch, error: DecodeError) -> DamageRow:
+        return DamageRow(
+            file=self._origin.file,
+            segment_base_offset=self._origin.segment_base_offset,
+            position=batch.position,
+            offset=batch.header.base_offset,
+            kind="undecodable",
+            reason=f"the checksum is right but the records cannot be read: {error}",
+        )
+
+
+def _damage_row(damage: Damage, origin: Origin) -> DamageRow:
+    return DamageRow(
+        file=origin.file,
+        segment_base_offset=origin.segment_base_offset,
+        position=damage.position,
+        offset=damage.offset,
+        kind=damage.kind,
+        reason=damage.reason,
+    )
+
+
+def _data_content(record: Record) -> Content:
+    decoded = decode_record_lenient(record.value or b"")
+    known_class = BY_API_KEY.get(decoded.api_key)
+    return Content(
+        record_type=UNKNOWN_TYPE if known_class is None else known_class.__name__,
+        api_key=_known(decoded.api_key),
+        version=_known(decoded.version),
+        entity=decoded.record,
+        value=decoded.value,
+        problem=decoded.problem,
+        may_hold_secrets=may_hold_secrets(decoded.api_key),
+    )
+
+
+def _control_content(record: Record) -> Content:
+    decoded = decode_control_record_lenient(record.key, record.value)
+    return Content(
+        record_type=UNKNOWN_TYPE if decoded.record is None else type_name(decoded.record),
+        api_key=_known(decoded.control_type),
+        version=None if decoded.record is None else decoded.record.version,
+        entity=decoded.record,
+        value=decoded.value or b"",
+        problem=decoded.problem,
+    )
+
+
+def _known(number: int) -> int | None:
+    return None if number < 0 else number

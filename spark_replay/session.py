@@ -1,0 +1,90 @@
+"""A Spark session that keeps quiet, and whose workers are this very interpreter with this project on its path."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from spark_replay.source import KraftLogDataSource
+
+PROJECT = Path(__file__).resolve().parent.parent
+LOCAL_MASTER = "local[*]"
+
+_QUIET_LOG4J = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n
+"""
+
+SETTINGS: Mapping[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.ansi.enabled": "true",
+}
+
+
+def start_session(
+    work_folder: Path, *, master: str = LOCAL_MASTER, settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Start Spark with its noise going to `work_folder/spark.log`, and register the data source.
+
+    The Java process inherits its standard error when it is started, so it is pointed at the file just for that
+    moment. Java itself must have been found before: Spark's own message for its absence is no help.
+    """
+    log4j = work_folder / "log4j2.properties"
+    log4j.write_text(_QUIET_LOG4J.format(level="error"), encoding="utf-8")
+    _give_workers_this_python()
+    builder = SparkSession.builder.appName("kquorum audit").master(master)
+    for key, value in {**SETTINGS, **_local_settings(master, work_folder), **(settings or {})}.items():
+        builder = builder.config(key, value)
+    builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j.as_uri()}")
+    with _standard_error_to(work_folder / "spark.log"):
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    session.dataSource.register(KraftLogDataSource)
+    return session
+
+
+def _local_settings(master: str, work_folder: Path) -> dict[str, str]:
+    settings = {"spark.sql.warehouse.dir": str(work_folder / "warehouse"), "spark.pyspark.python": sys.executable}
+    if master.startswith("local"):
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.local.dir": str(work_folder),
+            "spark.sql.shuffle.partitions": str(max(4, 2 * (os.cpu_count() or 1))),
+        }
+    return settings
+
+
+def _give_workers_this_python() -> None:
+    """Spark's Python workers find their interpreter and the project through the environment of the Java process."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    paths = [str(PROJECT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+
+
+@contextmanager
+def _standard_error_to(path: Path) -> Iterator[None]:
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with path.open("ab") as log:
+            os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -1,0 +1,70 @@
+"""Cuts one large segment into pieces that begin at batch boundaries, so that all cores share it.
+
+The offset index gives the boundaries for free. It is only a hint: Kafka rebuilds it at every start, preallocates it
+with zeros and may leave it stale, so each boundary taken from it must prove to be a batch with a good checksum.
+Without a usable index the batches are counted off one by one, from length to length.
+"""
+
+import itertools
+import struct
+from collections.abc import Iterable, Iterator
+
+from wire.errors import DecodeError
+from wire.record_batch import check_batch
+
+DEFAULT_SPLIT_BYTES = 8 * 1024 * 1024
+
+_INDEX_ENTRY = struct.Struct(">ii")
+_OFFSET_AND_LENGTH = struct.Struct(">qi")
+_SMALLEST_BATCH_LENGTH = 49
+
+
+def split_ranges(buffer: memoryview, index: bytes, split_bytes: int) -> list[tuple[int, int]]:
+    """[start, end) pairs which cover the buffer, each about `split_bytes` long and beginning at a batch."""
+    assert split_bytes > 0, split_bytes
+    size = len(buffer)
+    if size <= split_bytes:
+        return [(0, size)]
+    boundaries = _index_positions(index) if index else _counted_positions(buffer)
+    starts = _spread(boundaries, split_bytes, size)
+    if index and not all(_is_batch(buffer, start) for start in starts[1:]):
+        starts = _spread(_counted_positions(buffer), split_bytes, size)
+    return list(itertools.pairwise([*starts, size]))
+
+
+def _spread(boundaries: Iterable[int], split_bytes: int, size: int) -> list[int]:
+    """The first boundary at or after each multiple of `split_bytes`, from 0."""
+    starts = [0]
+    for position in boundaries:
+        if starts[-1] + split_bytes <= position < size:
+            starts.append(position)
+    return starts
+
+
+def _index_positions(index: bytes) -> Iterator[int]:
+    """Positions of an `.index` file, up to the zeros of its preallocated tail."""
+    last = 0
+    whole = len(index) - len(index) % _INDEX_ENTRY.size
+    for _, position in _INDEX_ENTRY.iter_unpack(index[:whole]):
+        if position <= last:
+            return
+        last = position
+        yield position
+
+
+def _counted_positions(buffer: memoryview) -> Iterator[int]:
+    position, size = 0, len(buffer)
+    while position + _OFFSET_AND_LENGTH.size <= size:
+        yield position
+        _, length = _OFFSET_AND_LENGTH.unpack_from(buffer, position)
+        if length < _SMALLEST_BATCH_LENGTH:
+            return
+        position += _OFFSET_AND_LENGTH.size + length
+
+
+def _is_batch(buffer: memoryview, position: int) -> bool:
+    try:
+        check_batch(buffer, position)
+    except DecodeError:
+        return False
+    return True

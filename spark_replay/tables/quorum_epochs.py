@@ -1,0 +1,45 @@
+"""`quorum_epochs`: who led the quorum when, by the leader change record with which each epoch begins."""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
+
+from spark_replay.schemas import QUORUM_EPOCHS
+from spark_replay.tables.common import of_types, shaped, with_payload
+
+_VOTERS = ArrayType(StructType([StructField("voter_id", IntegerType())]))
+_PAYLOAD = StructType(
+    [
+        StructField("leader_id", IntegerType()),
+        StructField("voters", _VOTERS),
+        StructField("granting_voters", _VOTERS),
+    ]
+)
+
+
+def quorum_epochs(records: DataFrame) -> DataFrame:
+    """One row for each epoch that has a record in the log; elections which nobody won leave none."""
+    log = records.where(F.col("file_kind") == "log")
+    spans = log.groupBy("source", F.col("leader_epoch").alias("epoch")).agg(
+        F.min("offset").alias("start_offset"),
+        F.min_by("timestamp_ms", "offset").alias("start_ms"),
+        F.count("*").alias("records"),
+        F.max("timestamp_ms").alias("last_record_ms"),
+    )
+    elections = (
+        with_payload(of_types(log, "LeaderChange"), _PAYLOAD)
+        .groupBy("source", F.col("leader_epoch").alias("epoch"))
+        .agg(F.min_by("p", "offset").alias("p"))
+    )
+    order = Window.partitionBy("source").orderBy("epoch")
+    epochs = spans.join(elections, ["source", "epoch"], "left").withColumns(
+        {
+            "leader_id": F.col("p.leader_id"),
+            "voters": F.col("p.voters.voter_id"),
+            "granting_voters": F.col("p.granting_voters.voter_id"),
+            "start": F.timestamp_millis("start_ms"),
+            "end_offset": F.lead("start_offset").over(order),
+            "end_ms": F.lead("start_ms").over(order),
+        }
+    )
+    return shaped(epochs, QUORUM_EPOCHS)

@@ -1,0 +1,68 @@
+"""No path of a machine, no secret of a desk and no crumbs in what is checked in."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from tests.tidy.tree import ROOT
+
+# Written in pieces, so that this file does not find itself.
+_MACHINE_PATHS = re.compile(
+    "|".join(["/" + "work/", "/tmp/" + "play", "/" + "farm/", "/home/" + r"[a-z]+/", "/root" + "/"])
+)
+_CRUMBS = re.compile("|".join(["FIX" + "ME", "XX" + "X", "breakpoint" + r"\(", "TO" + "DO"]))
+_TEXT_SUFFIXES = {
+    ".py",
+    ".md",
+    ".toml",
+    ".sh",
+    ".proto",
+    ".cfg",
+    ".ini",
+    ".yml",
+    ".yaml",
+    ".properties",
+    ".txt",
+    "",
+}
+
+
+def checked_in_files() -> list[Path]:
+    """Everything git tracks or would track, so that a new file is seen before it is added."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = [name for name in listing.stdout.split("\0") if name]
+    return [ROOT / name for name in names if (ROOT / name).is_file()]
+
+
+def lines_matching(pattern: re.Pattern[str]) -> list[str]:
+    found = []
+    for path in checked_in_files():
+        if path.suffix not in _TEXT_SUFFIXES:
+            continue
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1):
+            if pattern.search(line):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}")
+    return found
+
+
+def test_there_are_files_to_look_at() -> None:
+    assert ROOT / "pyproject.toml" in checked_in_files()
+
+
+def test_no_path_of_a_machine_is_checked_in() -> None:
+    assert lines_matching(_MACHINE_PATHS) == []
+
+
+def test_no_crumbs_are_left() -> None:
+    assert lines_matching(_CRUMBS) == []
+
+
+def test_generated_and_private_files_are_ignored() -> None:
+    names = {str(path.relative_to(ROOT)) for path in checked_in_files()}
+    assert not [name for name in names if "__pycache__" in name or name.startswith((".venv", "demo-out"))]

@@ -1,0 +1,44 @@
+"""The project's own sources, as the tidiness tests see them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("wire", "network", "raft", "snapshots", "metadata", "broker", "spark_replay", "cli")
+CORES = ("wire", "raft", "snapshots", "metadata", "broker")
+_NOT_OURS = {
+    ".git",
+    ".venv",
+    ".venv-making",
+    "__pycache__",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".hypothesis",
+    "build",
+}
+
+
+def is_generated(path: Path) -> bool:
+    """Whether a protobuf compiler wrote the file."""
+    return path.name.endswith(("_pb2.py", "_pb2_grpc.py", ".pyi"))
+
+
+def python_files(*folders: str) -> Iterator[Path]:
+    """Every Python source beneath the folders (all of the project without any), generated ones left out."""
+    for folder in folders or (".",):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if not _NOT_OURS.intersection(path.relative_to(ROOT).parts) and not is_generated(path):
+                yield path
+
+
+def core_files(*packages: str) -> Iterator[Path]:
+    """The sources of the given packages outside `adapters`."""
+    for path in python_files(*packages):
+        if "adapters" not in path.relative_to(ROOT).parts:
+            yield path
+
+
+def module_name(path: Path) -> str:
+    """The absolute module name of a source file: `raft/node.py` is `raft.node`."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -1,0 +1,291 @@
+"""The client's side: matching, negotiation, and each way in which a peer can fail it."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from network.connection import KafkaConnection
+from network.errors import CannotConnect, ConnectionLost, NoCommonVersion, RequestTimedOut
+from tests.unit.network.conftest import RunTest
+from tests.unit.network.support import (
+    ECHO,
+    FLEXIBLE,
+    HOST,
+    OLD,
+    Held,
+    echo_response,
+    holding_handler,
+    serving,
+    until,
+)
+from wire.errors import DecodeError, UnsupportedVersion
+from wire.protocol.apis import ApiKey, request_class, response_class
+from wire.protocol.entities import build
+from wire.protocol.frames import encode_frame
+from wire.protocol.headers import decode_request_header, encode_response
+
+TIMEOUT_MS = 5000
+BODY = {"key": "a", "key_type": 0, "coordinator_keys": ["a"]}
+
+
+@asynccontextmanager
+async def connected(port: int) -> AsyncIterator[KafkaConnection]:
+    connection = await KafkaConnection.connect(HOST, port, "tester", TIMEOUT_MS)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@asynccontextmanager
+async def peer(answer: Callable[[bytes], bytes | None]) -> AsyncIterator[int]:
+    """A peer that maps each whole frame to bytes of its choice; None makes it close. Answers its port."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                (size,) = struct.unpack(">i", await reader.readexactly(4))
+                data = answer(await reader.readexactly(size))
+                if data is None:
+                    break
+                writer.write(data)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        writer.close()
+
+    server = await asyncio.start_server(serve, HOST, 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+def _echo_entity(text: str = "a", version: int = FLEXIBLE) -> Any:
+    return build(request_class(ECHO, version), {"key": text, "key_type": 0})
+
+
+def test_a_mapping_is_sent_in_the_highest_common_version(run: RunTest) -> None:
+    async def test() -> None:
+        async with serving() as server, connected(server.bound_port) as connection:
+            response: Any = await connection.request(ECHO, BODY, TIMEOUT_MS)
+            assert (response.__version__, response.host) == (FLEXIBLE, "a")
+            await connection.request(ECHO, BODY, TIMEOUT_MS)
+            assert server.counters.requests == 3, "versions are asked for once"
+
+    run(test())
+
+
+def test_an_entity_is_sent_in_its_own_version(run: RunTest) -> None:
+    async def test() -> None:
+        async with serving() as server, connected(server.bound_port) as connection:
+            response: Any = await connection.request(ECHO, _echo_entity("b", OLD), TIMEOUT_MS)
+            assert (response.__version__, response.host) == (OLD, "b")
+
+    run(test())
+
+
+def test_pipelined_requests_each_get_their_own_response(run: RunTest) -> None:
+    async def test() -> None:
+        async with serving() as server, connected(server.bound_port) as connection:
+            futures = [connection.send(ECHO, FLEXIBLE, _echo_entity(str(number))) for number in range(1000)]
+            assert connection.requests_in_flight == 1000
+            responses: list[Any] = await asyncio.gather(*futures)
+            assert [response.host for response in responses] == [str(number) for number in range(1000)]
+            assert connection.requests_in_flight == 0
+
+    run(test())
+
+
+def test_correlation_ids_match_responses_that_come_out_of_order(run: RunTest) -> None:
+    """Kafka answers in order; a peer that does not is still understood."""
+    frames: list[bytes] = []
+
+    def answer(frame: bytes) -> bytes:
+        frames.append(frame)
+        if len(frames) < 2:
+            return b""
+        return b"".join(map(_echo, reversed(frames)))
+
+    async def test() -> None:
+        async with peer(answer) as port, connected(port) as connection:
+            futures = [connection.send(ECHO, FLEXIBLE, _echo_entity(text)) for text in ("one", "other")]
+            responses: list[Any] = await asyncio.gather(*futures)
+            assert [response.host for response in responses] == ["one", "other"]
+
+    run(test())
+
+
+def _echo(frame: bytes) -> bytes:
+    header, position = decode_request_header(frame)
+    text = frame[position + 1 : position + frame[position]].decode()
+    entity = echo_response(FLEXIBLE, text)
+    return encode_frame(encode_response(ECHO, FLEXIBLE, header.correlation_id, entity))
+
+
+def test_a_peer_that_knows_only_older_api_versions_is_asked_again(run: RunTest) -> None:
+    asked: list[int] = []
+
+    def answer(frame: bytes) -> bytes:
+        header, _ = decode_request_header(frame)
+        asked.append(header.api_version)
+        keys = [
+            {"api_key": ApiKey.API_VERSIONS, "min_version": 0, "max_version": 2},
+            {"api_key": ECHO, "min_version": 1, "max_version": 2},
+        ]
+        version = header.api_version if header.api_version <= 2 else 0
+        values = {"error_code": 0 if header.api_version <= 2 else 35, "api_keys": keys}
+        entity = build(response_class(ApiKey.API_VERSIONS, version), values)
+        return encode_frame(encode_response(ApiKey.API_VERSIONS, version, header.correlation_id, entity))
+
+    async def test() -> None:
+        async with peer(answer) as port, connected(port) as connection:
+            assert await connection.common_version(ECHO) == 2
+            assert asked == [4, 2]
+
+    run(test())
+
+
+def test_an_api_that_the_peer_does_not_offer_is_named(run: RunTest) -> None:
+    async def test() -> None:
+        async with serving() as server, connected(server.bound_port) as connection:
+            with pytest.raises(NoCommonVersion, match=r"Vote cannot be sent .* the peer does not offer it"):
+                await connection.request(ApiKey.VOTE, {}, TIMEOUT_MS)
+            assert not connection.is_lost
+
+    run(test())
+
+
+def test_a_request_without_response_times_out_and_its_late_response_is_dropped(run: RunTest) -> None:
+    async def test() -> None:
+        held: Held = []
+        async with serving(holding_handler(held)) as server, connected(server.bound_port) as connection:
+            with pytest.raises(RequestTimedOut, match=r"did not answer FindCoordinator within 30 ms"):
+                await connection.request(ECHO, _echo_entity(), 30)
+            await until(lambda: len(held) == 1)
+            later = connection.send(ECHO, FLEXIBLE, _echo_entity("later"))
+            await until(lambda: len(held) == 2)
+            for (_, _, reply), text in zip(held, ("late", "later"), strict=True):
+                reply(echo_response(FLEXIBLE, text))
+            response: Any = await later
+            assert response.host == "later"
+            assert connection.requests_in_flight == 0
+
+    run(test())
+
+
+def test_a_refused_connection_is_named(run: RunTest) -> None:
+    async def test() -> None:
+        async with serving() as server:
+            port = server.bound_port
+        with pytest.raises(CannotConnect, match=rf"cannot connect to {HOST}:{port}: .*refused"):
+            await KafkaConnection.connect(HOST, port, None, TIMEOUT_MS)
+
+    run(test())
+
+
+def test_a_connection_that_is_not_accepted_times_out(run: RunTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    async def test() -> None:
+        loop = asyncio.get_running_loop()
+        connection = KafkaConnection.connect(HOST, 1, None, 20)
+        monkeypatch.setattr(type(loop), "create_connection", never, raising=True)
+        with pytest.raises(CannotConnect, match="no answer within 20 ms"):
+            await connection
+
+    run(test())
+
+
+def test_pending_requests_fail_when_the_peer_closes(run: RunTest) -> None:
+    async def test() -> None:
+        async with peer(lambda _: None) as port, connected(port) as connection:
+            futures = [connection.send(ECHO, FLEXIBLE, _echo_entity()) for _ in range(3)]
+            for future in futures:
+                with pytest.raises(ConnectionLost, match=r"lost the connection to 127\.0\.0\.1"):
+                    await future
+            assert connection.is_lost
+            with pytest.raises(ConnectionLost):
+                await connection.send(ECHO, FLEXIBLE, _echo_entity())
+
+    run(test())
+
+
+def test_pending_requests_fail_when_this_side_closes(run: RunTest) -> None:
+    async def test() -> None:
+        held: Held = []
+        async with serving(holding_handler(held)) as server, connected(server.bound_port) as connection:
+            future = connection.send(ECHO, FLEXIBLE, _echo_entity())
+            connection.close()
+            with pytest.raises(ConnectionLost, match="closed on this side"):
+                await future
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (struct.pack(">i", -1), "announces -1 bytes"),
+        (struct.pack(">i", 0x7FFFFFFF), "the limit is"),
+        (encode_frame(struct.pack(">i", 4242)), "correlation id 4242, which no request has"),
+        (encode_frame(b"\x00"), "a response header needs 4 bytes"),
+    ],
+)
+def test_a_peer_that_breaks_the_protocol_is_dropped(run: RunTest, answer: bytes, words: str) -> None:
+    async def test() -> None:
+        async with peer(lambda _: answer) as port, connected(port) as connection:
+            with pytest.raises(ConnectionLost, match=words):
+                await connection.send(ECHO, FLEXIBLE, _echo_entity())
+
+    run(test())
+
+
+def test_an_unreadable_response_fails_only_its_own_request(run: RunTest) -> None:
+    def answer(frame: bytes) -> bytes:
+        header, _ = decode_request_header(frame)
+        if header.correlation_id == 1:
+            return encode_frame(struct.pack(">i", 1) + b"\x00\x00")
+        return _echo(frame)
+
+    async def test() -> None:
+        async with peer(answer) as port, connected(port) as connection:
+            futures = [connection.send(ECHO, FLEXIBLE, _echo_entity("x")) for _ in range(2)]
+            with pytest.raises(DecodeError):
+                await futures[0]
+            response: Any = await futures[1]
+            assert response.host == "x"
+
+    run(test())
+
+
+def test_a_response_cut_in_the_middle_fails_its_request(run: RunTest) -> None:
+    sent: list[bytes] = []
+
+    def answer(frame: bytes) -> bytes | None:
+        sent.append(frame)
+        return _echo(frame)[:-3] if len(sent) == 1 else None
+
+    async def test() -> None:
+        async with peer(answer) as port, connected(port) as connection:
+            cut = connection.send(ECHO, FLEXIBLE, _echo_entity())
+            await until(lambda: len(sent) == 1)
+            connection.send(ECHO, FLEXIBLE, _echo_entity()).add_done_callback(asyncio.Future.exception)
+            with pytest.raises(ConnectionLost):
+                await cut
+
+    run(test())
+
+
+def test_a_version_that_is_not_known_is_refused_before_anything_is_sent(run: RunTest) -> None:
+    async def test() -> None:
+        async with serving() as server, connected(server.bound_port) as connection:
+            with pytest.raises(UnsupportedVersion, match="version 99 of FindCoordinator"):
+                connection.send(ECHO, 99, _echo_entity())
+            assert connection.requests_in_flight == 0
+
+    run(test())

@@ -1,0 +1,147 @@
+"""Headers against kio's codec as the oracle, and what a peer may send that no encoder of ours would."""
+
+import io
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.schema.request_header.v1.header import RequestHeader as RequestHeaderV1
+from kio.schema.request_header.v2.header import RequestHeader as RequestHeaderV2
+from kio.schema.response_header.v0.header import ResponseHeader as ResponseHeaderV0
+from kio.schema.response_header.v1.header import ResponseHeader as ResponseHeaderV1
+from kio.serial import entity_writer
+
+from wire.codec import encode
+from wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
+from wire.protocol.apis import ApiKey, api_version, request_class, response_class
+from wire.protocol.entities import build
+from wire.protocol.headers import (
+    EncodedBody,
+    UnsupportedRequest,
+    decode_request_header,
+    decode_response,
+    encode_request,
+    encode_response,
+    encode_response_frame,
+)
+
+HEARTBEAT = {"group_id": "g", "generation_id": 1, "member_id": "m", "group_instance_id": None}
+CLIENT_IDS = st.none() | st.text(max_size=40)
+INT32 = st.integers(-(2**31), 2**31 - 1)
+
+
+def _kio_bytes(entity: Any) -> bytes:
+    out = io.BytesIO()
+    entity_writer(type(entity))(out, entity)
+    return out.getvalue()
+
+
+@given(version=st.sampled_from([3, 4]), correlation_id=INT32, client_id=CLIENT_IDS)
+def test_requests_are_written_as_kio_writes_them(
+    version: int, correlation_id: int, client_id: str | None
+) -> None:
+    entity = build(request_class(ApiKey.HEARTBEAT, version), HEARTBEAT)
+    header_class: Any = RequestHeaderV2 if version == 4 else RequestHeaderV1
+    header = header_class(
+        request_api_key=12, request_api_version=version, correlation_id=correlation_id, client_id=client_id
+    )
+    frame = encode_request(ApiKey.HEARTBEAT, version, correlation_id, client_id, entity)
+    assert frame == _kio_bytes(header) + _kio_bytes(entity)
+    decoded, position = decode_request_header(frame)
+    assert (decoded.api_key, decoded.api_version) == (ApiKey.HEARTBEAT, version)
+    assert (decoded.correlation_id, decoded.client_id) == (correlation_id, client_id)
+    assert frame[position:] == _kio_bytes(entity)
+
+
+@given(version=st.sampled_from([3, 4]), correlation_id=INT32)
+def test_responses_are_written_as_kio_writes_them(version: int, correlation_id: int) -> None:
+    entity = build(response_class(ApiKey.HEARTBEAT, version), {"error_code": 27, "throttle_time_ms": 3})
+    header_class: Any = ResponseHeaderV1 if version == 4 else ResponseHeaderV0
+    frame = encode_response(ApiKey.HEARTBEAT, version, correlation_id, entity)
+    assert frame == _kio_bytes(header_class(correlation_id=correlation_id)) + _kio_bytes(entity)
+    assert decode_response(ApiKey.HEARTBEAT, version, frame) == (correlation_id, entity)
+    whole = encode_response_frame(api_version(ApiKey.HEARTBEAT, version), correlation_id, entity)
+    assert whole == struct.pack(">i", len(frame)) + frame
+
+
+def test_an_encoded_body_is_taken_as_it_is() -> None:
+    entity = build(response_class(ApiKey.HEARTBEAT, 4), {"error_code": 0})
+    encoded = EncodedBody(encode(entity))
+    assert encode_response(ApiKey.HEARTBEAT, 4, 9, encoded) == encode_response(ApiKey.HEARTBEAT, 4, 9, entity)
+
+
+def test_api_versions_has_the_old_response_header_in_every_version() -> None:
+    for version in range(5):
+        values = {"error_code": 0, "api_keys": [{"api_key": 1, "min_version": 4, "max_version": 12}]}
+        entity = build(response_class(ApiKey.API_VERSIONS, version), values)
+        frame = encode_response(ApiKey.API_VERSIONS, version, 5, entity)
+        assert frame == struct.pack(">i", 5) + encode(entity)
+        assert decode_response(ApiKey.API_VERSIONS, version, frame) == (5, entity)
+
+
+def test_an_unsupported_api_versions_request_is_answered_in_version_zero() -> None:
+    entity = build(response_class(ApiKey.API_VERSIONS, 0), {"error_code": 35, "api_keys": ()})
+    frame = encode_response(ApiKey.API_VERSIONS, 0, 5, entity)
+    assert decode_response(ApiKey.API_VERSIONS, 4, frame) == (5, entity)
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version"), [(999, 0), (ApiKey.FETCH, 99), (ApiKey.API_VERSIONS, 9), (4, 1)]
+)
+def test_an_unknown_api_or_version_keeps_the_fields_of_the_header(api_key: int, version: int) -> None:
+    frame = struct.pack(">hhih", api_key, version, 77, 3) + b"abc" + b"whatever follows"
+    with pytest.raises(UnsupportedRequest, match=f"version {version} is not supported") as refusal:
+        decode_request_header(frame)
+    assert isinstance(refusal.value, UnsupportedVersion)
+    header = refusal.value.header
+    assert (header.api_key, header.api_version, header.correlation_id) == (api_key, version, 77)
+    assert header.client_id == "abc"
+
+
+def test_unknown_tagged_fields_of_headers_are_passed_over() -> None:
+    tags = b"\x02" + b"\x00\x01x" + b"\xac\x02\x02yz"  # tag 0 with one byte, tag 300 with two
+    frame = struct.pack(">hhih", ApiKey.HEARTBEAT, 4, 1, -1) + tags + b"body"
+    header, position = decode_request_header(frame)
+    assert frame[position:] == b"body"
+    assert header.client_id is None
+    entity = build(response_class(ApiKey.HEARTBEAT, 4), {"error_code": 0})
+    response = struct.pack(">i", 1) + tags + encode(entity)
+    assert decode_response(ApiKey.HEARTBEAT, 4, response) == (1, entity)
+
+
+@given(cut=st.integers(0, 14))
+def test_a_header_that_is_cut_short_says_so(cut: int) -> None:
+    entity = build(request_class(ApiKey.HEARTBEAT, 4), HEARTBEAT)
+    frame = encode_request(ApiKey.HEARTBEAT, 4, 1, "test", entity)
+    with pytest.raises(BufferUnderflow):
+        decode_request_header(frame[:cut])
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (struct.pack(">hhih", 12, 4, 1, -2), "the client id has length -2"),
+        (struct.pack(">hhih", 12, 4, 1, 2) + b"\xff\xfe\x00", "the client id is not UTF-8"),
+        (struct.pack(">hhih", 12, 4, 1, -1) + b"\x01\x00\x7f", "a tagged field of 127 bytes ends outside"),
+    ],
+)
+def test_a_malformed_header_is_refused(frame: bytes, words: str) -> None:
+    with pytest.raises(DecodeError, match=words):
+        decode_request_header(frame)
+
+
+@given(data=st.binary(max_size=40))
+def test_no_bytes_make_the_header_reader_fail_otherwise(data: bytes) -> None:
+    try:
+        header, position = decode_request_header(data)
+    except DecodeError:
+        return
+    assert 10 <= position <= len(data)
+    assert header.api_key in set(ApiKey)
+
+
+def test_a_response_without_a_whole_header_is_refused() -> None:
+    with pytest.raises(BufferUnderflow, match="a response header needs 4 bytes, 2 are there"):
+        decode_response(ApiKey.HEARTBEAT, 4, b"\x00\x00")

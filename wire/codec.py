@@ -1,0 +1,59 @@
+"""Encodes and decodes kio's entities: requests, responses, headers and the rest, of any API and version.
+
+Compiled once per class from the field metadata of kio's classes. Unknown tagged fields, which a newer peer
+may lawfully send (KIP-482), are skipped.
+"""
+
+import struct
+from typing import Any, Final, TypeVar
+
+from wire.codegen.compiler import Codec, compile_codec
+from wire.codegen.kio_plans import plan_of
+from wire.errors import BufferUnderflow, DecodeError
+from wire.primitives import Buffer
+
+E = TypeVar("E")
+
+
+_CODECS: Final[dict[type[Any], Codec]] = {}
+
+
+def codec_of(cls: type[Any]) -> Codec:
+    """The compiled codec of a kio class."""
+    codec = _CODECS.get(cls)
+    if codec is None:
+        codec = _CODECS[cls] = compile_codec(plan_of(cls))
+    return codec
+
+
+def encode(entity: Any) -> bytes:
+    """The bytes of a kio entity, in the version of its class.
+
+    Raises ValueError if a value does not fit its field: that is a mistake of the caller, not of a peer.
+    """
+    out = bytearray()
+    encode_into(entity, out)
+    return bytes(out)
+
+
+def encode_into(entity: Any, out: bytearray) -> None:
+    """Append the bytes of a kio entity to `out`."""
+    try:
+        codec_of(type(entity)).encode(entity, out)
+    except (struct.error, AttributeError, TypeError) as error:
+        name = f"{type(entity).__module__}.{type(entity).__name__}"
+        raise ValueError(f"{name} cannot be encoded: {error}") from error
+
+
+def decode(cls: type[E], buffer: Buffer, position: int = 0) -> tuple[E, int]:
+    """Read a kio entity of class `cls`; answer it and the position after its last byte.
+
+    Raises DecodeError (BufferUnderflow if the buffer is too short).
+    """
+    data = buffer if type(buffer) is bytes else bytes(buffer)
+    try:
+        return codec_of(cls).decode(data, position)
+    except (struct.error, IndexError):
+        raise BufferUnderflow(f"{cls.__name__} is cut short", len(data)) from None
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"a string of {cls.__name__} is not UTF-8: {error.reason}") from None

@@ -1,0 +1,52 @@
+"""Compiles a plan into a codec: the one place that runs generated source."""
+
+import linecache
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from wire.codegen.lines import Lines
+from wire.codegen.plan import StructPlan
+from wire.codegen.reading import write_decoder
+from wire.codegen.runtime import NAMESPACE
+from wire.codegen.writing import write_encoder
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """`encode(entity, out)` appends; `decode(buffer, position)` answers the entity and the position after it.
+
+    Both are raw: a short buffer shows as struct.error or IndexError, bad UTF-8 as UnicodeDecodeError. The
+    public functions of `wire.codec` and `wire.record_frame` turn these into DecodeErrors. `source` is for
+    eyes only.
+    """
+
+    encode: Callable[[Any, bytearray], None]
+    decode: Callable[[bytes, int], tuple[Any, int]]
+    source: str
+
+
+def compile_codec(plan: StructPlan) -> Codec:
+    namespace: dict[str, object] = dict(NAMESPACE)
+    for field in plan.fields:
+        if field.nested is not None:
+            nested = compile_codec(field.nested)
+            namespace[f"encode_{field.name}"] = nested.encode
+            namespace[f"decode_{field.name}"] = nested.decode
+    lines = Lines(namespace)
+    write_encoder(lines, plan)
+    lines.add("", "")
+    write_decoder(lines, plan)
+    _run(lines.source, f"<codec of {plan.cls.__module__}.{plan.cls.__name__} v{plan.version}>", namespace)
+    return Codec(
+        encode=cast(Callable[[Any, bytearray], None], namespace["encode"]),
+        decode=cast(Callable[[bytes, int], tuple[Any, int]], namespace["decode"]),
+        source=lines.source,
+    )
+
+
+def _run(source: str, file_name: str, namespace: dict[str, object]) -> None:
+    # The line cache lets tracebacks and debuggers show generated lines.
+    linecache.cache[file_name] = (len(source), None, source.splitlines(keepends=True), file_name)
+    # The source is assembled from the field tables of this program, never from anything read.
+    exec(compile(source, file_name, "exec"), namespace)  # noqa: S102

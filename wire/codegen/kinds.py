@@ -1,0 +1,112 @@
+"""The fixed-width kinds of field: how `struct` reads each, and the expressions between raw and Python values.
+
+The expressions are templates of generated source; the functions they name are in `NAMESPACE`.
+"""
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from wire.errors import DecodeError
+
+_ZERO_BYTES: Final = bytes(16)
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MS_PER_DAY: Final = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class FixedKind:
+    """`layout` is a `struct` format of `size` bytes; "{0}" in the templates stands for the raw or the Python value."""
+
+    layout: str
+    size: int
+    from_raw: str = "{0}"
+    to_raw: str = "{0}"
+    zero: object = 0
+
+    @property
+    def is_plain(self) -> bool:
+        return self.from_raw == "{0}" and self.to_raw == "{0}"
+
+
+# Topic, directory and incarnation ids recur in message after message, and building a UUID costs ten look-ups.
+@lru_cache(maxsize=16384)
+def uuid_of(raw: bytes) -> UUID:
+    return UUID(bytes=raw)
+
+
+def uuid_or_none(raw: bytes) -> UUID | None:
+    """kio's reading of a uuid: all zeros is None."""
+    return None if raw == _ZERO_BYTES else uuid_of(raw)
+
+
+@lru_cache(maxsize=1024)
+def duration_of(milliseconds: int) -> dt.timedelta:
+    try:
+        return dt.timedelta(milliseconds=milliseconds)
+    except OverflowError as error:
+        raise DecodeError(f"a duration of {milliseconds} ms is out of range") from error
+
+
+@lru_cache(maxsize=1024)
+def milliseconds_of(duration: dt.timedelta) -> int:
+    return duration.days * _MS_PER_DAY + duration.seconds * 1000 + round(duration.microseconds / 1000)
+
+
+def instant_of(milliseconds: int) -> dt.datetime:
+    try:
+        return _EPOCH + dt.timedelta(milliseconds=milliseconds)
+    except OverflowError as error:
+        raise DecodeError(f"a timestamp of {milliseconds} ms is out of range") from error
+
+
+def instant_or_none(milliseconds: int) -> dt.datetime | None:
+    """kio's reading of a nullable timestamp: -1 is None."""
+    return None if milliseconds == -1 else instant_of(milliseconds)
+
+
+def since_epoch(instant: dt.datetime | None) -> int:
+    return -1 if instant is None else milliseconds_of(instant - _EPOCH)
+
+
+_UUID_BYTES = '{0}.int.to_bytes(16, "big")'
+FIXED: Final[Mapping[str, FixedKind]] = {
+    "bool": FixedKind("?", 1, zero=False),
+    "int8": FixedKind("b", 1),
+    "int16": FixedKind("h", 2),
+    "int32": FixedKind("i", 4),
+    "int64": FixedKind("q", 8),
+    "uint8": FixedKind("B", 1),
+    "uint16": FixedKind("H", 2),
+    "uint32": FixedKind("I", 4),
+    "uint64": FixedKind("Q", 8),
+    "float64": FixedKind("d", 8, zero=0.0),
+    "uuid": FixedKind("16s", 16, "uuid_of({0})", _UUID_BYTES, UUID(int=0)),
+    "uuid_or_none": FixedKind(
+        "16s", 16, "uuid_or_none({0})", f"(ZERO_BYTES if {{0}} is None else {_UUID_BYTES})", None
+    ),
+    # A code of a newer Kafka reads as UNKNOWN_SERVER_ERROR, as Kafka's own clients do.
+    "error_code": FixedKind("h", 2, "ERROR_CODES.get({0}, UNKNOWN_ERROR)", "{0}._value_", ErrorCode.none),
+    "timedelta_i32": FixedKind("i", 4, "duration_of({0})", "milliseconds_of({0})", dt.timedelta(0)),
+    "timedelta_i64": FixedKind("q", 8, "duration_of({0})", "milliseconds_of({0})", dt.timedelta(0)),
+    "datetime_i64": FixedKind("q", 8, "instant_of({0})", "since_epoch({0})", _EPOCH),
+    "datetime_or_none": FixedKind("q", 8, "instant_or_none({0})", "since_epoch({0})", None),
+}
+
+NAMESPACE: Final[Mapping[str, object]] = {
+    "uuid_of": uuid_of,
+    "uuid_or_none": uuid_or_none,
+    "duration_of": duration_of,
+    "milliseconds_of": milliseconds_of,
+    "instant_of": instant_of,
+    "instant_or_none": instant_or_none,
+    "since_epoch": since_epoch,
+    "ZERO_BYTES": _ZERO_BYTES,
+    "ERROR_CODES": {code.value: code for code in ErrorCode},
+    "UNKNOWN_ERROR": ErrorCode.unknown_server_error,
+}

@@ -1,0 +1,131 @@
+"""The source of an encoder: `encode(entity, out)` appends the entity to the bytearray `out`."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from wire.codegen.kinds import FIXED
+from wire.codegen.lines import Lines
+from wire.codegen.plan import FieldPlan, StructPlan
+from wire.codegen.reading import is_single_fixed
+
+
+def write_encoder(lines: Lines, plan: StructPlan) -> None:
+    """Append the function `encode` for `plan`; nested encoders are in the namespace as `encode_<field name>`."""
+    with lines.block("def encode(entity, out):"):
+        lines.add(
+            "pass" if not plan.fields and not plan.flexible else f"# {plan.cls.__name__} v{plan.version}"
+        )
+        for name, default in plan.absent:
+            constant = lines.constant(f"default_{name}", default)
+            with lines.block(f"if entity.{name} != {constant}:"):
+                lines.add(f"raise absent_field(entity, '{name}', {plan.version})")
+        for is_fixed, fields in groupby(plan.positional, key=is_single_fixed):
+            if is_fixed:
+                _add_fixed_run(lines, tuple(fields), "out")
+            else:
+                for field in fields:
+                    _add_variable(lines, field, plan.flexible, "out")
+        if plan.flexible:
+            _add_tagged(lines, plan)
+
+
+def _add_fixed_run(lines: Lines, fields: Sequence[FieldPlan], out: str) -> None:
+    kinds = [FIXED[field.kind] for field in fields]
+    pack = lines.packer("pack", "".join(kind.layout for kind in kinds))
+    values = [kind.to_raw.format(f"entity.{field.name}") for field, kind in zip(fields, kinds, strict=True)]
+    lines.add(f"{out} += {pack}({', '.join(values)})")
+
+
+def _add_variable(lines: Lines, field: FieldPlan, flexible: bool, out: str) -> None:
+    compact = flexible and not field.legacy
+    lines.add(f"value = entity.{field.name}")
+    if not field.nullable:
+        _add_present(lines, field, compact, out)
+        return
+    with lines.block("if value is None:"):
+        lines.add(_null(lines, field, compact, out))
+    with lines.block("else:"):
+        if field.kind == "struct" and not field.is_array:
+            lines.add(f"{out}.append(1)")
+        _add_present(lines, field, compact, out)
+
+
+def _null(lines: Lines, field: FieldPlan, compact: bool, out: str) -> str:
+    if field.kind == "struct" and not field.is_array:
+        return f"{out}.append(255)"
+    if compact:
+        return f"{out}.append(0)"
+    layout = "i" if field.is_array or field.kind == "bytes" else "h"
+    return f"{out} += {lines.packer('pack', layout)}(-1)"
+
+
+def _add_present(lines: Lines, field: FieldPlan, compact: bool, out: str) -> None:
+    if field.is_array:
+        _add_array(lines, field, compact, out)
+    elif field.kind == "struct":
+        lines.add(f"encode_{field.name}(value, {out})")
+    else:
+        _add_text_or_bytes(lines, field.kind, "value", compact, out)
+
+
+def _add_text_or_bytes(lines: Lines, kind: str, value: str, compact: bool, out: str) -> None:
+    is_text = kind == "string"
+    lines.add(f"raw = {value}.encode()" if is_text else f"raw = {value}")
+    _add_length(
+        lines,
+        "raw",
+        compact,
+        "h" if is_text else "i",
+        "write_text_length" if is_text else "write_uvarint",
+        out,
+    )
+    lines.add(f"{out} += raw")
+
+
+def _add_length(lines: Lines, sized: str, compact: bool, layout: str, long_writer: str, out: str) -> None:
+    if not compact:
+        lines.add(f"{out} += {lines.packer('pack', layout)}(len({sized}))")
+        return
+    lines.add(f"length = len({sized}) + 1")
+    lines.add(f"if length < 128: {out}.append(length)", f"else: {long_writer}({out}, length)")
+
+
+def _add_array(lines: Lines, field: FieldPlan, compact: bool, out: str) -> None:
+    _add_length(lines, "value", compact, "i", "write_uvarint", out)
+    if field.kind not in FIXED:
+        with lines.block("for item in value:"):
+            if field.kind == "struct":
+                lines.add(f"encode_{field.name}(item, {out})")
+            else:
+                _add_text_or_bytes(lines, field.kind, "item", compact, out)
+        return
+    kind = FIXED[field.kind]
+    if kind.is_plain:
+        lines.add(f'if value: {out} += pack_array(f">{{len(value)}}{kind.layout}", *value)')
+    else:
+        pack = "" if kind.layout == "16s" else lines.packer("pack", kind.layout)
+        lines.add(f'{out} += b"".join([{pack}({kind.to_raw.format("item")}) for item in value])')
+
+
+def _add_tagged(lines: Lines, plan: StructPlan) -> None:
+    if not plan.tagged:
+        if plan.keeps_unknown_tags:
+            lines.add("if entity.unknown_tagged_fields: write_tagged(out, [], entity.unknown_tagged_fields)")
+            lines.add("else: out.append(0)")
+        else:
+            lines.add("out.append(0)")
+        return
+    lines.add("tagged = []")
+    for field in plan.tagged:
+        default = lines.constant(f"default_{field.name}", field.default)
+        comparison = "is not None" if field.default is None else f"!= {default}"
+        with lines.block(f"if entity.{field.name} {comparison}:"):
+            lines.add("part = bytearray()")
+            if is_single_fixed(field):
+                _add_fixed_run(lines, (field,), "part")
+            else:
+                _add_variable(lines, field, flexible=True, out="part")
+            lines.add(f"tagged.append(({field.tag}, part))")
+    unknown = "entity.unknown_tagged_fields" if plan.keeps_unknown_tags else "()"
+    condition = f"if tagged or {unknown}" if plan.keeps_unknown_tags else "if tagged"
+    lines.add(f"{condition}: write_tagged(out, tagged, {unknown})", "else: out.append(0)")

@@ -1,0 +1,177 @@
+"""Request and response headers (`RequestHeader.json`, `ResponseHeader.json`), and messages: header and body.
+
+All bytes here are the inside of a frame; `wire.protocol.frames` adds the length. The client id keeps its
+int16 length even in the flexible header, so the four fields of a header can be read before the version is
+known to be one of ours.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from wire.codec import decode, encode
+from wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
+from wire.primitives import read_uvarint
+from wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version
+
+if TYPE_CHECKING:
+    from kio.static.protocol import RequestPayload, ResponsePayload
+
+_REQUEST_START = struct.Struct(">hhih")  # api key, version, correlation id, length of the client id
+_RESPONSE_START = struct.Struct(">ii")  # length of the frame, correlation id
+_CORRELATION_ID = struct.Struct(">i")
+_NO_TAGGED_FIELDS = b"\x00"
+_UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHeader:
+    """`api_key` is an ApiKey where the key is known, else the number as it came."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBody:
+    """A response body that is encoded already, in the version that was asked; a header is added to it.
+
+    For answers that many readers get alike, such as parked fetches: encode once, send to each.
+    """
+
+    data: bytes
+
+
+class UnsupportedRequest(UnsupportedVersion):
+    """An API or version that is not in the table; `header` holds what came, so that it can be answered."""
+
+    def __init__(self, header: RequestHeader) -> None:
+        self.header = header
+        super().__init__(f"{api_name(header.api_key)} version {header.api_version} is not supported")
+
+
+def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
+    """Answers the header and the position of the body.
+
+    Raises UnsupportedRequest, BufferUnderflow or DecodeError.
+    """
+    try:
+        api_key, version, correlation_id, client_id_length = _REQUEST_START.unpack_from(frame)
+    except struct.error:
+        raise BufferUnderflow(
+            f"a request header needs {_REQUEST_START.size} bytes, {len(frame)} are there", 0
+        ) from None
+    client_id, position = _read_client_id(frame, client_id_length)
+    try:
+        api = api_version(api_key, version)
+    except UnsupportedVersion:
+        raise UnsupportedRequest(RequestHeader(api_key, version, correlation_id, client_id)) from None
+    if api.request_header_version >= 2:
+        position = skip_tagged_fields(frame, position)
+    return RequestHeader(api.api_key, version, correlation_id, client_id), position
+
+
+def _read_client_id(frame: bytes, length: int) -> tuple[str | None, int]:
+    start = _REQUEST_START.size
+    if length < 0:
+        if length == -1:
+            return None, start
+        raise DecodeError(f"the client id has length {length}", start - 2)
+    end = start + length
+    if end > len(frame):
+        raise BufferUnderflow(f"the client id has {length} bytes, {len(frame) - start} are there", start)
+    try:
+        return frame[start:end].decode(), end
+    except UnicodeDecodeError:
+        raise DecodeError("the client id is not UTF-8", start) from None
+
+
+def skip_tagged_fields(frame: bytes, position: int) -> int:
+    """The position after a header's tagged fields (KIP-482); none is defined yet, so all are passed over."""
+    if position < len(frame) and not frame[position]:
+        return position + 1
+    count, position = read_uvarint(frame, position)
+    for _ in range(count):
+        _, position = read_uvarint(frame, position)
+        size, position = read_uvarint(frame, position)
+        position += size
+        if position > len(frame):
+            raise BufferUnderflow(
+                f"a tagged field of {size} bytes ends outside of the frame", position - size
+            )
+    return position
+
+
+def encode_request_header(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """Raises UnsupportedVersion."""
+    api = api_version(api_key, version)
+    name = b"" if client_id is None else client_id.encode()
+    length = -1 if client_id is None else len(name)
+    tail = _NO_TAGGED_FIELDS if api.request_header_version >= 2 else b""
+    return _REQUEST_START.pack(api_key, version, correlation_id, length) + name + tail
+
+
+def encode_request(
+    api_key: int, version: int, correlation_id: int, client_id: str | None, entity: "RequestPayload"
+) -> bytes:
+    """Header and body. Raises UnsupportedVersion."""
+    return encode_request_header(api_key, version, correlation_id, client_id) + encode(entity)
+
+
+def encode_response_header(api_key: int, version: int, correlation_id: int) -> bytes:
+    """Raises UnsupportedVersion."""
+    header = _CORRELATION_ID.pack(correlation_id)
+    return header + _NO_TAGGED_FIELDS if api_version(api_key, version).response_header_version else header
+
+
+def encode_response(
+    api_key: int, version: int, correlation_id: int, entity: "ResponsePayload | EncodedBody"
+) -> bytes:
+    """Header and body. Raises UnsupportedVersion."""
+    return encode_response_header(api_key, version, correlation_id) + encode_body(entity)
+
+
+def encode_response_frame(
+    api: ApiVersion, correlation_id: int, entity: "ResponsePayload | EncodedBody"
+) -> bytes:
+    """A whole frame, length first: what a server writes."""
+    body = encode_body(entity)
+    if api.response_header_version:
+        return _RESPONSE_START.pack(len(body) + 5, correlation_id) + _NO_TAGGED_FIELDS + body
+    return _RESPONSE_START.pack(len(body) + 4, correlation_id) + body
+
+
+def encode_body(entity: "ResponsePayload | EncodedBody") -> bytes:
+    return entity.data if isinstance(entity, EncodedBody) else encode(entity)
+
+
+def read_correlation_id(frame: bytes) -> int:
+    """The first field of every response. Raises BufferUnderflow."""
+    try:
+        return cast(int, _CORRELATION_ID.unpack_from(frame)[0])
+    except struct.error:
+        raise BufferUnderflow(f"a response header needs 4 bytes, {len(frame)} are there", 0) from None
+
+
+def decode_response(api_key: int, version: int, frame: bytes) -> "tuple[int, ResponsePayload]":
+    """Answers the correlation id and the body. Raises UnsupportedVersion, BufferUnderflow or DecodeError.
+
+    A server that does not know the asked version of ApiVersions answers in the layout of version 0 (KIP-511);
+    the entity is of that version then. Bytes after the body are passed over, as Kafka's own reader does.
+    """
+    correlation_id = read_correlation_id(frame)
+    if api_key == ApiKey.API_VERSIONS and _is_unsupported_version(frame):
+        version = 0
+    api = api_version(api_key, version)
+    position = _CORRELATION_ID.size
+    if api.response_header_version:
+        position = skip_tagged_fields(frame, position)
+    entity, _ = decode(api.response_class, frame, position)
+    return correlation_id, entity
+
+
+def _is_unsupported_version(frame: bytes) -> bool:
+    start = _CORRELATION_ID.size
+    return frame[start : start + 2] == _UNSUPPORTED_VERSION

@@ -1,0 +1,215 @@
+"""Record batches of magic 2: the 61-byte header, the records after it, and the checksum over both.
+
+All integers of the header are big-endian. The CRC-32C covers everything from the attributes on, so base offset,
+length and leader epoch can change without it. Records use zigzag varints; their timestamps and offsets are
+relative to the header's. Batches of the metadata log have one timestamp (ms) and no keys in data records.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from crc32c import crc32c
+
+from wire.compression import CompressionCodec, compress, decompress
+from wire.drafts import draft_of
+from wire.errors import BufferUnderflow, CorruptBatch, DecodeError
+from wire.primitives import Buffer, write_varint
+from wire.record_parsing import Record, parse_records
+
+HEADER_BYTES: Final = 61
+LOG_OVERHEAD_BYTES: Final = 12
+MAGIC: Final = 2
+
+# Kafka's batches have at most 8 MiB; a header that announces far more was not written by a KRaft node.
+MAX_BATCH_BYTES: Final = 64 * 1024 * 1024
+MAX_DECOMPRESSED_BYTES: Final = 64 * 1024 * 1024
+
+_CONTROL: Final = 0x20
+_LOG_APPEND_TIME: Final = 0x08
+_CODEC_MASK: Final = 0x07
+_CRC_START: Final = 21
+_NOTHING: Final = -1
+
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_UNCHECKED: Final = struct.Struct(">qiibI")
+_CHECKED: Final = struct.Struct(">hiqqqhii")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHeader:
+    """The header as it stands in the bytes. `batch_length` counts from after itself to the batch's end."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size_in_bytes(self) -> int:
+        return LOG_OVERHEAD_BYTES + self.batch_length
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & _CONTROL != 0
+
+    @property
+    def codec(self) -> CompressionCodec:
+        """Raises DecodeError for the ids 5 to 7, which mean nothing."""
+        number = self.attributes & _CODEC_MASK
+        if number > CompressionCodec.ZSTD:
+            raise DecodeError(f"compression codec {number} does not exist")
+        return CompressionCodec(number)
+
+
+_Draft: Final = draft_of(BatchHeader)
+
+
+def read_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """Read the header at `position`; neither the checksum nor the presence of the records is checked.
+
+    Raises BufferUnderflow with fewer than 61 bytes left, CorruptBatch if magic or lengths cannot be right.
+    """
+    header = _Draft()
+    try:
+        (
+            header.base_offset,
+            header.batch_length,
+            header.partition_leader_epoch,
+            header.magic,
+            header.crc,
+            header.attributes,
+            header.last_offset_delta,
+            header.base_timestamp_ms,
+            header.max_timestamp_ms,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.record_count,
+        ) = _HEADER.unpack_from(buffer, position)
+    except struct.error:
+        left = len(buffer) - position
+        raise BufferUnderflow(f"a batch header has {HEADER_BYTES} bytes, {left} are left", position) from None
+    header.__class__ = BatchHeader
+    if header.magic != MAGIC:
+        raise CorruptBatch(f"batch has magic {header.magic} instead of {MAGIC}", position)
+    if not HEADER_BYTES <= header.batch_length + LOG_OVERHEAD_BYTES <= MAX_BATCH_BYTES:
+        raise CorruptBatch(f"batch length {header.batch_length} is not sensible", position)
+    checked: BatchHeader = header
+    return checked
+
+
+def check_batch(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """Read the header, and check that the whole batch is there and its checksum and counts are right.
+
+    Raises BufferUnderflow if the batch is cut short, else CorruptBatch.
+    """
+    header = read_batch_header(buffer, position)
+    end = position + LOG_OVERHEAD_BYTES + header.batch_length
+    if end > len(buffer):
+        missing = end - len(buffer)
+        raise BufferUnderflow(
+            f"the last {missing} of {header.size_in_bytes} bytes of a batch are missing", position
+        )
+    with memoryview(buffer) as view, view[position + _CRC_START : end] as covered:
+        computed = crc32c(covered)
+    if computed != header.crc:
+        raise CorruptBatch(f"batch has CRC {header.crc:#010x}, but its bytes give {computed:#010x}", position)
+    if header.record_count < 0 or header.last_offset_delta < 0:
+        counts = f"{header.record_count} records, last offset delta {header.last_offset_delta}"
+        raise CorruptBatch(f"batch has negative counts: {counts}", position)
+    return header
+
+
+def read_records(buffer: Buffer, position: int, header: BatchHeader) -> tuple[Record, ...]:
+    """The records of the batch at `position`, decompressed where needed, with absolute offsets and timestamps.
+
+    Raises DecodeError if they are malformed, or fewer or more than the header says.
+    """
+    data = bytes(buffer[position + HEADER_BYTES : position + header.size_in_bytes])
+    codec = header.codec
+    if codec != CompressionCodec.NONE:
+        data = decompress(codec, data, MAX_DECOMPRESSED_BYTES)
+    fixed_timestamp_ms = header.max_timestamp_ms if header.attributes & _LOG_APPEND_TIME else None
+    return parse_records(
+        data,
+        count=header.record_count,
+        base_offset=header.base_offset,
+        base_timestamp_ms=header.base_timestamp_ms,
+        fixed_timestamp_ms=fixed_timestamp_ms,
+    )
+
+
+def write_batch(
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    timestamp_ms: int,
+    records: Sequence[tuple[bytes | None, bytes | None]],
+    control: bool = False,
+    codec: CompressionCodec = CompressionCodec.NONE,
+) -> bytes:
+    """One batch of (key, value) records as a KRaft leader writes it: one timestamp, no producer, no headers.
+
+    Raises ValueError for no records at all or a codec that is not written.
+    """
+    if not records:
+        raise ValueError("a batch has at least one record")
+    body = bytearray()
+    for offset_delta, (key, value) in enumerate(records):
+        _write_record(body, offset_delta, key, value)
+    payload = body if codec == CompressionCodec.NONE else compress(codec, bytes(body))
+    checked = _CHECKED.pack(
+        (_CONTROL if control else 0) | codec,
+        len(records) - 1,
+        timestamp_ms,
+        timestamp_ms,
+        _NOTHING,
+        _NOTHING,
+        _NOTHING,
+        len(records),
+    )
+    crc = crc32c(payload, crc32c(checked))
+    batch_length = HEADER_BYTES - LOG_OVERHEAD_BYTES + len(payload)
+    return _UNCHECKED.pack(base_offset, batch_length, leader_epoch, MAGIC, crc) + checked + payload
+
+
+def rewrite_offsets(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
+    """The same batch at another offset and epoch; its checksum covers neither."""
+    return struct.pack(">q", base_offset) + batch[8:12] + struct.pack(">i", leader_epoch) + batch[16:]
+
+
+def _write_record(out: bytearray, offset_delta: int, key: bytes | None, value: bytes | None) -> None:
+    size = len(value) if value is not None else 0
+    if key is None and value is not None and size < 50 and offset_delta < 64:
+        # Zigzag varints below 64 are one byte: length, no attributes, no timestamp delta, offset delta, no key.
+        out += bytes((2 * (size + 6), 0, 0, 2 * offset_delta, 1, 2 * size))
+        out += value
+        out.append(0)
+        return
+    record = bytearray(b"\x00\x00")
+    write_varint(record, offset_delta)
+    for part in (key, value):
+        write_varint(record, -1 if part is None else len(part))
+        record += part or b""
+    record.append(0)
+    write_varint(out, len(record))
+    out += record

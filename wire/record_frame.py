@@ -1,0 +1,136 @@
+"""The value of a data record in the metadata log: frame version, record type, schema version, then the message.
+
+The three numbers are unsigned varints; the frame version is always 1. Kafka has no tolerant reader: an
+unknown type or version is fatal for a node that replays the log. `decode_record` is strict in the same way;
+`decode_record_lenient` is for tools which show what is there.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
+from wire.metadata_records.registry import BY_API_KEY
+from wire.primitives import read_uvarint, write_uvarint
+from wire.schema import MetadataRecord, codec_of
+
+FRAME_VERSION: Final = 1
+_MAX_NUMBER: Final = 32767
+
+_RecordEncoder = Callable[[MetadataRecord, bytearray], None]
+_RecordDecoder = Callable[[bytes, int], tuple[MetadataRecord, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRecord:
+    """What could be read of a record's value: `record` is None and `problem` says why where it could not.
+
+    `api_key` and `version` are -1 where the frame itself is unreadable.
+    """
+
+    api_key: int
+    version: int
+    record: MetadataRecord | None
+    value: bytes
+    problem: str | None
+
+
+def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
+    """Frame and encode `record`, in its highest version unless another is given.
+
+    Raises UnsupportedVersion if the version is unknown or lacks a field that is set, ValueError if a value
+    does not fit its field.
+    """
+    found = _ENCODERS.get((type(record), version))
+    if found is None:
+        found = _ENCODERS[type(record), version] = _compile_encoder(type(record), version)
+    prefix, encode = found
+    out = bytearray(prefix)
+    try:
+        encode(record, out)
+    except (struct.error, AttributeError, TypeError) as error:
+        raise ValueError(f"{record} cannot be encoded: {error}") from error
+    return bytes(out)
+
+
+def _compile_encoder(cls: type[MetadataRecord], version: int | None) -> tuple[bytes, _RecordEncoder]:
+    lowest, highest = cls.versions
+    version = highest if version is None else version
+    if not lowest <= version <= highest:
+        raise UnsupportedVersion(f"{cls.__name__} has versions {lowest} to {highest}, not {version}")
+    prefix = bytearray()
+    for number in (FRAME_VERSION, cls.api_key, version):
+        write_uvarint(prefix, number)
+    return bytes(prefix), codec_of(cls, version).encode
+
+
+def decode_record(value: bytes) -> MetadataRecord:
+    """Read a record's value. Raises UnsupportedVersion for a type or version unknown to us, else DecodeError."""
+    decode = _DECODERS.get(value[:3])
+    position = 3
+    try:
+        if decode is None:
+            decode, position = _read_frame(value)
+        record, end = decode(value, position)
+    except (struct.error, IndexError):
+        raise BufferUnderflow("the record is cut short", len(value)) from None
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"a string of the record is not UTF-8: {error.reason}") from None
+    if end != len(value):
+        raise DecodeError(f"{len(value) - end} bytes are left after the record", end)
+    return record
+
+
+def decode_record_lenient(value: bytes) -> DecodedRecord:
+    """Read as much as possible of a record's value; never raises."""
+    api_key, version = -1, -1
+    try:
+        api_key, version, _ = _read_numbers(value)
+        return DecodedRecord(api_key, version, decode_record(value), value, None)
+    except DecodeError as error:
+        return DecodedRecord(api_key, version, None, value, str(error))
+
+
+def _read_frame(value: bytes) -> tuple[_RecordDecoder, int]:
+    api_key, version, position = _read_numbers(value)
+    return _decoder(api_key, version), position
+
+
+def _read_numbers(value: bytes) -> tuple[int, int, int]:
+    """The record type, its version, and the position of the message."""
+    frame_version, position = _read_number(value, 0)
+    if frame_version != FRAME_VERSION:
+        raise UnsupportedVersion(f"frame version {frame_version} is not {FRAME_VERSION}", 0)
+    api_key, position = _read_number(value, position)
+    version, position = _read_number(value, position)
+    return api_key, version, position
+
+
+def _read_number(value: bytes, position: int) -> tuple[int, int]:
+    number, end = read_uvarint(value, position)
+    if number > _MAX_NUMBER:
+        raise DecodeError(f"{number} in the frame is larger than {_MAX_NUMBER}", position)
+    return number, end
+
+
+def _decoder(api_key: int, version: int) -> _RecordDecoder:
+    cls = BY_API_KEY.get(api_key)
+    if cls is None:
+        raise UnsupportedVersion(f"record type {api_key} is unknown")
+    lowest, highest = cls.versions
+    if not lowest <= version <= highest:
+        raise UnsupportedVersion(
+            f"{cls.__name__} version {version} is unknown; known are {lowest} to {highest}"
+        )
+    return codec_of(cls, version).decode
+
+
+_ENCODERS: Final[dict[tuple[type[MetadataRecord], int | None], tuple[bytes, _RecordEncoder]]] = {}
+
+# All three numbers of every record known today take one byte, so three bytes of a value name its decoder.
+_DECODERS: Final[dict[bytes, _RecordDecoder]] = {
+    bytes((FRAME_VERSION, api_key, version)): codec_of(cls, version).decode
+    for api_key, cls in BY_API_KEY.items()
+    for version in range(cls.versions[0], cls.versions[1] + 1)
+}
