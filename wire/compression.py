@@ -3,7 +3,6 @@
 gzip is the standard library's, lz4 is the package `lz4`, snappy and zstd are `cramjam`.
 """
 
-import struct
 import zlib
 from collections.abc import Callable, Mapping
 from enum import IntEnum
@@ -79,26 +78,25 @@ def _gunzip(data: bytes, limit: int) -> bytes:
 def _unsnappy(data: bytes, limit: int) -> bytes:
     """Both forms that Kafka's readers take: the framing of snappy-java (xerial) and a bare block."""
     if not data.startswith(_XERIAL_MAGIC):
-        return _unsnappy_block(data, limit)
+        return _unsnappy_block(data, limit, 0)
     plain = bytearray()
     position = _XERIAL_HEADER_BYTES
+    if len(data) < position:
+        raise ValueError("the header is cut short")
     while position < len(data):
-        try:
-            (size,) = struct.unpack_from(">i", data, position)
-        except struct.error:
-            raise ValueError("a block's length is cut short") from None
+        size = int.from_bytes(data[position : position + 4], "big")
         position += 4
-        if size < 0 or size > len(data) - position:
-            raise ValueError(f"a block of {size} bytes in {len(data) - position} bytes")
-        plain += _unsnappy_block(data[position : position + size], limit - len(plain))
+        if size > len(data) - position:
+            raise ValueError(f"a block of {size} bytes in {max(len(data) - position, 0)} bytes")
+        plain += _unsnappy_block(data[position : position + size], limit, len(plain))
         position += size
     return bytes(plain)
 
 
-def _unsnappy_block(data: bytes, limit: int) -> bytes:
-    if cramjam.snappy.decompress_raw_len(data) > limit:
+def _unsnappy_block(block: bytes, limit: int, already: int) -> bytes:
+    if already + cramjam.snappy.decompress_raw_len(block) > limit:
         raise _too_large(CompressionCodec.SNAPPY, limit)
-    return bytes(cramjam.snappy.decompress_raw(data))
+    return bytes(cramjam.snappy.decompress_raw(block))
 
 
 def _unlz4(data: bytes, limit: int) -> bytes:

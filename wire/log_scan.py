@@ -61,12 +61,15 @@ def scan_batches(
             yield Damage(position, expected, error.reason, "corrupt")
             position, expected = end, None
             continue
+        end = position + header.size_in_bytes
+        following: int | None = header.next_offset
         reason = _discontinuity(header, expected, epoch)
         if reason is not None:
+            # Either this offset is wrong or batches are missing before it: let the next batch say which.
+            following = None
             yield Damage(position, expected, reason, "corrupt")
-        end = position + header.size_in_bytes
         yield ScannedBatch(position, header, view[position:end])
-        position, expected, epoch = end, header.next_offset, header.partition_leader_epoch
+        position, expected, epoch = end, following, header.partition_leader_epoch
 
 
 def _discontinuity(header: BatchHeader, expected: int | None, epoch: int) -> str | None:

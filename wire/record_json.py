@@ -54,13 +54,13 @@ def record_to_json(record: object, *, show_secrets: bool = False) -> dict[str, o
     Unknown tagged fields appear, when there are any, as `unknown_tagged_fields: [{"tag": int, "data": base64}]`.
     A secret reads `[redacted]`; a delegation token's id keeps a digest so that its records can be matched.
     """
-    assert dataclasses.is_dataclass(record) and not isinstance(record, type), f"not a record: {record!r}"
     fields = _fields_to_json(record)
     return fields if show_secrets else _redact(type(record).__name__, fields)
 
 
 def _fields_to_json(entity: object) -> dict[str, object]:
-    assert dataclasses.is_dataclass(entity) and not isinstance(entity, type)
+    assert dataclasses.is_dataclass(entity), f"not a record: {entity!r}"
+    assert not isinstance(entity, type)
     fields: dict[str, object] = {}
     for field in dataclasses.fields(entity):
         value = getattr(entity, field.name)

@@ -52,39 +52,53 @@ def parse_records(
 
 
 def _parse_record(data: bytes, start: int, base_offset: int, base_timestamp_ms: int) -> tuple[Any, int]:
-    # One-byte varints, which nearly all of these are, are read in place: v < 128 stands for (v >> 1) ^ -(v &
-    # 1).
-    length, position = data[start], start + 1
-    length, position = (length >> 1 ^ -(length & 1), position) if length < 128 else read_varint(data, start)
+    record = _Draft()
+    # Nearly every record of a metadata log has this shape: one-byte lengths, no timestamp delta, no key, no
+    # headers. Then the length covers the value and six bytes more, and zigzag doubles both numbers.
+    length, offset_delta, size = data[start], data[start + 3], data[start + 5]
+    end = start + 1 + (length >> 1)
+    if (
+        length == size + 12
+        and length < 128
+        and not (length | offset_delta) & 1
+        and offset_delta < 128
+        and data[start + 2] == 0
+        and data[start + 4] == 1
+        and data[end - 1] == 0
+    ):
+        record.offset = base_offset + (offset_delta >> 1)
+        record.timestamp_ms = base_timestamp_ms
+        record.key, record.value, record.headers = None, data[start + 6 : end - 1], ()
+        return record, end
+    return _parse_any_record(record, data, start, base_offset, base_timestamp_ms)
+
+
+def _parse_any_record(
+    record: Any, data: bytes, start: int, base_offset: int, base_timestamp_ms: int
+) -> tuple[Any, int]:
+    length, position = _varint(data, start)
     end = position + length
     if length < _MIN_RECORD_BYTES - 1 or end > len(data):
         raise DecodeError(f"a record of {length} bytes, {len(data) - position} are left", start)
-    position += 1
-    delta = data[position]
-    timestamp_delta, position = (
-        (delta >> 1 ^ -(delta & 1), position + 1) if delta < 128 else read_varlong(data, position)
-    )
-    delta = data[position]
-    offset_delta, position = (
-        (delta >> 1 ^ -(delta & 1), position + 1) if delta < 128 else read_varint(data, position)
-    )
-    record = _Draft()
+    timestamp_delta, position = read_varlong(data, position + 1)
+    offset_delta, position = _varint(data, position)
     record.offset = base_offset + offset_delta
     record.timestamp_ms = base_timestamp_ms + timestamp_delta
     record.key, position = _parse_bytes(data, position, end)
     record.value, position = _parse_bytes(data, position, end)
-    if data[position] == 0:
-        record.headers, position = (), position + 1
-    else:
-        record.headers, position = _parse_headers(data, position, end)
+    record.headers, position = _parse_headers(data, position, end)
     if position != end:
         raise DecodeError(f"a record's content ends {abs(end - position)} bytes off its length", start)
     return record, position
 
 
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    byte = data[position]
+    return ((byte >> 1) ^ -(byte & 1), position + 1) if byte < 128 else read_varint(data, position)
+
+
 def _parse_bytes(data: bytes, position: int, limit: int) -> tuple[bytes | None, int]:
-    size = data[position]
-    size, position = (size >> 1 ^ -(size & 1), position + 1) if size < 128 else read_varint(data, position)
+    size, position = _varint(data, position)
     if size < 0:
         if size != -1:
             raise DecodeError(f"length {size} is negative", position)
@@ -96,12 +110,14 @@ def _parse_bytes(data: bytes, position: int, limit: int) -> tuple[bytes | None, 
 
 
 def _parse_headers(data: bytes, position: int, limit: int) -> tuple[tuple[Header, ...], int]:
-    count, position = read_varint(data, position)
+    count, position = _varint(data, position)
+    if count == 0:
+        return (), position
     if not 0 <= count <= limit - position:
         raise DecodeError(f"{count} record headers in {limit - position} bytes", position)
     headers = []
     for _ in range(count):
-        size, position = read_varint(data, position)
+        size, position = _varint(data, position)
         if not 0 <= size <= limit - position:
             raise DecodeError(f"a header's key of {size} bytes in {limit - position} bytes", position)
         key, position = take(data, position, size)

@@ -6,7 +6,7 @@ what it missed, and it comes back with the offset from which to resume.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 
 from metadata.adapters.grpc_source import CommittedLog, LogUnreadable, OffsetOutOfRange, ServerStopping
 from metadata.changes import Change, ChangeKind, ChangeTracker
@@ -58,7 +58,7 @@ class Watcher:
         self._failure = failure
         self._wakeup.set()
 
-    async def changes(self) -> AsyncIterator[Change]:
+    async def changes(self) -> AsyncGenerator[Change]:
         """Endless; raises what `fail` was given."""
         while True:
             while self._queue:
@@ -78,6 +78,7 @@ class ChangeFeed:
         self._task: asyncio.Task[None] | None = None
         self._watchers: set[Watcher] = set()
         self._holders = 0
+        self._failure: Exception | None = None
 
     @property
     def tracker(self) -> ChangeTracker:
@@ -88,6 +89,7 @@ class ChangeFeed:
         """Keep the feed going, starting it if need be at the current image; `release` as often."""
         self._holders += 1
         if self._tracker is None or self._task is None or self._task.done():
+            self._failure = None
             self._tracker = ChangeTracker(self._log.source.committed_image())
             self._task = asyncio.get_running_loop().create_task(
                 self._run(self._tracker), name="grpc-change-feed"
@@ -100,7 +102,10 @@ class ChangeFeed:
             self._task, self._tracker = None, None
 
     def attach(self, watcher: Watcher) -> None:
+        """A watcher of a feed that has failed fails too."""
         self._watchers.add(watcher)
+        if self._failure is not None:
+            watcher.fail(self._failure)
 
     def detach(self, watcher: Watcher) -> None:
         self._watchers.discard(watcher)
@@ -113,6 +118,7 @@ class ChangeFeed:
                 tracker.maybe_rebase(self._log.source.committed_image(), REBASE_AFTER_CHANGES)
                 await asyncio.sleep(0)  # a long way to catch up must not keep the node from its heartbeats
         except (LogUnreadable, OffsetOutOfRange, ServerStopping, ReplayError, DecodeError) as failure:
+            self._failure = failure
             for watcher in self._watchers:
                 watcher.fail(failure)
 

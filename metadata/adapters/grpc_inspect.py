@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import socket
+from collections.abc import Callable
 
 import grpc
 from grpc_health.v1 import health, health_pb2
@@ -66,7 +67,8 @@ async def start_inspect_server(
     bound_port = _bind(server, host, port)
     log = CommittedLog(source)
     health_service = health.aio.HealthServicer()
-    add_InspectServicer_to_server(InspectService(log, watcher_queue_changes), server)
+    add_servicer: Callable[..., None] = add_InspectServicer_to_server  # generated without types
+    add_servicer(InspectService(log, watcher_queue_changes), server)
     health.health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
     names = (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
     reflection.enable_server_reflection(names, server)

@@ -17,7 +17,7 @@ PARTITIONS_PER_CHUNK = 2000
 
 def change_message(change: Change) -> pb.Change:
     message = pb.Change(
-        kind=pb.ChangeKind.Value(change.kind.name),
+        kind=change.kind.name,
         offset=change.offset,
         epoch=change.epoch,
         timestamp_ms=change.timestamp_ms,
@@ -25,13 +25,13 @@ def change_message(change: Change) -> pb.Change:
     match change.subject:
         case BrokerRegistration() as broker:
             message.broker.CopyFrom(broker_message(broker))
-        case TopicIdentity(name, topic_id):
-            message.topic.CopyFrom(pb.Topic(name=name, id=uuid_to_text(topic_id)))
+        case TopicIdentity() as topic:
+            message.topic.CopyFrom(pb.Topic(name=topic.name, id=uuid_to_text(topic.id)))
         case PartitionTransition(partition, before, after):
-            topic, topic_id = partition.topic.name, uuid_to_text(partition.topic.id)
-            message.partition.CopyFrom(partition_message(topic, topic_id, partition.partition_id, after))
+            name, topic_id = partition.topic.name, uuid_to_text(partition.topic.id)
+            message.partition.CopyFrom(partition_message(name, topic_id, partition.partition_id, after))
             if before is not None:
-                message.previous.CopyFrom(partition_message(topic, topic_id, partition.partition_id, before))
+                message.previous.CopyFrom(partition_message(name, topic_id, partition.partition_id, before))
     return message
 
 

@@ -8,9 +8,9 @@ from raft.batches import LogBatch
 from wire.control_records import decode_control_record_lenient
 from wire.metadata_records.registry import ALL
 from wire.proto import inspect_pb2 as pb
-from wire.record_batch import Record
 from wire.record_frame import decode_record_lenient
 from wire.record_json import CONTROL_TYPE_NAMES, may_hold_secrets, record_to_json, type_name
+from wire.record_parsing import Record
 
 UNKNOWN = "Unknown"
 CONTROL_TYPES = frozenset(CONTROL_TYPE_NAMES.values())

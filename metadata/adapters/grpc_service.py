@@ -1,8 +1,9 @@
 """The `Inspect` service: the log, the image, and what changes."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import NoReturn
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import Any, Protocol
 
 import grpc
 
@@ -19,9 +20,12 @@ from wire.proto.inspect_pb2_grpc import InspectServicer
 # A follower may resume at a node that lags behind the one it read before; further ahead it must be a mistake.
 AHEAD_LIMIT_OFFSETS = 100_000
 
-Context = grpc.aio.ServicerContext
 
-_LAWFUL = (
+class BadRange(Exception):
+    """A request whose offsets contradict each other."""
+
+
+_REFUSALS = (
     OffsetOutOfRange,
     LogUnreadable,
     ServerStopping,
@@ -35,46 +39,58 @@ _STATUS = {
     ServerStopping: grpc.StatusCode.UNAVAILABLE,
     WatcherOverrun: grpc.StatusCode.RESOURCE_EXHAUSTED,
     UnknownType: grpc.StatusCode.INVALID_ARGUMENT,
+    BadRange: grpc.StatusCode.INVALID_ARGUMENT,
 }
 
 
+class Context(Protocol):
+    """What is used of gRPC's context of a call."""
+
+    async def write(self, message: object) -> None: ...
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> Any:
+        """Always raises."""
+        ...
+
+
 class InspectService(InspectServicer):
-    """Each call is an async generator: gRPC asks for the next message when the last one was taken."""
+    """The messages of a call are made one by one, as fast as its client takes them."""
 
     def __init__(self, log: CommittedLog, watcher_queue_changes: int) -> None:
         self._log = log
         self._feed = ChangeFeed(log)
         self._watcher_queue_changes = watcher_queue_changes
 
-    async def ReadLog(self, request: pb.ReadLogRequest, context: Context) -> AsyncIterator[pb.LogRecord]:  # noqa: N802
-        try:
-            async for message in self._read_log(request):
-                yield message
-        except _LAWFUL as failure:
-            await self._abort(context, failure)
+    async def ReadLog(self, request: pb.ReadLogRequest, context: Context) -> None:  # noqa: N802
+        await self._send_all(self._read_log(request), context)
 
-    async def Image(self, request: pb.ImageRequest, context: Context) -> AsyncIterator[pb.ImageChunk]:  # noqa: N802, ARG002
-        source = self._log.source
-        chunks = image_chunks(
-            source.committed_image(),
-            cluster_id=source.cluster_id,
-            node_id=source.node_id,
-            topics=request.topics,
-        )
-        for chunk in chunks:
-            yield chunk
+    async def Image(self, request: pb.ImageRequest, context: Context) -> None:  # noqa: N802
+        await self._send_all(self._image(request), context)
 
-    async def Watch(self, request: pb.WatchRequest, context: Context) -> AsyncIterator[pb.Change]:  # noqa: N802
+    async def Watch(self, request: pb.WatchRequest, context: Context) -> None:  # noqa: N802
         self._feed.hold()
         try:
-            async for message in self._watch(request):
-                yield message
-        except _LAWFUL as failure:
-            await self._abort(context, failure)
+            await self._send_all(self._watch(request), context)
         finally:
             self._feed.release()
 
-    async def _read_log(self, request: pb.ReadLogRequest) -> AsyncIterator[pb.LogRecord]:
+    async def _send_all(self, messages: AsyncGenerator[object], context: Context) -> None:
+        try:
+            async with contextlib.aclosing(messages):
+                async for message in messages:
+                    await context.write(message)
+        except _REFUSALS as refusal:
+            text = str(refusal) or f"node {self._log.source.node_id} is stopping"
+            await context.abort(_STATUS.get(type(refusal), grpc.StatusCode.DATA_LOSS), text)
+
+    async def _image(self, request: pb.ImageRequest) -> AsyncGenerator[pb.ImageChunk]:
+        source = self._log.source
+        image, topics = source.committed_image(), request.topics
+        for chunk in image_chunks(image, cluster_id=source.cluster_id, node_id=source.node_id, topics=topics):
+            yield chunk
+            await asyncio.sleep(0)
+
+    async def _read_log(self, request: pb.ReadLogRequest) -> AsyncGenerator[pb.LogRecord]:
         wanted = RecordFilter(request.types, request.include_control)
         start = self._log.source.log_start_offset()
         position = request.from_offset if request.HasField("from_offset") else start
@@ -94,7 +110,7 @@ class InspectService(InspectServicer):
     def _end_of(self, request: pb.ReadLogRequest, position: int) -> int | None:
         if request.HasField("to_offset"):
             if request.to_offset < position:
-                raise OffsetOutOfRange(f"to_offset {request.to_offset} is below the first offset, {position}")
+                raise BadRange(f"to_offset {request.to_offset} is below the first offset, {position}")
             return request.to_offset if request.follow else min(request.to_offset, self._log.high_watermark)
         return None if request.follow else self._log.high_watermark
 
@@ -107,7 +123,7 @@ class InspectService(InspectServicer):
                 f"{self._log.high_watermark}; the log starts at {self._log.source.log_start_offset()}"
             )
 
-    async def _watch(self, request: pb.WatchRequest) -> AsyncIterator[pb.Change]:
+    async def _watch(self, request: pb.WatchRequest) -> AsyncGenerator[pb.Change]:
         kinds = [ChangeKind[pb.ChangeKind.Name(kind)] for kind in request.kinds if kind > pb.INITIAL_STATE]
         has_start = request.HasField("from_offset")
         start = request.from_offset if has_start else self._feed.tracker.resume_offset
@@ -127,7 +143,7 @@ class InspectService(InspectServicer):
         finally:
             self._feed.detach(watcher)
 
-    async def _catch_up(self, tracker: ChangeTracker, watcher: Watcher) -> AsyncIterator[pb.Change]:
+    async def _catch_up(self, tracker: ChangeTracker, watcher: Watcher) -> AsyncGenerator[pb.Change]:
         """The changes up to where the feed stands; the watcher is attached in the very turn in which it is reached."""
         while tracker.position < self._feed.tracker.position:
             for batch in self._log.read(tracker.position, self._feed.tracker.position):
@@ -161,8 +177,3 @@ class InspectService(InspectServicer):
                 high_watermark=self._log.high_watermark,
             ),
         )
-
-    async def _abort(self, context: Context, failure: Exception) -> NoReturn:
-        text = str(failure) or f"node {self._log.source.node_id} is stopping"
-        await context.abort(_STATUS.get(type(failure), grpc.StatusCode.DATA_LOSS), text)
-        raise AssertionError("abort raises")

@@ -56,6 +56,8 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: allocate_producer_ids,
 }
 
+SERVED_APIS = frozenset({*HANDLERS, ApiKey.DESCRIBE_CLUSTER})
+
 
 @dataclass(slots=True)
 class _Active:
@@ -137,20 +139,16 @@ class Controller:
         return min((due for due in (expiry, self._active.no_op_due_ms) if due is not None), default=None)
 
     def handle_request(self, now_ms: int, request: ControllerRequest, reply: Reply) -> None:
-        """`reply` is called once: at once, or when what it tells of is committed, or when leadership is lost."""
+        """`reply` is called once: at once, or when what it tells of is committed, or when leadership is lost.
+
+        KeyError for an API that is not in SERVED_APIS: the listener is not to pass it on.
+        """
         if request.api_key is ApiKey.DESCRIBE_CLUSTER:
             reply(self._describe(request))
             return
-        handler = HANDLERS.get(request.api_key)
+        handler = HANDLERS[request.api_key]
         active = self._active
-        if handler is None:
-            name = request.api_key.name
-            reply(
-                refusal(
-                    request, ApiError(ErrorCode.unsupported_version, f"A controller does not serve {name}.")
-                )
-            )
-        elif active is None:
+        if active is None:
             reply(refusal(request, not_controller(self._raft.leader_id)))
         else:
             self._write(now_ms, active, handler, request, reply)

@@ -59,23 +59,7 @@ def not_controller(leader_id: int) -> ApiError:
 
 def refusal(request: ControllerRequest, error: ApiError) -> Values:
     """The response that refuses the whole request, in the shape that its API has for that."""
-    values: Values = {"throttle_time": 0, "error_code": error.code, "error_message": error.message}
-    return values | _SHAPES.get(request.api_key, _plain)(request, error)
-
-
-def _plain(_request: ControllerRequest, _error: ApiError) -> Values:
-    return {}
-
-
-def _create_topics(request: ControllerRequest, error: ApiError) -> Values:
-    return {"topics": [topic_refusal(topic.name, error) for topic in request.body.topics]}
-
-
-def _delete_topics(request: ControllerRequest, error: ApiError) -> Values:
-    named = getattr(request.body, "topics", None)
-    if named is None:
-        return {"responses": [_deletion_refusal(name, None, error) for name in request.body.topic_names]}
-    return {"responses": [_deletion_refusal(each.name, each.topic_id, error) for each in named]}
+    return {"throttle_time": 0, **_SHAPES[request.api_key](request, error)}
 
 
 def topic_refusal(name: str, error: ApiError) -> Values:
@@ -91,20 +75,42 @@ def topic_refusal(name: str, error: ApiError) -> Values:
     }
 
 
+def _create_topics(request: ControllerRequest, error: ApiError) -> Values:
+    names = dict.fromkeys(topic.name for topic in request.body.topics)
+    return {"topics": [topic_refusal(name, error) for name in names]}
+
+
+def _delete_topics(request: ControllerRequest, error: ApiError) -> Values:
+    named = getattr(request.body, "topics", None)
+    if named is None:
+        return {"responses": [_deletion_refusal(name, None, error) for name in request.body.topic_names]}
+    return {"responses": [_deletion_refusal(each.name, each.topic_id, error) for each in named]}
+
+
 def _deletion_refusal(name: str | None, topic_id: object, error: ApiError) -> Values:
     return {"name": name, "topic_id": topic_id, "error_code": error.code, "error_message": error.message}
 
 
-_SHAPES: Mapping[int, Callable[[ControllerRequest, ApiError], Values]] = {
+def _with_message(_request: ControllerRequest, error: ApiError) -> Values:
+    return {"error_code": error.code, "error_message": error.message}
+
+
+def _with_code_and(**others: object) -> Callable[[ControllerRequest, ApiError], Values]:
+    return lambda _request, error: {"error_code": error.code, **others}
+
+
+def _describe_cluster(request: ControllerRequest, error: ApiError) -> Values:
+    return {**_with_message(request, error), "cluster_id": "", "controller_id": -1, "brokers": ()}
+
+
+_SHAPES: Mapping[ApiKey, Callable[[ControllerRequest, ApiError], Values]] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: _delete_topics,
-    ApiKey.ALTER_PARTITION: lambda _request, _error: {"topics": ()},
-    ApiKey.BROKER_REGISTRATION: lambda _request, _error: {"broker_epoch": -1},
-    ApiKey.BROKER_HEARTBEAT: lambda _r, _e: {
-        "is_caught_up": False,
-        "is_fenced": True,
-        "should_shut_down": False,
-    },
-    ApiKey.ALLOCATE_PRODUCER_IDS: lambda _request, _error: {"producer_id_start": 0, "producer_id_len": 0},
-    ApiKey.DESCRIBE_CLUSTER: lambda _request, _error: {"cluster_id": "", "controller_id": -1, "brokers": ()},
+    ApiKey.ALTER_PARTITION: _with_code_and(topics=()),
+    ApiKey.BROKER_REGISTRATION: _with_code_and(broker_epoch=-1),
+    ApiKey.BROKER_HEARTBEAT: _with_code_and(is_caught_up=False, is_fenced=True, should_shut_down=False),
+    ApiKey.ALLOCATE_PRODUCER_IDS: _with_code_and(producer_id_start=0, producer_id_len=0),
+    ApiKey.UNREGISTER_BROKER: _with_message,
+    ApiKey.CONTROLLER_REGISTRATION: _with_message,
+    ApiKey.DESCRIBE_CLUSTER: _describe_cluster,
 }

@@ -64,7 +64,7 @@ def response_partition(topics: Sequence[Any]) -> Any:
     return partition
 
 
-def topics_of(partition: Values) -> list[Values]:
+def topics_of(partition: Mapping[str, object]) -> list[Values]:
     return [{"topic_name": TOPIC_NAME, "partitions": [{"partition_index": PARTITION, **partition}]}]
 
 

@@ -1,0 +1,152 @@
+"""Nodes as child processes of this one: started, waited for, killed, and never left behind."""
+
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+READY_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 15.0
+
+
+class NodeFailed(Exception):
+    """A node process ended, or did not become ready in time; the message carries its last lines."""
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float, interval_s: float = 0.02) -> bool:
+    """Poll `condition` until it holds; answers whether it did in time."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            return False
+        _pause(min(interval_s, remaining))
+    return True
+
+
+def _pause(seconds: float) -> None:
+    """Let others run until the condition is looked at again; a signal ends it early."""
+    select.select([], [], [], seconds)
+
+
+class NodeProcess:
+    """One `kquorum start` of the config, its output in a file.
+
+    It is told to die with its parent, so that not even a killed demo leaves nodes running (Linux).
+    """
+
+    def __init__(self, config_path: Path, node_id: int, output_path: Path) -> None:
+        self.node_id = node_id
+        self.output_path = output_path
+        self._config_path = config_path
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output_start = 0
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def exit_status(self) -> int | None:
+        return None if self._process is None else self._process.poll()
+
+    def start(self) -> None:
+        self.output_path.parent.mkdir(parents=True, exist_ok=True)
+        self._output_start = self.output_path.stat().st_size if self.output_path.exists() else 0
+        command = [sys.executable, "-P", "-m", "cli.child", "start"]
+        command += ["--config", str(self._config_path), "--node", str(self.node_id)]
+        with self.output_path.open("ab") as output:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Wait for the node's ready line; raises NodeFailed with what it said instead."""
+        line = f"kquorum node {self.node_id} ready"
+        wait_until(lambda: line in self.output() or not self.is_running, timeout_s)
+        if not self.is_running:
+            raise NodeFailed(f"node {self.node_id} ended with exit status {self.exit_status}:\n{self.tail()}")
+        if line not in self.output():
+            raise NodeFailed(f"node {self.node_id} was not ready within {timeout_s:.0f} s:\n{self.tail()}")
+
+    def output(self) -> str:
+        """What this life of the process has printed."""
+        if not self.output_path.exists():
+            return ""
+        return self.output_path.read_bytes()[self._output_start :].decode(errors="replace")
+
+    def tail(self, lines: int = 8) -> str:
+        return "\n".join(self.output().splitlines()[-lines:]) or "(it printed nothing)"
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def terminate(self) -> None:
+        """SIGTERM: ask for an orderly stop, without waiting."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+
+    def wait_stopped(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
+        """Whether it stopped by itself in time; it is killed if not."""
+        if self._process is None:
+            return True
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return False
+        return True
+
+
+class NodeGroup:
+    """Nodes that stop together, brokers before controllers, when the `with` block ends."""
+
+    def __init__(self, nodes: Iterable[NodeProcess], stop_first: Iterable[int] = ()) -> None:
+        self.nodes = {node.node_id: node for node in nodes}
+        self._stop_first = set(stop_first)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def __getitem__(self, node_id: int) -> NodeProcess:
+        return self.nodes[node_id]
+
+    def stop(self) -> None:
+        first = [node for node in self.nodes.values() if node.node_id in self._stop_first]
+        rest = [node for node in self.nodes.values() if node.node_id not in self._stop_first]
+        try:
+            for wave in (first, rest):
+                _stop_all(wave)
+        finally:
+            for node in self.nodes.values():
+                node.kill()
+
+
+def _stop_all(nodes: list[NodeProcess]) -> None:
+    for node in nodes:
+        node.terminate()
+    for node in nodes:
+        node.wait_stopped()

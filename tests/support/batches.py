@@ -1,0 +1,29 @@
+"""Batches that the writer never makes: other codecs, timestamp types, headers, lying counts, all with a valid CRC."""
+
+import struct
+
+from crc32c import crc32c
+
+
+def with_valid_crc(batch: bytes) -> bytes:
+    """The same batch with its checksum made right."""
+    return batch[:17] + struct.pack(">I", crc32c(batch[21:])) + batch[21:]
+
+
+def batch_of(
+    payload: bytes,
+    *,
+    record_count: int = 1,
+    attributes: int = 0,
+    base_offset: int = 0,
+    base_timestamp_ms: int = 1000,
+    max_timestamp_ms: int = 1000,
+    last_offset_delta: int | None = None,
+) -> bytes:
+    """A batch around raw record bytes."""
+    delta = record_count - 1 if last_offset_delta is None else last_offset_delta
+    checked = struct.pack(
+        ">hiqqqhii", attributes, delta, base_timestamp_ms, max_timestamp_ms, -1, -1, -1, record_count
+    )
+    head = struct.pack(">qiibI", base_offset, 49 + len(payload), 0, 2, 0)
+    return with_valid_crc(head + checked + payload)
