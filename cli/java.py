@@ -12,7 +12,8 @@ from cli.exit_status import ExitStatus
 OLDEST_JAVA = 17
 REMEDY = (
     f"the audit runs on Spark, which needs Java {OLDEST_JAVA} or newer: install it (Debian and Ubuntu: "
-    f"apt install openjdk-{OLDEST_JAVA}-jre-headless; macOS: brew install openjdk@{OLDEST_JAVA}) or point JAVA_HOME at it"
+    f"apt install openjdk-{OLDEST_JAVA}-jre-headless; macOS: brew install openjdk@{OLDEST_JAVA}) "
+    "or point JAVA_HOME at it"
 )
 
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.parquet as pq
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -27,7 +28,16 @@ from spark_replay.tables.topics import topics
 Progress = Callable[[str], None]
 
 STATE_COLUMNS = (
-    *("source", "file_kind", "offset", "leader_epoch", "state_offset", "state_timestamp_ms", "record_type", "payload"),
+    *(
+        "source",
+        "file_kind",
+        "offset",
+        "leader_epoch",
+        "state_offset",
+        "state_timestamp_ms",
+        "record_type",
+        "payload",
+    ),
     *("topic_id", "topic_name", "partition_id", "broker_id"),
 )
 
@@ -73,11 +83,11 @@ class Tables:
     def write(self, name: str, frame: DataFrame) -> DataFrame:
         """Write `frame` as table `name`, replacing one of an earlier audit, and give it back as written."""
         self._progress(name)
-        path = str(self._out / name)
-        frame.write.mode("overwrite").parquet(path)
-        written = read_table(self.spark, self._out, name)
-        self.rows[name] = written.count()
-        return written
+        path = self._out / name
+        frame.write.mode("overwrite").parquet(str(path))
+        # The footers of the files hold the count; a Spark job for each would be most of the time of a small audit.
+        self.rows[name] = sum(pq.read_metadata(file).num_rows for file in path.glob("*.parquet"))
+        return read_table(self.spark, self._out, name)
 
     def __getitem__(self, name: str) -> DataFrame:
         assert name in self.rows, f"{name} is not written yet"
@@ -90,7 +100,9 @@ def read_table(spark: SparkSession, out: Path, name: str) -> DataFrame:
 
 
 def _write_scanned(tables: Tables, root: Path, split_bytes: int) -> None:
-    reader = tables.spark.read.format("kraft_log").option("rows", "all").option("split_bytes", str(split_bytes))
+    reader = (
+        tables.spark.read.format("kraft_log").option("rows", "all").option("split_bytes", str(split_bytes))
+    )
     rows = reader.load(str(root.resolve())).persist(StorageLevel.DISK_ONLY)
     try:
         tables.write("records", records(rows))
@@ -103,7 +115,9 @@ def _write_scanned(tables: Tables, root: Path, split_bytes: int) -> None:
 def _write_state(tables: Tables, bases: tuple[StateBase, ...]) -> None:
     tables.write("quorum_epochs", quorum_epochs(tables["records"]))
     # Every table below reads these records several times over, and most of a log is NoOps, which none of them reads.
-    state = state_records(tables["records"], bases).where(~F.col("is_control") & (F.col("record_type") != "NoOpRecord"))
+    state = state_records(tables["records"], bases).where(
+        ~F.col("is_control") & (F.col("record_type") != "NoOpRecord")
+    )
     state = state.select(*STATE_COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         tables.write("brokers", brokers(state))

@@ -24,7 +24,9 @@ class StateBase:
 def state_bases(files: Iterable[LogFile]) -> tuple[StateBase, ...]:
     """One base for each source."""
     ordered = sorted(files, key=lambda file: file.source)
-    return tuple(_base(source, list(group)) for source, group in groupby(ordered, key=lambda file: file.source))
+    return tuple(
+        _base(source, list(group)) for source, group in groupby(ordered, key=lambda file: file.source)
+    )
 
 
 def _base(source: str, files: list[LogFile]) -> StateBase:

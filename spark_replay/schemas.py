@@ -40,7 +40,9 @@ POSITION = column("position", LONG, "byte position in the file of the batch")
 BATCH_EPOCH = column("leader_epoch", INT, "quorum epoch of the controller that wrote the batch")
 TIMESTAMP_MS = column("timestamp_ms", LONG, "when the batch was written")
 TIMESTAMP_COLUMN = column("timestamp", TIMESTAMP, "timestamp_ms as a timestamp")
-IS_CONTROL = column("is_control", BOOLEAN, "of the quorum itself (leader change, snapshot header) or metadata")
+IS_CONTROL = column(
+    "is_control", BOOLEAN, "of the quorum itself (leader change, snapshot header) or metadata"
+)
 TOPIC_ID = column("topic_id", STRING, "topic id")
 TOPIC_NAME = column("topic_name", STRING, "topic name")
 PARTITION_ID = column("partition_id", INT, "partition number")
@@ -48,7 +50,9 @@ PARTITION_ID = column("partition_id", INT, "partition number")
 
 def validity(closed_by: str) -> list[StructField]:
     return [
-        column("valid_from_offset", LONG, "offset of the record that brought this about (a snapshot: its last)"),
+        column(
+            "valid_from_offset", LONG, "offset of the record that brought this about (a snapshot: its last)"
+        ),
         column("valid_from_ms", LONG, "time of that record"),
         column("valid_from", TIMESTAMP, "valid_from_ms as a timestamp"),
         column("valid_to_offset", LONG, f"offset of {closed_by}, exclusive; null while it holds"),
@@ -70,7 +74,9 @@ _RECORD_COLUMNS = [
     column("state_offset", LONG, "log offset as of which the record counts: its own, or a snapshot's last"),
     column("state_timestamp_ms", LONG, "time as of which the record counts"),
     IS_CONTROL,
-    column("record_type", STRING, "TopicRecord, PartitionRecord, LeaderChange, ...; Unknown for an unknown key"),
+    column(
+        "record_type", STRING, "TopicRecord, PartitionRecord, LeaderChange, ...; Unknown for an unknown key"
+    ),
     column("api_key", INT, "Kafka's number of the record type (of a control record: its control type)"),
     column("version", INT, "schema version of the record"),
     column("payload", STRING, "the fields as JSON, secrets redacted; null if they cannot be read"),
@@ -221,7 +227,9 @@ LEADER_CHANGES = StructType(
         column("leader_epoch", INT, "partition's leader epoch after"),
         column("old_isr", INTS, "in-sync replicas before"),
         column("new_isr", INTS, "in-sync replicas after"),
-        column("unclean", BOOLEAN, "the new leader was neither in sync nor eligible before: records may be lost"),
+        column(
+            "unclean", BOOLEAN, "the new leader was neither in sync nor eligible before: records may be lost"
+        ),
         column("quorum_epoch", INT, "quorum epoch of the controller that decided it"),
         column("controller_id", INT, "that controller, where the log holds its election"),
     ]

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,16 +14,16 @@ PROJECT = Path(__file__).resolve().parent.parent
 LOCAL_MASTER = "local[*]"
 
 _QUIET_LOG4J = """\
-rootLogger.level = {level}
+rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n
+appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n
 """
 
-SETTINGS: Mapping[str, str] = {
+SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -34,22 +34,32 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.ansi.enabled": "true",
 }
 
+SMALL_SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+SMALL_JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
-def start_session(
-    work_folder: Path, *, master: str = LOCAL_MASTER, settings: Mapping[str, str] | None = None
-) -> SparkSession:
+
+def start_session(work_folder: Path, *, master: str = LOCAL_MASTER, small: bool = False) -> SparkSession:
     """Start Spark with its noise going to `work_folder/spark.log`, and register the data source.
+
+    `small` is for logs whose tables are made faster than Java would be done compiling for them.
 
     The Java process inherits its standard error when it is started, so it is pointed at the file just for that
     moment. Java itself must have been found before: Spark's own message for its absence is no help.
     """
     log4j = work_folder / "log4j2.properties"
-    log4j.write_text(_QUIET_LOG4J.format(level="error"), encoding="utf-8")
+    log4j.write_text(_QUIET_LOG4J, encoding="utf-8")
     _give_workers_this_python()
     builder = SparkSession.builder.appName("kquorum audit").master(master)
-    for key, value in {**SETTINGS, **_local_settings(master, work_folder), **(settings or {})}.items():
+    settings = SETTINGS | _local_settings(master, work_folder) | (SMALL_SETTINGS if small else {})
+    for key, value in settings.items():
         builder = builder.config(key, value)
-    builder = builder.config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j.as_uri()}")
+    java_options = [f"-Dlog4j2.configurationFile={log4j.as_uri()}", *(SMALL_JAVA_OPTIONS if small else ())]
+    builder = builder.config("spark.driver.extraJavaOptions", " ".join(java_options))
     with _standard_error_to(work_folder / "spark.log"):
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
@@ -58,7 +68,10 @@ def start_session(
 
 
 def _local_settings(master: str, work_folder: Path) -> dict[str, str]:
-    settings = {"spark.sql.warehouse.dir": str(work_folder / "warehouse"), "spark.pyspark.python": sys.executable}
+    settings = {
+        "spark.sql.warehouse.dir": str(work_folder / "warehouse"),
+        "spark.pyspark.python": sys.executable,
+    }
     if master.startswith("local"):
         settings |= {
             "spark.driver.host": "127.0.0.1",

@@ -1,5 +1,6 @@
 """An audit in a few figures: what each log holds and what became of it. Only aggregates come to the driver."""
 
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,7 @@ def summarize(spark: SparkSession, out: Path, result: AuditResult) -> dict[str, 
             for source in sorted({file.source for file in result.files})
         ],
         "record_types": {row["record_type"]: row["count"] for row in _record_types(tables["records"])},
-        "tables": {
-            name: {"rows": count, "path": str(out / name)} for name, count in result.rows.items()
-        },
+        "tables": {name: {"rows": count, "path": str(out / name)} for name, count in result.rows.items()},
         "damage": [row.asDict() for row in tables["damage"].limit(DAMAGE_SHOWN).collect()],
     }
 
@@ -41,9 +40,8 @@ def _source(source: str, result: AuditResult, figures: dict[str, Any]) -> dict[s
 
 
 def _figures_by_source(tables: dict[str, DataFrame]) -> dict[str, dict[str, Any]]:
-    """One small query for each figure that is a count of rows, and one for the bounds of the log."""
-    frames = [
-        _log_bounds(tables["records"]),
+    """Every figure of every source, by one query: a union of small counts, which is a plan of few stages."""
+    counts = [
         _count(tables["records"].where(F.col("payload").isNull()), "unknown_records"),
         _count(tables["quorum_epochs"], "epochs"),
         _count(tables["brokers"].where("registered"), "brokers"),
@@ -54,12 +52,15 @@ def _figures_by_source(tables: dict[str, DataFrame]) -> dict[str, dict[str, Any]
         _count(tables["leader_changes"].where("unclean"), "unclean_leader_changes"),
         _count(tables["damage"], "damaged_places"),
     ]
-    joined = frames[0]
-    for frame in frames[1:]:
-        joined = joined.join(frame, "source", "full_outer")
-    counts = [name for frame in frames[1:] for name in frame.columns if name != "source"]
-    rows = joined.fillna(0, subset=["records", *counts]).collect()
-    return {row["source"]: {name: row[name] for name in joined.columns if name != "source"} for row in rows}
+    names = [name for name, _ in counts]
+    figures: dict[str, dict[str, Any]] = {
+        row["source"]: {**row.asDict(), **dict.fromkeys(names, 0)}
+        for row in _log_bounds(tables["records"]).collect()
+    }
+    union = reduce(DataFrame.unionAll, (frame for _, frame in counts))
+    for row in union.groupBy("source", "figure").agg(F.count("*").alias("value")).collect():
+        figures.setdefault(row["source"], dict.fromkeys(names, 0))[row["figure"]] = row["value"]
+    return figures
 
 
 def _log_bounds(records: DataFrame) -> DataFrame:
@@ -73,8 +74,8 @@ def _log_bounds(records: DataFrame) -> DataFrame:
     )
 
 
-def _count(frame: DataFrame, name: str) -> DataFrame:
-    return frame.groupBy("source").agg(F.count("*").alias(name))
+def _count(frame: DataFrame, figure: str) -> tuple[str, DataFrame]:
+    return figure, frame.select("source", F.lit(figure).alias("figure"))
 
 
 def _record_types(records: DataFrame) -> list[Any]:

@@ -18,6 +18,23 @@ from wire.errors import BufferUnderflow, CorruptBatch, DecodeError
 from wire.primitives import Buffer, write_varint
 from wire.record_parsing import Record, parse_records
 
+# Records and codecs have modules of their own, but callers find all that concerns a batch here.
+__all__ = [
+    "HEADER_BYTES",
+    "LOG_OVERHEAD_BYTES",
+    "MAGIC",
+    "MAX_BATCH_BYTES",
+    "MAX_DECOMPRESSED_BYTES",
+    "BatchHeader",
+    "CompressionCodec",
+    "Record",
+    "check_batch",
+    "read_batch_header",
+    "read_records",
+    "rewrite_offsets",
+    "write_batch",
+]
+
 HEADER_BYTES: Final = 61
 LOG_OVERHEAD_BYTES: Final = 12
 MAGIC: Final = 2
@@ -145,9 +162,8 @@ def read_records(buffer: Buffer, position: int, header: BatchHeader) -> tuple[Re
     Raises DecodeError if they are malformed, or fewer or more than the header says.
     """
     data = bytes(buffer[position + HEADER_BYTES : position + header.size_in_bytes])
-    codec = header.codec
-    if codec != CompressionCodec.NONE:
-        data = decompress(codec, data, MAX_DECOMPRESSED_BYTES)
+    if header.attributes & _CODEC_MASK:
+        data = decompress(header.codec, data, MAX_DECOMPRESSED_BYTES)
     fixed_timestamp_ms = header.max_timestamp_ms if header.attributes & _LOG_APPEND_TIME else None
     return parse_records(
         data,

@@ -9,25 +9,31 @@ from rich.table import Table
 
 from cli.commands.log_lines import iso_time
 
-_SOURCE_COLUMNS = (
+# Two narrow tables instead of a wide one: a terminal of 80 columns shows both without folding a number.
+_EXTENT = (
     ("log", "source"),
     ("records", "records"),
-    ("offsets", None),
-    ("first record", "first_ms"),
-    ("last record", "last_ms"),
+    ("offsets", "offsets"),
+    ("from (UTC)", "first_ms"),
+    ("to", "last_ms"),
+    ("damaged", "damaged_places"),
+)
+_CONTENT = (
+    ("log", "source"),
     ("epochs", "epochs"),
     ("brokers", "brokers"),
     ("topics", "topics"),
     ("partitions", "partitions"),
     ("leader changes", "leader_changes"),
     ("unclean", "unclean_leader_changes"),
-    ("damaged", "damaged_places"),
 )
+_LEFT = ("log", "offsets")
 
 
 def print_summary(console: Console, summary: dict[str, Any]) -> None:
     """What each log holds, records by type, the tables written, and what is damaged."""
-    console.print(_sources(summary["sources"]))
+    console.print(_sources(summary["sources"], _EXTENT))
+    console.print(_sources(summary["sources"], _CONTENT))
     console.print(_counts("records by type", summary["record_types"]))
     console.print(_tables(summary["tables"]))
     for row in summary["damage"]:
@@ -39,24 +45,24 @@ def print_summary(console: Console, summary: dict[str, Any]) -> None:
         console.print(f"and {hidden} more damaged places in the table damage")
 
 
-def _sources(sources: list[dict[str, Any]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    for title, _ in _SOURCE_COLUMNS:
-        table.add_column(title, justify="left" if title in ("log", "offsets") else "right", overflow="fold")
+def _sources(sources: list[dict[str, Any]], columns: tuple[tuple[str, str], ...]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for title, _ in columns:
+        table.add_column(title, justify="left" if title in _LEFT else "right", overflow="fold")
     for source in sources:
-        table.add_row(*(_cell(source, name) for _, name in _SOURCE_COLUMNS))
+        table.add_row(*(_cell(source, name) for _, name in columns))
     return table
 
 
-def _cell(source: dict[str, Any], name: str | None) -> str:
-    if name is None:
+def _cell(source: dict[str, Any], name: str) -> str:
+    if name == "offsets":
         first, last = source.get("first_offset"), source.get("last_offset")
         return "" if first is None else f"{first}..{last}"
     value = source.get(name)
     if value is None:
         return ""
     if name.endswith("_ms"):
-        return iso_time(value).replace("T", " ").removesuffix("Z")
+        return iso_time(value)[:16].replace("T", " ")
     return f"{value:,}" if isinstance(value, int) else escape(str(value))
 
 

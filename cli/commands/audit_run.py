@@ -1,5 +1,6 @@
 """The work of `audit`: check everything that can be wrong first, then start Spark, and let none of its noise out."""
 
+import re
 import shutil
 import sys
 import tempfile
@@ -23,6 +24,8 @@ from spark_replay.sources import LogFile, NoLogFound, find_log_files
 from spark_replay.summary import summarize
 
 SPARK_LOG = "spark.log"
+_EXCEPTION_LINE = re.compile(r"[\w.]*(Error|Exception|Found): ")
+SMALL_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +44,20 @@ def run_audit(request: AuditRequest) -> dict[str, Any]:
     _check_out(request.out, files, overwrite=request.overwrite)
     check_java()
     request.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="kquorum-audit-", ignore_cleanup_errors=True) as work:
-        with _progress() as progress, _spark_failures_told(Path(work), request.out):
-            size = sum(file.size_in_bytes for file in files)
-            progress(f"starting Spark for {len(files)} files of {size / 1e6:,.1f} MB")
-            return _audited(request, Path(work), progress)
+    with (
+        tempfile.TemporaryDirectory(prefix="kquorum-audit-", ignore_cleanup_errors=True) as work,
+        _progress() as progress,
+        _spark_failures_told(Path(work), request.out),
+    ):
+        return _audited(request, files, Path(work), progress)
 
 
-def _audited(request: AuditRequest, work: Path, progress: Progress) -> dict[str, Any]:
-    spark = start_session(work, master=request.master)
+def _audited(
+    request: AuditRequest, files: tuple[LogFile, ...], work: Path, progress: Progress
+) -> dict[str, Any]:
+    size_in_bytes = sum(file.size_in_bytes for file in files)
+    progress(f"starting Spark for {len(files)} files of {size_in_bytes / 1e6:,.1f} MB")
+    spark = start_session(work, master=request.master, small=size_in_bytes < SMALL_BYTES)
     try:
         result = build(
             spark,
@@ -112,10 +120,12 @@ def _spark_failures_told(work: Path, out: Path) -> Iterator[None]:
         if (work / SPARK_LOG).is_file():
             shutil.copyfile(work / SPARK_LOG, kept)
         raise CliError(
-            f"Spark failed: {_first_line(error)}; its log is {kept}", status=ExitStatus.FAILED
+            f"Spark failed: {_reason(error)}; its log is {kept}", status=ExitStatus.FAILED
         ) from error
 
 
-def _first_line(error: Exception) -> str:
+def _reason(error: Exception) -> str:
+    """The line that says why: the last one of a Python traceback in it where there is one, else the first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    exceptions = [line for line in lines if _EXCEPTION_LINE.match(line)]
+    return [type(error).__name__, *lines[:1], *exceptions[-1:]][-1]

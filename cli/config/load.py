@@ -16,7 +16,7 @@ from cli.config.raw import RawCluster, RawNode, RawValue
 from cli.config.toml_file import read_toml
 from cli.config.values import as_items
 
-_FOLDER_KEYS = ("log.dirs", "metadata.log.dir")
+FOLDER_KEYS = ("log.dirs", "metadata.log.dir")
 _VOTERS = "controller.quorum.voters"
 
 
@@ -95,7 +95,7 @@ def _derived_voter(node: RawNode) -> str | None:
 def _node_config(node: RawNode, data_dir: Path) -> NodeConfig | list[Problem]:
     problems = list(_key_problems(node))
     values = {key: raw.value for key, raw in node.keys.items() if key in KNOWN_KEYS}
-    for key in _FOLDER_KEYS:
+    for key in FOLDER_KEYS:
         if key in values:
             folders = tuple(data_dir / str(item) for item in as_items(values[key]))
             values[key] = folders if key == "log.dirs" else folders[0] if folders else ""

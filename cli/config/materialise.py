@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from cli.config.addresses import format_address, parse_host_port, parse_listener
-from cli.config.load import read_raw
+from cli.config.load import FOLDER_KEYS, read_raw
 from cli.config.raw import RawNode
 from cli.config.values import as_items
 
@@ -26,10 +26,13 @@ def free_ports(count: int) -> tuple[int, ...]:
         return tuple(ports)
 
 
-def with_free_ports(path: Path, target: Path, *, cluster_id: str | None = None) -> Path:
+def with_free_ports(
+    path: Path, target: Path, *, cluster_id: str | None = None, data_dir: Path | None = None
+) -> Path:
     """Write the config at `path` to `target`, every listener on a free loopback port and the voters derived anew.
 
-    The file must have passed `load_config`. `cluster_id` replaces what it says. Returns `target`.
+    The file must have passed `load_config`. `cluster_id` replaces what it says; with `data_dir`,
+    relative folders become absolute ones beneath it. Returns `target`.
     """
     raw = read_raw(path)
     ports = iter(free_ports(sum(_count(node) for node in raw.nodes)))
@@ -38,6 +41,8 @@ def with_free_ports(path: Path, target: Path, *, cluster_id: str | None = None) 
         values = {key: value.value for key, value in node.keys.items() if key not in _DROPPED_KEYS}
         if cluster_id is not None:
             values["cluster.id"] = cluster_id
+        if data_dir is not None:
+            values |= {key: _beneath(data_dir, values[key]) for key in FOLDER_KEYS if values.get(key)}
         listeners = [parse_listener(str(item)) for item in as_items(values["listeners"])]
         values["listeners"] = ",".join(
             f"{listener.name}://{format_address(LOOPBACK, next(ports))}" for listener in listeners
@@ -49,6 +54,10 @@ def with_free_ports(path: Path, target: Path, *, cluster_id: str | None = None) 
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(_as_toml(path, tables), encoding="utf-8")
     return target
+
+
+def _beneath(data_dir: Path, folders: object) -> str:
+    return ",".join(str(data_dir.absolute() / str(item)) for item in as_items(folders))
 
 
 def _count(node: RawNode) -> int:

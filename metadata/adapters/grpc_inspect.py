@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 
 import grpc
-from grpc_health.v1 import health, health_pb2
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from metadata.adapters.grpc_feed import WATCHER_QUEUE_CHANGES
@@ -69,7 +69,7 @@ async def start_inspect_server(
     health_service = health.aio.HealthServicer()
     add_servicer: Callable[..., None] = add_InspectServicer_to_server  # generated without types
     add_servicer(InspectService(log, watcher_queue_changes), server)
-    health.health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
+    health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
     names = (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
     reflection.enable_server_reflection(names, server)
     await _report_health(health_service, source.is_ready())

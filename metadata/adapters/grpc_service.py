@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Protocol
 
 import grpc
@@ -25,26 +25,22 @@ class BadRange(Exception):
     """A request whose offsets contradict each other."""
 
 
-_REFUSALS = (
-    OffsetOutOfRange,
-    LogUnreadable,
-    ServerStopping,
-    WatcherOverrun,
-    UnknownType,
-    ReplayError,
-    DecodeError,
-)
-_STATUS = {
-    OffsetOutOfRange: grpc.StatusCode.OUT_OF_RANGE,
-    ServerStopping: grpc.StatusCode.UNAVAILABLE,
-    WatcherOverrun: grpc.StatusCode.RESOURCE_EXHAUSTED,
+_STATUS: Mapping[type[Exception], grpc.StatusCode] = {
     UnknownType: grpc.StatusCode.INVALID_ARGUMENT,
     BadRange: grpc.StatusCode.INVALID_ARGUMENT,
+    OffsetOutOfRange: grpc.StatusCode.OUT_OF_RANGE,
+    WatcherOverrun: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    ServerStopping: grpc.StatusCode.UNAVAILABLE,
+    LogUnreadable: grpc.StatusCode.DATA_LOSS,
+    ReplayError: grpc.StatusCode.DATA_LOSS,
+    DecodeError: grpc.StatusCode.DATA_LOSS,
 }
 
 
 class Context(Protocol):
     """What is used of gRPC's context of a call."""
+
+    async def send_initial_metadata(self, metadata: tuple[()]) -> None: ...
 
     async def write(self, message: object) -> None: ...
 
@@ -75,13 +71,14 @@ class InspectService(InspectServicer):
             self._feed.release()
 
     async def _send_all(self, messages: AsyncGenerator[object], context: Context) -> None:
+        await context.send_initial_metadata(())  # a client of a quiet stream learns that it is connected
         try:
             async with contextlib.aclosing(messages):
                 async for message in messages:
                     await context.write(message)
-        except _REFUSALS as refusal:
+        except tuple(_STATUS) as refusal:
             text = str(refusal) or f"node {self._log.source.node_id} is stopping"
-            await context.abort(_STATUS.get(type(refusal), grpc.StatusCode.DATA_LOSS), text)
+            await context.abort(next(code for cls, code in _STATUS.items() if isinstance(refusal, cls)), text)
 
     async def _image(self, request: pb.ImageRequest) -> AsyncGenerator[pb.ImageChunk]:
         source = self._log.source

@@ -1,251 +1,299 @@
-"""The loop around a replica: inputs in, and each `Ready` carried out in its documented order.
+"""RaftDriver: turns the core in an asyncio loop and carries out what it asks for, in its order.
 
-All inputs of one turn of the event loop are stepped as they come; one `take_ready` follows at the turn's end
-(`call_soon`), so they share a batch, a flush and the answers to followers: group commit without a timer.
+    something happens  ->  node.step(...)            at once, as often as things happen
+    end of the turn    ->  ready = node.take_ready() once, so all of a turn shares a batch and a flush
+                       ->  truncate | append | quorum state | send | commit | re-arm the one timer
 
-What can stall on a disk runs in one thread of its own. A flush never holds anything up but what it
-acknowledges. Truncations and the election state must be durable before anything of their `Ready` leaves: while
-they are written, inputs are stepped but no further `Ready` is taken.
+Two things may take the disk long, and are done in its own thread: the flush of the log, beside which all goes on
+(what was appended meanwhile is the next flush), and the election state and truncations, which nothing of their
+`Ready` or of a later one may overtake. While these last, inputs are still stepped; only their outcome waits.
 """
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TypeVar
 
-from raft.adapters.clock import MonotonicWallClock
-from raft.adapters.committed_feed import CommittedFeed, CommittedLog
+from raft.adapters.commit_feed import CommitFeed
+from raft.adapters.disk_thread import DiskThread
+from raft.adapters.driver_ports import BatchLog, Clock, ConsensusCore, Responder, Transport
+from raft.errors import NotLeaderError
 from raft.inputs import Input, LogFlushed, ShutdownRequested, TimeAdvanced
 from raft.messages import FetchResponse, LogSlice
-from raft.node import RaftNode
-from raft.ports import LogStore, QuorumStateStore, StateMachine
-from raft.ready import OutboundRequest, OutboundResponse, Ready, RoleChanged
+from raft.ports import QuorumStateStore, StateMachine
+from raft.ready import OutboundResponse, QuorumState, Ready, RoleChanged
 
-
-class Transport(Protocol):
-    """Carries requests to peers; every outcome comes back as an input."""
-
-    def send(self, outbound: OutboundRequest) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class DriverLog(LogStore, CommittedLog, Protocol):
-    """A log that can be followed and fed from."""
+_SHORTEST_TIMER_MS = 1
+Result = TypeVar("Result")
+logger = logging.getLogger(__name__)
 
 
 class RaftDriver:
-    """Owns one replica and its stores; every method belongs to the loop's thread.
+    """One replica at work; satisfies raft.ports.RaftPort. All methods belong to the loop's thread.
 
-    `fatal` is called once, with what went wrong; after that the driver does nothing more. `responder` takes the
-    answers to requests that came in as `RequestReceived`, their records as bytes.
+    Build it, hand it to the state machine as its `RaftPort`, then `start`. Anything unexpected ends it: no more
+    input is taken, and `on_fatal` is called once with the error.
     """
 
     def __init__(
         self,
-        *,
-        node: RaftNode,
-        log: DriverLog,
+        node: ConsensusCore,
+        log: BatchLog,
         state_store: QuorumStateStore,
-        state_machine: StateMachine,
-        clock: MonotonicWallClock,
-        fatal: Callable[[BaseException], None],
+        now_ms: Clock,
+        on_fatal: Callable[[Exception], None],
+        on_role_change: Callable[[RoleChanged], None] = lambda _: None,
     ) -> None:
-        self.node = node
-        self.log = log
+        self._node = node
+        self._log = log
         self._state_store = state_store
-        self._state_machine = state_machine
-        self._clock = clock
-        self._fatal = fatal
-        self._loop = asyncio.get_running_loop()
-        self._disk = ThreadPoolExecutor(1, thread_name_prefix="raft-disk")
-        self._feed = CommittedFeed(log, state_machine)
-        self._transport: Transport | None = None
-        self._responder: Callable[[OutboundResponse], None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._is_turn_due = False
-        self._is_writing = False
+        self._now_ms = now_ms
+        self._on_fatal = on_fatal
+        self._on_role_change = on_role_change
+        self._is_running = False
+        self._turn_is_due = False
+        self._waits_for_disk = False
         self._is_flushing = False
-        self._is_dirty = False
+        self._needs_flush = False
         self._truncations = 0
-        self._failure: BaseException | None = None
-        self.shut_down = self._loop.create_future()
-        self.role_observers: list[Callable[[RoleChanged], None]] = []
+        self._delivery_is_due = False
+        self._node_deadline_ms: int | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms: int | None = None
 
-    def start(self, transport: Transport, responder: Callable[[OutboundResponse], None]) -> None:
+    def start(
+        self,
+        state_machine: StateMachine,
+        transport: Transport,
+        responder: Responder,
+        applied_offset: int | None = None,
+    ) -> None:
+        """Begin, in the running loop. `applied_offset` is what a snapshot has given the state machine already."""
+        self._loop = asyncio.get_running_loop()
+        self._shut_down = self._loop.create_future()
+        self._disk = DiskThread(self._loop)
+        self._state_machine = state_machine
         self._transport = transport
         self._responder = responder
-        self.schedule()
+        first = self._log.summary().log_start_offset if applied_offset is None else applied_offset
+        self._feed = CommitFeed(self._log, state_machine, self._node.node_id, first)
+        self._is_running = True
+        self.wake()
+
+    async def stop(self, timeout_ms: int) -> None:
+        """Leave in good order: a leader first hands over, for `timeout_ms` at most; then the disk is waited for.
+
+        The log, the transport and the listener are the caller's to close, afterwards.
+        """
+        if self._is_running:
+            self.receive(ShutdownRequested())
+            await asyncio.wait([self._shut_down], timeout=timeout_ms / 1000)
+        self._halt()
+        if not await self._disk.close(timeout_ms):
+            logger.warning("the disk did not finish within %d ms; leaving without it", timeout_ms)
+
+    # What a state machine may ask (raft.ports.RaftPort)
 
     @property
-    def now_ms(self) -> int:
-        return self._clock.now_ms()
+    def node_id(self) -> int:
+        return self._node.node_id
+
+    @property
+    def leader_id(self) -> int:
+        return self._node.leader_id
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._node.leader_epoch
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._node.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self._node.high_watermark
 
     @property
     def applied_offset(self) -> int:
-        """All below was handed to the state machine."""
+        """The end of what the state machine was given."""
         return self._feed.applied_offset
 
+    def propose(self, now_ms: int, leader_epoch: int, values: Sequence[bytes]) -> int:
+        if not self._is_running:
+            raise NotLeaderError(-1, self._node.leader_epoch)
+        last_offset = self._node.propose(now_ms, leader_epoch, values)
+        self.wake()
+        return last_offset
+
+    def resign(self, now_ms: int, leader_epoch: int) -> None:
+        self._node.resign(now_ms, leader_epoch)
+        self.wake()
+
+    # Turns
+
     def receive(self, event: Input) -> None:
-        """Step an input now; its effects follow at the end of this turn of the loop."""
-        if self._failure is not None:
+        """Something happened; its outcome comes at the end of this turn of the loop."""
+        if not self._is_running:
             return
         try:
-            self.node.step(self.now_ms, event)
-        except Exception as error:  # noqa: BLE001 - a core that failed must not go on, whatever the reason
+            self._node.step(self._now_ms(), event)
+        except Exception as error:  # noqa: BLE001 - a core that failed must not be asked again
             self._fail(error)
-        self.schedule()
+        else:
+            self.wake()
 
-    def schedule(self) -> None:
-        """See to it that a turn follows; whoever proposed records or changed a deadline calls this."""
-        if not self._is_turn_due and self._failure is None:
-            self._is_turn_due = True
-            self._loop.call_soon(self._turn)
-
-    def request_shutdown(self) -> None:
-        """Leave in good order; `shut_down` is done when the replica may stop."""
-        self.receive(ShutdownRequested())
-
-    async def close(self) -> None:
-        """Stop at once; what was written is flushed first, so that a restart finds it."""
-        self._cancel_timer()
-        if self._failure is None:
-            self._failure = asyncio.CancelledError("closed")
-            if self._transport is not None:
-                self._transport.close()
-            await self._loop.run_in_executor(self._disk, self.log.flush)
-        self._disk.shutdown(wait=False)
-
-    # A turn
+    def wake(self) -> None:
+        """Have a turn soon, which also looks at the state machine's deadline anew."""
+        if self._is_running and not self._turn_is_due:
+            self._turn_is_due = True
+            self._loop.call_soon(self._guarded, self._turn)
 
     def _turn(self) -> None:
-        self._is_turn_due = False
-        if self._failure is not None or self._is_writing:
-            return
-        try:
-            self._begin(self.node.take_ready(self.now_ms))
-        except Exception as error:  # noqa: BLE001 - see `receive`
-            self._fail(error)
-
-    def _begin(self, ready: Ready) -> None:
-        if ready.truncate_to is None and ready.quorum_state is None:
-            self._carry_out(ready)
-            return
-        self._is_writing = True
-        writing = self._loop.run_in_executor(self._disk, self._write, ready)
-        writing.add_done_callback(lambda done: self._written(ready, done))
-
-    def _write(self, ready: Ready) -> None:
-        """In the disk's thread, where it cannot meet a flush."""
-        if ready.truncate_to is not None:
-            self.log.truncate_to(ready.truncate_to)
-        if ready.quorum_state is not None:
-            self._state_store.write(ready.quorum_state)
-
-    def _written(self, ready: Ready, done: "asyncio.Future[None]") -> None:
-        self._is_writing = False
-        if self._failure is not None:
-            return
-        try:
-            done.result()
-            if ready.truncate_to is not None:
-                self._truncations += 1
-                self._is_dirty = True
-            self._carry_out(ready)
-        except Exception as error:  # noqa: BLE001 - see `receive`
-            self._fail(error)
-        self.schedule()
+        self._turn_is_due = False
+        if not self._waits_for_disk:
+            self._carry_out(self._node.take_ready(self._now_ms()))
 
     def _carry_out(self, ready: Ready) -> None:
-        """What is left of a `Ready` once its truncation and election state are durable."""
-        if ready.append:
-            self.log.append(ready.append)
-            self._is_dirty = True
-        self._maybe_flush()
-        self._send(ready)
-        for change in ready.role_changes:
-            for observer in self.role_observers:
-                observer(change)
-        self._feed.advance(ready.high_watermark, ready.leader)
-        if self._feed.run(self.now_ms):
-            self.schedule()
-        if ready.is_shut_down and not self.shut_down.done():
-            self.shut_down.set_result(None)
-        self._arm_timer(ready.deadline_ms)
+        if ready.truncate_to is None:
+            self._append(ready)
+        else:
+            self._truncate(ready, ready.truncate_to)
 
-    def _send(self, ready: Ready) -> None:
-        assert self._transport is not None
-        assert self._responder is not None
+    def _truncate(self, ready: Ready, end_offset: int) -> None:
+        self._waits_for_disk = True
+        self._truncations += 1
+        # What was written below the cut may still be waiting for a flush that no longer counts.
+        self._needs_flush = True
+        self._on_disk(lambda: self._log.truncate_to(end_offset), lambda _: self._append(ready))
+
+    def _append(self, ready: Ready) -> None:
+        if ready.append:
+            self._log.append(ready.append)
+            self._needs_flush = True
+        if ready.quorum_state is None:
+            self._finish(ready)
+        else:
+            self._write_state(ready, ready.quorum_state)
+        self._maybe_flush()
+
+    def _write_state(self, ready: Ready, state: QuorumState) -> None:
+        self._waits_for_disk = True
+        self._on_disk(lambda: self._state_store.write(state), lambda _: self._finish(ready))
+
+    def _finish(self, ready: Ready) -> None:
+        """What may leave once the state is durable."""
+        if self._waits_for_disk:
+            self._waits_for_disk = False
+            self.wake()
         for request in ready.requests:
             self._transport.send(request)
-        slices: dict[LogSlice, bytes] = {}
-        for outbound in ready.responses:
-            self._responder(self._with_records(outbound, slices))
+        for response in ready.responses:
+            self._responder.respond(self._with_records(response))
+        for change in ready.role_changes:
+            self._on_role_change(change)
+        self._node_deadline_ms = ready.deadline_ms
+        self._commit(ready)
+        self._arm_timer()
+        if ready.is_shut_down and not self._shut_down.done():
+            self._shut_down.set_result(None)
 
-    def _with_records(self, outbound: OutboundResponse, slices: dict[LogSlice, bytes]) -> OutboundResponse:
-        """Followers that wait at the same offset get the same bytes, read once."""
+    def _with_records(self, outbound: OutboundResponse) -> OutboundResponse:
         response = outbound.response
         if not isinstance(response, FetchResponse) or not isinstance(response.records, LogSlice):
             return outbound
-        wanted = response.records
-        if wanted not in slices:
-            slices[wanted] = self.log.read(wanted.start_offset, wanted.max_bytes)
-        return OutboundResponse(outbound.request_id, replace(response, records=slices[wanted]))
+        records = self._log.read(response.records.start_offset, response.records.max_bytes)
+        return OutboundResponse(outbound.request_id, replace(response, records=records))
 
-    # Flushing
+    # The log's flush
 
     def _maybe_flush(self) -> None:
-        if self._is_flushing or not self._is_dirty:
-            return
-        self._is_flushing = True
-        self._is_dirty = False
-        truncations = self._truncations
-        flushing = self._loop.run_in_executor(self._disk, self.log.flush)
-        flushing.add_done_callback(lambda done: self._flushed(truncations, done))
+        if self._needs_flush and not self._is_flushing:
+            self._needs_flush = False
+            self._is_flushing = True
+            truncations = self._truncations
+            self._on_disk(self._log.flush, lambda end_offset: self._flushed(end_offset, truncations))
 
-    def _flushed(self, truncations: int, done: "asyncio.Future[int]") -> None:
+    def _flushed(self, end_offset: int, truncations: int) -> None:
         self._is_flushing = False
-        if self._failure is not None:
-            return
-        try:
-            end_offset = done.result()
-        except Exception as error:  # noqa: BLE001 - an fsync that failed is fatal, never retried
-            self._fail(error)
-            return
+        self._maybe_flush()
         self.receive(LogFlushed(end_offset, truncations))
-        if not self._is_writing:
-            self._maybe_flush()
 
-    # Time
+    # The state machine
 
-    def _arm_timer(self, deadline_ms: int | None) -> None:
-        self._cancel_timer()
-        wishes = [wish for wish in (deadline_ms, self._state_machine.next_deadline_ms()) if wish is not None]
-        if wishes:
-            delay_s = max(0, min(wishes) - self.now_ms) / 1000
-            self._timer = self._loop.call_later(delay_s, self._time_is_up)
+    def _commit(self, ready: Ready) -> None:
+        now_ms = self._now_ms()
+        if ready.high_watermark is not None:
+            self._feed.advance(ready.high_watermark)
+            self._feed.deliver(now_ms)
+        if ready.leader is not None:
+            self._feed.lead_changed(now_ms, ready.leader)
+        self._deliver_rest_soon()
 
-    def _cancel_timer(self) -> None:
+    def _deliver_rest_soon(self) -> None:
+        if self._feed.has_more and not self._delivery_is_due:
+            self._delivery_is_due = True
+            self._loop.call_soon(self._guarded, self._deliver_rest)
+
+    def _deliver_rest(self) -> None:
+        self._delivery_is_due = False
+        if self._waits_for_disk:
+            return  # the log may be being cut; `_commit` goes on afterwards
+        self._feed.deliver(self._now_ms())
+        self._arm_timer()
+        self._deliver_rest_soon()
+
+    # The one timer
+
+    def _arm_timer(self) -> None:
+        """Have it fire no later than the earliest deadline; one that fires too early is armed again."""
+        deadlines = (self._node_deadline_ms, self._state_machine.next_deadline_ms())
+        known = [deadline for deadline in deadlines if deadline is not None]
+        if not known or (self._timer_ms is not None and self._timer_ms <= min(known)):
+            return
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+        self._timer_ms = min(known)
+        delay_ms = max(_SHORTEST_TIMER_MS, self._timer_ms - self._now_ms())
+        self._timer = self._loop.call_later(delay_ms / 1000, self._guarded, self._timer_fired)
 
-    def _time_is_up(self) -> None:
-        wish = self._state_machine.next_deadline_ms()
-        try:
-            if wish is not None and wish <= self.now_ms and self._failure is None:
-                self._state_machine.handle_time(self.now_ms)
-        except Exception as error:  # noqa: BLE001 - see `receive`
-            self._fail(error)
-        self.receive(TimeAdvanced())
+    def _timer_fired(self) -> None:
+        self._timer = self._timer_ms = None
+        now_ms = self._now_ms()
+        deadline_ms = self._state_machine.next_deadline_ms()
+        if deadline_ms is not None and deadline_ms <= now_ms:
+            self._state_machine.handle_time(now_ms)
+        if self._node_deadline_ms is not None and self._node_deadline_ms <= now_ms:
+            self._node_deadline_ms = None  # the coming turn says the next one
+            self.receive(TimeAdvanced())
+        self._arm_timer()
 
-    def _fail(self, error: BaseException) -> None:
-        if self._failure is not None:
+    # Failing
+
+    def _on_disk(self, job: Callable[[], Result], then: Callable[[Result], None]) -> None:
+        """Run `job` in the disk's thread, and `then` in the loop unless the driver has ended meanwhile."""
+        self._disk.submit(job, lambda result: self._guarded(lambda: then(result)), self._fail)
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        if not self._is_running:
             return
-        self._failure = error
-        self._cancel_timer()
-        if self._transport is not None:
-            self._transport.close()
-        self._disk.shutdown(wait=False, cancel_futures=True)
-        self._fatal(error)
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - the boundary at which a replica stops for good
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if not self._is_running:
+            return
+        logger.critical("node %d stops: %s", self._node.node_id, error, exc_info=error)
+        self._halt()
+        self._on_fatal(error)
+
+    def _halt(self) -> None:
+        self._is_running = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = self._timer_ms = None
+        if not self._shut_down.done():
+            self._shut_down.set_result(None)

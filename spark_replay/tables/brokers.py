@@ -63,7 +63,10 @@ def _summed_up(events: DataFrame) -> DataFrame:
             F.max_by(f"p.{name}", registration).alias(name)
             for name in ("broker_epoch", "incarnation_id", "rack", "end_points", "features")
         ),
-        *(latest(F.col(name), order).alias(name) for name in ("fenced", "in_controlled_shutdown", "log_dirs")),
+        *(
+            latest(F.col(name), order).alias(name)
+            for name in ("fenced", "in_controlled_shutdown", "log_dirs")
+        ),
         F.count_if("is_registration").alias("registrations"),
         F.count_if(F.col("fenced") & ~F.col("is_registration")).alias("fencings"),
         F.min(F.when(F.col("is_registration"), F.col("state_offset"))).alias("first_registered_offset"),

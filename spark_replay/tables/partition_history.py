@@ -161,9 +161,7 @@ def _with_end(carried: DataFrame, order: WindowSpec, state: DataFrame) -> DataFr
         )
         .withColumnsRenamed({"state_offset": "valid_from_offset", "state_timestamp_ms": "valid_from_ms"})
         .join(removed, ["source", "topic_id"], "left")
-        .where(
-            F.col("removed_offset").isNull() | (F.col("valid_from_offset") < F.col("removed_offset"))
-        )
+        .where(F.col("removed_offset").isNull() | (F.col("valid_from_offset") < F.col("removed_offset")))
         .join(topic_names(state), ["source", "topic_id"], "left")
         .withColumns(
             {

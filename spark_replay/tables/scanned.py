@@ -35,12 +35,16 @@ def _gaps(batches_table: DataFrame, found: DataFrame) -> DataFrame:
     log = batches_table.where(F.col("file_kind") == "log").withColumns(
         {name: F.lag(column).over(order) for name, column in before.items()}
     )
-    broken = log.withColumn("expected", F.col("last_before") + 1).where(F.col("base_offset") != F.col("expected"))
+    broken = log.withColumn("expected", F.col("last_before") + 1).where(
+        F.col("base_offset") != F.col("expected")
+    )
     same_file = F.col("gap.file") == F.col("file_before")
     behind_last = (F.col("found.file") == F.col("file_before")) & (
         F.col("found.position") > F.col("position_before")
     )
-    up_to_here = (F.col("found.file") == F.col("gap.file")) & (F.col("found.position") <= F.col("gap.position"))
+    up_to_here = (F.col("found.file") == F.col("gap.file")) & (
+        F.col("found.position") <= F.col("gap.position")
+    )
     explained = (F.col("gap.source") == F.col("found.source")) & F.when(
         same_file, behind_last & up_to_here
     ).otherwise(behind_last | up_to_here)

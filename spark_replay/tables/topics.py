@@ -32,7 +32,9 @@ def removals(state: DataFrame) -> DataFrame:
 def topic_names(state: DataFrame) -> DataFrame:
     """(source, topic_id, topic_name)."""
     created = of_types(state, "TopicRecord")
-    return created.groupBy("source", "topic_id").agg(F.min_by("topic_name", state_order()).alias("topic_name"))
+    return created.groupBy("source", "topic_id").agg(
+        F.min_by("topic_name", state_order()).alias("topic_name")
+    )
 
 
 def _created(state: DataFrame) -> DataFrame:

@@ -1,6 +1,6 @@
 """Values for any message the codec knows, made from its plan: by Hypothesis, or the least and the fullest one."""
 
-import datetime
+import datetime as dt
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 from wire.codegen.kinds import FIXED
 from wire.codegen.plan import FieldPlan, StructPlan
 
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 SAMPLE_UUID = UUID("00112233-4455-6677-8899-aabbccddeeff")
 UNKNOWN_TAGS = range(20, 40000)
 
@@ -19,13 +19,13 @@ def _integers(bits: int, signed: bool = True) -> st.SearchStrategy[int]:
     return st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) if signed else st.integers(0, (1 << bits) - 1)
 
 
-def _milliseconds(largest: int) -> st.SearchStrategy[datetime.timedelta]:
-    return st.integers(-largest, largest).map(lambda ms: datetime.timedelta(milliseconds=ms))
+def _milliseconds(largest: int) -> st.SearchStrategy[dt.timedelta]:
+    return st.integers(-largest, largest).map(lambda ms: dt.timedelta(milliseconds=ms))
 
 
 # From 1970 until 2096: kio reads no timestamp below 0, and, as it computes in floats, some of the far future (such as
 # 9999999999998 ms) a microsecond off.
-_INSTANTS = st.integers(0, 4_000_000_000_000).map(lambda ms: EPOCH + datetime.timedelta(milliseconds=ms))
+_INSTANTS = st.integers(0, 4_000_000_000_000).map(lambda ms: EPOCH + dt.timedelta(milliseconds=ms))
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=40)
 STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "bool": st.booleans(),
@@ -54,10 +54,10 @@ _SAMPLES: dict[str, Any] = {
     "uuid": SAMPLE_UUID,
     "uuid_or_none": SAMPLE_UUID,
     "error_code": ErrorCode.not_controller,
-    "timedelta_i32": datetime.timedelta(milliseconds=1234567),
-    "timedelta_i64": datetime.timedelta(days=40, milliseconds=7),
-    "datetime_i64": EPOCH + datetime.timedelta(milliseconds=1_700_000_000_123),
-    "datetime_or_none": EPOCH + datetime.timedelta(milliseconds=1_700_000_000_123),
+    "timedelta_i32": dt.timedelta(milliseconds=1234567),
+    "timedelta_i64": dt.timedelta(days=40, milliseconds=7),
+    "datetime_i64": EPOCH + dt.timedelta(milliseconds=1_700_000_000_123),
+    "datetime_or_none": EPOCH + dt.timedelta(milliseconds=1_700_000_000_123),
     "string": "größer",
     "bytes": bytes(range(200)),
 }

@@ -164,7 +164,7 @@ class World:
         }
         return self.ask(ApiKey.BROKER_REGISTRATION, 4, **{**values, **changes})
 
-    def send_heartbeat(self, broker_id: int, **changes: Any) -> list[Values]:
+    def send_heartbeat(self, broker_id: int, /, **changes: Any) -> list[Values]:
         broker = self.controller.image.cluster.brokers[broker_id]
         values = {
             "broker_id": broker_id,
@@ -175,7 +175,7 @@ class World:
         }
         return self.send(ApiKey.BROKER_HEARTBEAT, 1, **{**values, **changes})
 
-    def heartbeat(self, broker_id: int, **changes: Any) -> Values:
+    def heartbeat(self, broker_id: int, /, **changes: Any) -> Values:
         answers = self.send_heartbeat(broker_id, **changes)
         self.commit()
         assert len(answers) == 1

@@ -98,7 +98,8 @@ def test_answers_come_in_order_each_with_its_own_commit() -> None:
     first = world.send(ApiKey.CREATE_TOPICS, 7, topics=[topic("a")], timeout=1000)
     second = world.send(ApiKey.CREATE_TOPICS, 7, topics=[topic("b")], timeout=1000)
     world.commit(1)
-    assert first and not second
+    assert first
+    assert not second
     assert set(world.controller.committed_image.topics.by_name) == {"a"}
     world.commit(1)
     assert second

@@ -1,6 +1,6 @@
 """What the codec does beyond kio's: unknown tagged fields, unknown error codes, and errors that say what is wrong."""
 
-import datetime
+import datetime as dt
 from typing import Any
 from uuid import UUID
 
@@ -20,9 +20,11 @@ UNKNOWN = bytes([1, 0xD8, 0x36, 3]) + b"abc"  # one tagged field, tag 7000, of 3
 
 
 def fetch_request(**changes: Any) -> FetchRequest:
-    partition = FetchPartition(partition=0, fetch_offset=7, partition_max_bytes=0, replica_directory_id=UUID(int=9))
+    partition = FetchPartition(
+        partition=0, fetch_offset=7, partition_max_bytes=0, replica_directory_id=UUID(int=9)
+    )
     values: dict[str, Any] = {
-        "max_wait": datetime.timedelta(milliseconds=500),
+        "max_wait": dt.timedelta(milliseconds=500),
         "min_bytes": 0,
         "topics": (FetchTopic(topic_id=UUID(int=1), partitions=(partition,)),),
         "forgotten_topics_data": (),
@@ -33,7 +35,10 @@ def fetch_request(**changes: Any) -> FetchRequest:
 def test_unknown_tagged_fields_are_skipped_at_the_top() -> None:
     request = UnregisterBrokerRequest(broker_id=5)
     encoded = encode(request)
-    assert decode(UnregisterBrokerRequest, encoded[:-1] + UNKNOWN) == (request, len(encoded) - 1 + len(UNKNOWN))
+    assert decode(UnregisterBrokerRequest, encoded[:-1] + UNKNOWN) == (
+        request,
+        len(encoded) - 1 + len(UNKNOWN),
+    )
 
 
 def test_unknown_tagged_fields_are_skipped_beside_known_ones_and_in_nested_structs() -> None:
@@ -61,7 +66,11 @@ def test_bad_tagged_sections_are_refused(tagged: str, reason: str) -> None:
 
 def test_a_known_tagged_field_must_have_the_size_that_is_announced() -> None:
     request = BrokerHeartbeatRequest(
-        broker_id=1, current_metadata_offset=2, want_fence=False, want_shut_down=False, offline_log_dirs=(UUID(int=3),)
+        broker_id=1,
+        current_metadata_offset=2,
+        want_fence=False,
+        want_shut_down=False,
+        offline_log_dirs=(UUID(int=3),),
     )
     encoded = encode(request)
     at = encoded.index(b"\x01\x00\x11\x02")
@@ -71,7 +80,7 @@ def test_a_known_tagged_field_must_have_the_size_that_is_announced() -> None:
 
 def test_an_error_code_of_a_newer_kafka_reads_as_unknown_server_error() -> None:
     response = UnregisterBrokerResponse(
-        throttle_time=datetime.timedelta(0), error_code=ErrorCode.not_controller, error_message=None
+        throttle_time=dt.timedelta(0), error_code=ErrorCode.not_controller, error_message=None
     )
     encoded = bytearray(encode(response))
     encoded[4:6] = (30000).to_bytes(2, "big")

@@ -1,5 +1,6 @@
 """Every codec is read; none and lz4 are written, lz4 with the frame that Kafka's reader accepts."""
 
+import contextlib
 import gzip
 import struct
 
@@ -33,7 +34,10 @@ COMPRESSED = [
     (CompressionCodec.SNAPPY, xerial(PLAIN)),
     (CompressionCodec.SNAPPY, bytes(cramjam.snappy.compress_raw(PLAIN))),
     (CompressionCodec.LZ4, lz4.frame.compress(PLAIN, block_linked=False)),
-    (CompressionCodec.LZ4, lz4.frame.compress(PLAIN, block_size=lz4.frame.BLOCKSIZE_MAX4MB, content_checksum=True)),
+    (
+        CompressionCodec.LZ4,
+        lz4.frame.compress(PLAIN, block_size=lz4.frame.BLOCKSIZE_MAX4MB, content_checksum=True),
+    ),
     (CompressionCodec.ZSTD, bytes(cramjam.zstd.compress(PLAIN))),
 ]
 
@@ -61,10 +65,8 @@ def test_a_cut_stream_is_refused(codec: CompressionCodec, data: bytes) -> None:
 @settings(max_examples=40, deadline=None)
 @given(data=st.binary(min_size=1, max_size=80))
 def test_garbage_never_crashes(codec: CompressionCodec, data: bytes) -> None:
-    try:
+    with contextlib.suppress(DecodeError):
         assert len(decompress(codec, data, 4096)) <= 4096
-    except DecodeError:
-        pass
 
 
 def test_a_zstd_bomb_is_refused() -> None:

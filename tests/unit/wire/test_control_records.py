@@ -74,7 +74,9 @@ def test_values_that_do_not_fit_are_our_mistake() -> None:
 
 
 @given(
-    key=st.none() | st.binary(max_size=6) | st.sampled_from(list(ControlRecordType)).map(lambda t: bytes((0, 0, 0, t))),
+    key=st.none()
+    | st.binary(max_size=6)
+    | st.sampled_from(list(ControlRecordType)).map(lambda t: bytes((0, 0, 0, t))),
     value=st.none() | st.binary(max_size=80),
 )
 def test_the_lenient_reader_never_raises(key: bytes | None, value: bytes | None) -> None:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.support.batches import with_valid_crc
 from wire.log_scan import Damage, ScannedBatch, scan_batches
+from wire.metadata_records.features import NoOpRecord
 from wire.record_batch import rewrite_offsets, write_batch
 from wire.record_frame import encode_record
-from wire.metadata_records.features import NoOpRecord
 
 
 def batch(base_offset: int, epoch: int = 1, records: int = 1) -> bytes:
@@ -132,7 +132,9 @@ def test_garbage_ends_the_scan_with_a_damage_and_never_with_an_exception(data: b
 
 
 @given(st.lists(st.tuples(st.integers(0, len(SEGMENT) - 1), st.integers(0, 255)), min_size=1, max_size=4))
-def test_every_batch_given_is_one_that_was_written_or_has_a_valid_checksum(changes: list[tuple[int, int]]) -> None:
+def test_every_batch_given_is_one_that_was_written_or_has_a_valid_checksum(
+    changes: list[tuple[int, int]],
+) -> None:
     changed = bytearray(SEGMENT)
     for at, byte in changes:
         changed[at] = byte

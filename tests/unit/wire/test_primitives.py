@@ -1,6 +1,7 @@
 """The primitive types: golden bytes, and what is refused."""
 
 import struct
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -40,7 +41,7 @@ UUID_BYTES = bytes.fromhex("00112233445566778899aabbccddeeff")
         (p.read_compact_array_length, p.write_compact_array_length, 0, "01"),
     ],
 )
-def test_golden_bytes(read, write, value, encoded) -> None:
+def test_golden_bytes(read: Any, write: Any, value: Any, encoded: str) -> None:
     out = bytearray(b"x")
     write(out, value)
     assert out[1:].hex() == encoded
@@ -62,7 +63,7 @@ def test_golden_bytes(read, write, value, encoded) -> None:
         (p.read_compact_array_length, "0500"),
     ],
 )
-def test_short_buffers_underflow(read, cut) -> None:
+def test_short_buffers_underflow(read: Any, cut: str) -> None:
     with pytest.raises(BufferUnderflow, match="at byte"):
         read(bytes.fromhex(cut), 0)
 
@@ -79,7 +80,7 @@ def test_short_buffers_underflow(read, cut) -> None:
         (p.read_compact_string, "02ff", "not UTF-8"),
     ],
 )
-def test_nonsense_is_refused(read, encoded, reason) -> None:
+def test_nonsense_is_refused(read: Any, encoded: str, reason: str) -> None:
     with pytest.raises(DecodeError, match=reason):
         read(bytes.fromhex(encoded), 0)
 
@@ -107,7 +108,7 @@ def test_varlongs_round_trip(value: int) -> None:
     ("write", "value"),
     [(p.write_varint, 2**31), (p.write_varlong, 2**63), (p.write_uvarint, -1)],
 )
-def test_what_does_not_fit_is_not_written(write, value) -> None:
+def test_what_does_not_fit_is_not_written(write: Any, value: Any) -> None:
     with pytest.raises(ValueError, match=r"fit|cannot be"):
         write(bytearray(), value)
 

@@ -69,7 +69,7 @@ def test_every_file_is_read_completely_and_written_again_byte_for_byte(real_logs
     assert expected
     for name, counts in expected.items():
         found = _tally(real_logs / name)
-        assert counts["bad_crc"] == 0 and counts["torn"] is None, f"{name}: this test knows sound files only"
+        assert (counts["bad_crc"], counts["torn"]) == (0, None), f"{name}: this test knows sound files only"
         assert found.damages == [], name
         assert found.rewritten_differently == [], name
         assert (found.batches, found.records) == (counts["batches"], counts["records"]), name

@@ -47,14 +47,23 @@ def test_records_come_back_with_absolute_offsets() -> None:
 
 
 @given(
-    records=st.lists(st.tuples(st.none() | st.binary(max_size=200), st.none() | st.binary(max_size=200)), min_size=1),
+    records=st.lists(
+        st.tuples(st.none() | st.binary(max_size=200), st.none() | st.binary(max_size=200)), min_size=1
+    ),
     base_offset=st.integers(0, 2**62),
     leader_epoch=st.integers(0, 2**31 - 1),
     timestamp_ms=st.integers(0, 2**62),
     control=st.booleans(),
     codec=st.sampled_from([CompressionCodec.NONE, CompressionCodec.LZ4]),
 )
-def test_what_is_written_is_read(records, base_offset, leader_epoch, timestamp_ms, control, codec) -> None:
+def test_what_is_written_is_read(
+    records: list[tuple[bytes | None, bytes | None]],
+    base_offset: int,
+    leader_epoch: int,
+    timestamp_ms: int,
+    control: bool,
+    codec: CompressionCodec,
+) -> None:
     batch = write_batch(
         base_offset=base_offset,
         leader_epoch=leader_epoch,
@@ -72,7 +81,9 @@ def test_what_is_written_is_read(records, base_offset, leader_epoch, timestamp_m
 
 
 def test_many_and_large_records_use_long_varints() -> None:
-    records = [(None, bytes([number % 256]) * (number % 70)) for number in range(300)] + [(b"k" * 70, b"v" * 9000)]
+    records = [(None, bytes([number % 256]) * (number % 70)) for number in range(300)] + [
+        (b"k" * 70, b"v" * 9000)
+    ]
     batch = write_batch(base_offset=0, leader_epoch=0, timestamp_ms=0, records=records)
     assert [(record.key, record.value) for record in records_of(batch)] == records
 
@@ -175,7 +186,9 @@ def test_codecs_that_do_not_exist_are_refused(codec: int) -> None:
         ("ffffffffffffff", 1, "longer than 5 bytes"),
     ],
 )
-def test_malformed_records_are_refused_though_the_checksum_is_right(payload, count, reason) -> None:
+def test_malformed_records_are_refused_though_the_checksum_is_right(
+    payload: bytes | str, count: int, reason: str
+) -> None:
     raw = payload if isinstance(payload, bytes) else bytes.fromhex(payload)
     with pytest.raises(DecodeError, match=reason):
         records_of(batch_of(raw, record_count=count, last_offset_delta=0))

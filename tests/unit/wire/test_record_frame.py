@@ -13,17 +13,34 @@ from wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
 from wire.metadata_records.registry import ALL, BY_API_KEY
 from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from wire.record_frame import decode_record, decode_record_lenient, encode_record
+from wire.schema import MetadataRecord
 
 U = UUID(int=77)
 TOPIC = TopicRecord(name="foo", topic_id=U)
 # Types and their highest versions in Kafka 4.3 and its trunk; 6, 13 and 16 were given up before the first release.
-KNOWN = {0: 4, 1: 0, 2: 0, 3: 2, 4: 0, 5: 2, 7: 0, 8: 0, 9: 0, 10: 0, 11: 0, 12: 0, 14: 0, 15: 0, 17: 3} | {
-    number: 0 for number in range(18, 30)
-}
+KNOWN = {
+    0: 4,
+    1: 0,
+    2: 0,
+    3: 2,
+    4: 0,
+    5: 2,
+    7: 0,
+    8: 0,
+    9: 0,
+    10: 0,
+    11: 0,
+    12: 0,
+    14: 0,
+    15: 0,
+    17: 3,
+} | dict.fromkeys(range(18, 30), 0)
 
 
 def test_the_registry_knows_every_type_of_kafka_4() -> None:
-    assert {key: cls.versions for key, cls in BY_API_KEY.items()} == {key: (0, top) for key, top in KNOWN.items()}
+    assert {key: cls.versions for key, cls in BY_API_KEY.items()} == {
+        key: (0, top) for key, top in KNOWN.items()
+    }
     assert len(ALL) == len(BY_API_KEY)
 
 
@@ -66,7 +83,9 @@ def test_numbers_in_the_frame_may_be_longer_than_they_need() -> None:
 
 
 def test_every_prefix_of_a_record_is_refused() -> None:
-    value = encode_record(PartitionRecord(topic_id=U, replicas=(1, 2), directories=(U, U), last_known_elr=(3,)))
+    value = encode_record(
+        PartitionRecord(topic_id=U, replicas=(1, 2), directories=(U, U), last_known_elr=(3,))
+    )
     for length in range(len(value)):
         with pytest.raises(DecodeError):
             decode_record(value[:length])
@@ -84,12 +103,22 @@ def test_the_lenient_reader_never_raises(value: bytes) -> None:
         (PartitionRecord(topic_id=U, directories=(U,)), 0, "directories"),
         (PartitionRecord(topic_id=U, eligible_leader_replicas=()), 1, "eligible_leader_replicas"),
         (PartitionChangeRecord(topic_id=U, last_known_elr=()), 1, "last_known_elr"),
-        (BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, in_controlled_shutdown=1), 0, "in_controlled"),
-        (BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, cordoned_log_dirs=()), 2, "cordoned_log_dirs"),
+        (
+            BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, in_controlled_shutdown=1),
+            0,
+            "in_controlled",
+        ),
+        (
+            BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, cordoned_log_dirs=()),
+            2,
+            "cordoned_log_dirs",
+        ),
         (RegisterBrokerRecord(broker_id=1, incarnation_id=U, broker_epoch=1, log_dirs=(U,)), 2, "log_dirs"),
     ],
 )
-def test_a_version_refuses_to_drop_a_field_that_is_set(record, version: int, field: str) -> None:
+def test_a_version_refuses_to_drop_a_field_that_is_set(
+    record: MetadataRecord, version: int, field: str
+) -> None:
     with pytest.raises(UnsupportedVersion, match=rf"version {version} has no field {field}"):
         encode_record(record, version)
     assert decode_record(encode_record(record, version + 1)) == record
@@ -132,7 +161,7 @@ def test_a_tag_that_is_known_and_unknown_at_once_is_our_mistake() -> None:
         TopicRecord(name="t" * 40000, topic_id=U),
     ],
 )
-def test_values_that_do_not_fit_are_our_mistake(record) -> None:
+def test_values_that_do_not_fit_are_our_mistake(record: MetadataRecord) -> None:
     with pytest.raises(ValueError, match=r"cannot be encoded|longer than"):
         encode_record(record)
 

@@ -21,7 +21,9 @@ def test_round_trip_with_and_without_padding(value: UUID) -> None:
     assert uuid_from_text(text) == uuid_from_text(text + "==") == value
 
 
-@pytest.mark.parametrize("text", ["", "AAAA", "A" * 21, "A" * 23, "A" * 26, "+" * 22, "ä" * 22, "A" * 21 + "="])
+@pytest.mark.parametrize(
+    "text", ["", "AAAA", "A" * 21, "A" * 23, "A" * 26, "+" * 22, "ä" * 22, "A" * 21 + "="]
+)
 def test_anything_else_is_refused_by_name(text: str) -> None:
     with pytest.raises(ValueError, match="is not a uuid"):
         uuid_from_text(text)

@@ -3,6 +3,7 @@
 The values are this project's own constructions; their bytes were checked against independent decoders.
 """
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -59,7 +60,9 @@ CONTROL_RECORDS = [
                     voter_id=1,
                     voter_directory_id=U,
                     endpoints=(VoterEndpoint(name="CONTROLLER", host="c1", port=9093),),
-                    k_raft_version_feature=KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
+                    k_raft_version_feature=KRaftVersionFeature(
+                        min_supported_version=0, max_supported_version=1
+                    ),
                 ),
             )
         ),
@@ -105,8 +108,10 @@ RECORDS = [
             directories=(U, UNASSIGNED),
         ),
         1,
-        f"01 03 01 00000000 {U_HEX} 03 00000001 00000002 02 00000001 01 01 00000001 00000000 00000000 03 {U_HEX}"
-        "00000000000000000000000000000001 00",
+        (
+            f"01 03 01 00000000 {U_HEX} 03 00000001 00000002 02 00000001 01 01 00000001 00000000 00000000 03 {U_HEX}"
+            "00000000000000000000000000000001 00"
+        ),
     ),
     (
         PartitionChangeRecord(
@@ -126,8 +131,10 @@ RECORDS = [
             log_dirs=(U,),
         ),
         3,
-        f"01 00 03 00000001 00 {U_HEX} 0000000000000007 02 0a 504c41494e54455854 03 6231 2384 0000 00 01 00 01 00"
-        f"01 00 11 02 {U_HEX}",
+        (
+            f"01 00 03 00000001 00 {U_HEX} 0000000000000007 02 0a 504c41494e54455854 03 6231 2384 0000 00 01 00 01 00"
+            f"01 00 11 02 {U_HEX}"
+        ),
     ),
 ]
 
@@ -146,20 +153,22 @@ CONTROL_BATCH = bytes.fromhex(
 
 
 @pytest.mark.parametrize(("record", "key", "value"), CONTROL_RECORDS)
-def test_control_records(record, key, value) -> None:
+def test_control_records(record: Any, key: str, value: str) -> None:
     assert encode_control_record(record) == (bytes.fromhex(key), bytes.fromhex(value))
     assert decode_control_record(bytes.fromhex(key), bytes.fromhex(value)) == record
 
 
 @pytest.mark.parametrize(("record", "version", "value"), RECORDS)
-def test_metadata_records(record, version, value) -> None:
+def test_metadata_records(record: Any, version: int, value: str) -> None:
     assert encode_record(record, version).hex() == bytes.fromhex(value).hex()
     assert decode_record(bytes.fromhex(value)) == record
 
 
 def test_a_data_batch() -> None:
     records = [(None, encode_record(NoOpRecord()))]
-    assert write_batch(base_offset=10, leader_epoch=3, timestamp_ms=TIMESTAMP_MS, records=records) == NO_OP_BATCH
+    assert (
+        write_batch(base_offset=10, leader_epoch=3, timestamp_ms=TIMESTAMP_MS, records=records) == NO_OP_BATCH
+    )
     header = check_batch(NO_OP_BATCH)
     (record,) = read_records(NO_OP_BATCH, 0, header)
     assert (header.size_in_bytes, header.next_offset, header.is_control) == (72, 11, False)

@@ -1,0 +1,111 @@
+"""Carries a client's request to the active controller in an Envelope, and its answer back (KIP-590)."""
+
+import logging
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
+from metadata.controller.requests import ApiError, ControllerRequest, Values, refusal
+from metadata.forwarding import encode_address, encode_principal
+from network.errors import NoCommonVersion
+from network.requests import RequestContext
+from wire.codec import decode, encode
+from wire.errors import DecodeError
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, response_class, response_header_version, supported_versions
+from wire.protocol.entities import build
+from wire.protocol.headers import (
+    EncodedBody,
+    RequestHeader,
+    encode_request,
+    read_correlation_id,
+    skip_tagged_fields,
+)
+
+log = logging.getLogger("broker.forwarding")
+
+_CORRELATION_ID_BYTES = 4
+CREATION_TIMEOUT_MS = 30_000
+
+
+class Forwarder:
+    def __init__(self, channel: ControllerChannel) -> None:
+        self._channel = channel
+
+    async def forward(self, context: RequestContext, request: Any) -> EncodedBody | None:
+        """The encoded body of the answer; None when the client's connection has to end (the controller is too old).
+
+        The controller's answer passes through unread. When it cannot be had in time the client gets
+        REQUEST_TIMED_OUT, for any other fault of the envelope UNKNOWN_SERVER_ERROR (kraft-semantics B19).
+        """
+        header = context.header
+        try:
+            envelope = await self._channel.request(ApiKey.ENVELOPE, _envelope(context, request))
+        except ControllerUnavailable as error:
+            return _refused(header, request, ErrorCode.request_timed_out, str(error))
+        except NoCommonVersion as error:
+            log.warning("cannot forward: %s", error)
+            return None
+        if envelope.error_code is ErrorCode.unsupported_version:
+            log.warning("the controller cannot read %s version %d", ApiKey(header.api_key).name, header.api_version)
+            return None
+        if envelope.error_code is not ErrorCode.none:
+            reason = f"the controller refused the envelope: {envelope.error_code.name}"
+            log.error("forwarding %s: %s", ApiKey(header.api_key).name, reason)
+            return _refused(header, request, ErrorCode.unknown_server_error, reason)
+        return _body_of(header, envelope.response_data)
+
+    async def create_topics(self, context: RequestContext, names: tuple[str, ...]) -> None:
+        """What a client's Metadata request may ask for; the outcome shows in the image, failures in the log."""
+        version = supported_versions(ApiKey.CREATE_TOPICS)[1]
+        values = {
+            "topics": [
+                {"name": name, "num_partitions": -1, "replication_factor": -1, "assignments": (), "configs": ()}
+                for name in names
+            ],
+            "timeout_ms": CREATION_TIMEOUT_MS,
+        }
+        header = RequestHeader(ApiKey.CREATE_TOPICS, version, 0, context.header.client_id)
+        creation = RequestContext(
+            context.connection_id, context.peer_host, context.listener_name, header, context.principal
+        )
+        answer = await self.forward(creation, build(request_class(ApiKey.CREATE_TOPICS, version), values))
+        if answer is None:
+            return
+        response: Any = decode(response_class(ApiKey.CREATE_TOPICS, version), answer.data)[0]
+        for topic in response.topics:
+            if topic.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
+                log.warning("topic %s was not created automatically: %s", topic.name, topic.error_message)
+
+
+def _envelope(context: RequestContext, request: Any) -> Values:
+    header = context.header
+    data = encode_request(
+        header.api_key, header.api_version, header.correlation_id, header.client_id, request
+    )
+    return {
+        "request_data": data,
+        "request_principal": encode_principal(context.principal),
+        "client_host_address": encode_address(context.peer_host),
+    }
+
+
+def _body_of(header: RequestHeader, response: bytes | None) -> EncodedBody:
+    """Raises DecodeError when the answer inside the envelope is not one to our request."""
+    if response is None or read_correlation_id(response) != header.correlation_id:
+        raise DecodeError("the envelope holds no answer to the forwarded request")
+    position = _CORRELATION_ID_BYTES
+    if response_header_version(header.api_key, header.api_version):
+        position = skip_tagged_fields(response, position)
+    return EncodedBody(response[position:])
+
+
+def _refused(header: RequestHeader, request: Any, error: ErrorCode, reason: str) -> EncodedBody:
+    api_key = ApiKey(header.api_key)
+    if api_key is ApiKey.DESCRIBE_QUORUM:
+        values: Values = {"error_code": error, "error_message": reason, "topics": ()}
+    else:
+        inner = ControllerRequest(api_key=api_key, api_version=header.api_version, body=request)
+        values = refusal(inner, ApiError(error, reason))
+    return EncodedBody(encode(build(response_class(api_key, header.api_version), values)))

@@ -1,0 +1,186 @@
+"""Runs the broker's lifecycle and its ISR manager on the event loop: one timer each, replies when they come."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from broker.isr_manager import IsrManager
+from broker.lifecycle import BrokerLifecycle, LifecycleRequest
+from broker.lifecycle_states import BrokerState
+from metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
+from network.errors import NoCommonVersion
+from wire.protocol.api_keys import ApiKey
+
+log = logging.getLogger("broker.lifecycle")
+
+
+class Pump:
+    """Calls `turn` soon after `poke`, and at the deadline that the last turn answered; never from within itself."""
+
+    def __init__(self, turn: Callable[[int], int | None], now_ms: Callable[[], int]) -> None:
+        self._turn = turn
+        self._now_ms = now_ms
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
+        self._closed = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def poke(self) -> None:
+        self._arm(0)
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """A task that reports back by poking."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def close(self) -> None:
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+
+    def _arm(self, delay_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._closed:
+            self._timer = self._loop.call_later(delay_ms / 1000, self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._timer = None
+        now_ms = self._now_ms()
+        deadline_ms = self._turn(now_ms)
+        if deadline_ms is not None and self._timer is None:
+            self._arm(max(0, deadline_ms - now_ms))
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a request to the controller failed", exc_info=error)
+        self.poke()
+
+
+class LifecycleRunner:
+    """Must be made and used on the loop. `wait_for` is how a startup follows the broker's states."""
+
+    def __init__(
+        self,
+        lifecycle: BrokerLifecycle,
+        channel: ControllerChannel,
+        now_ms: Callable[[], int],
+        applied_offset: Callable[[], int],
+    ) -> None:
+        self._lifecycle = lifecycle
+        self._channel = channel
+        self._now_ms = now_ms
+        self._applied_offset = applied_offset
+        self._pump = Pump(self._turn, now_ms)
+        self._waiting: list[tuple[frozenset[BrokerState], asyncio.Future[BrokerState]]] = []
+        self._logged_state = lifecycle.state
+
+    def start(self) -> None:
+        self._lifecycle.start(self._now_ms())
+        self._pump.poke()
+
+    def set_ready_to_unfence(self) -> None:
+        self._lifecycle.set_ready_to_unfence(self._now_ms())
+        self._pump.poke()
+
+    def begin_controlled_shutdown(self) -> None:
+        self._lifecycle.begin_controlled_shutdown(self._now_ms())
+        self._pump.poke()
+
+    def begin_shutdown(self) -> None:
+        self._lifecycle.begin_shutdown()
+        self._pump.poke()
+
+    def wait_for(self, *states: BrokerState) -> "asyncio.Future[BrokerState]":
+        """Done with the state, as soon as the broker is in one of these."""
+        future: asyncio.Future[BrokerState] = asyncio.get_running_loop().create_future()
+        self._waiting.append((frozenset(states), future))
+        self._tell_waiting()
+        return future
+
+    def close(self) -> None:
+        self._pump.close()
+        for _, future in self._waiting:
+            future.cancel()
+
+    def _turn(self, now_ms: int) -> int | None:
+        self._lifecycle.handle_time(now_ms)
+        self._tell_waiting()
+        request = self._lifecycle.maybe_next_request(now_ms, self._applied_offset())
+        if request is not None:
+            self._pump.run(self._communicate(request))
+        return self._lifecycle.next_deadline_ms()
+
+    async def _communicate(self, request: LifecycleRequest) -> None:
+        try:
+            response = await self._channel.request(request.api_key, request.values)
+        except (ControllerUnavailable, NoCommonVersion) as error:
+            log.warning("%s", error)
+            self._lifecycle.handle_failure(self._now_ms())
+            return
+        if response.error_code:
+            log.warning("the controller refused %s: %s", request.api_key.name, response.error_code.name)
+        if request.api_key is ApiKey.BROKER_REGISTRATION:
+            self._lifecycle.handle_registration_reply(self._now_ms(), response.error_code, response.broker_epoch)
+            return
+        self._lifecycle.handle_heartbeat_reply(
+            self._now_ms(),
+            error=response.error_code,
+            is_caught_up=response.is_caught_up,
+            is_fenced=response.is_fenced,
+            should_shut_down=response.should_shut_down,
+        )
+
+    def _tell_waiting(self) -> None:
+        state = self._lifecycle.state
+        if state is not self._logged_state:
+            log.info("the broker is %s (broker epoch %d)", state.value, self._lifecycle.broker_epoch)
+            self._logged_state = state
+        for states, future in self._waiting:
+            if state in states and not future.done():
+                future.set_result(state)
+        self._waiting = [(states, future) for states, future in self._waiting if not future.done()]
+
+
+class IsrRunner:
+    """Sends what the ISR manager asks for."""
+
+    def __init__(
+        self,
+        manager: IsrManager,
+        channel: ControllerChannel,
+        now_ms: Callable[[], int],
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._manager = manager
+        self._channel = channel
+        self._now_ms = now_ms
+        self._broker_epoch = broker_epoch
+        self._pump = Pump(self._turn, now_ms)
+
+    def poke(self) -> None:
+        self._pump.poke()
+
+    def close(self) -> None:
+        self._pump.close()
+
+    def _turn(self, now_ms: int) -> int | None:
+        values = self._manager.maybe_next_request(now_ms, self._broker_epoch())
+        if values is not None:
+            self._pump.run(self._alter(values))
+        # Without an epoch nothing can be sent; the registration changes the image, and the image pokes.
+        return self._manager.next_deadline_ms() if self._broker_epoch() >= 0 else None
+
+    async def _alter(self, values: Mapping[str, object]) -> None:
+        try:
+            response = await self._channel.request(ApiKey.ALTER_PARTITION, values)
+        except (ControllerUnavailable, NoCommonVersion) as error:
+            log.warning("%s", error)
+            self._manager.handle_failure(self._now_ms())
+            return
+        self._manager.handle_reply(self._now_ms(), response)

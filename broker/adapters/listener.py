@@ -1,0 +1,114 @@
+"""The broker's listener for clients: metadata from the cache, administration through the active controller.
+
+An API that is not served is not offered in ApiVersions, so a client finds out at once instead of waiting.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from broker.adapters.forwarding import Forwarder
+from broker.handlers.describe_cluster import handle_describe_cluster
+from broker.handlers.describe_configs import handle_describe_configs
+from broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
+from broker.handlers.metadata import Values, handle_metadata
+from broker.metadata_cache import MetadataCache
+from metadata.controller.controller import HANDLERS
+from metadata.forwarding import FORWARDABLE_APIS
+from network.requests import Reply, RequestContext
+from raft.ports import Dice
+from wire.errors import DecodeError
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import response_class, supported_versions
+from wire.protocol.entities import build
+
+log = logging.getLogger("broker.listener")
+
+LOCAL_APIS = frozenset(
+    {ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.DESCRIBE_CONFIGS}
+)
+FORWARDED_APIS = FORWARDABLE_APIS & {*HANDLERS, ApiKey.DESCRIBE_QUORUM}
+
+
+class BrokerListener:
+    """`handle` is the handler of a KafkaServer; one for each listener name serves all of them."""
+
+    def __init__(
+        self, *, cache: MetadataCache, forwarder: Forwarder, cluster_id: str, dice: Dice, auto_create_topics: bool
+    ) -> None:
+        self._cache = cache
+        self._forwarder = forwarder
+        self._cluster_id = cluster_id
+        self._dice = dice
+        self._auto_create_topics = auto_create_topics
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._being_created: set[str] = set()
+        self.supported = {api_key: supported_versions(api_key) for api_key in LOCAL_APIS | FORWARDED_APIS}
+
+    def handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
+        api_key = ApiKey(context.header.api_key)
+        if api_key in FORWARDED_APIS:
+            self._run(self._forward(context, request, reply))
+            return
+        values = self._answer(api_key, context, request)
+        reply(build(response_class(api_key, context.header.api_version), values))
+
+    async def stop(self) -> None:
+        """Give up what is still being forwarded."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _answer(self, api_key: ApiKey, context: RequestContext, request: Any) -> Values:
+        image = self._cache.image
+        match api_key:
+            case ApiKey.METADATA:
+                return self._metadata(context, request)
+            case ApiKey.DESCRIBE_CLUSTER:
+                return handle_describe_cluster(request, image, self._cluster_id, context.listener_name, self._dice)
+            case ApiKey.DESCRIBE_TOPIC_PARTITIONS:
+                return handle_describe_topic_partitions(request, image, context.listener_name)
+            case ApiKey.DESCRIBE_CONFIGS:
+                return handle_describe_configs(request, image)
+            case _:
+                raise AssertionError(f"{api_key.name} is offered but not served")
+
+    def _metadata(self, context: RequestContext, request: Any) -> Values:
+        answer = handle_metadata(
+            request,
+            context.header.api_version,
+            self._cache.image,
+            self._cluster_id,
+            context.listener_name,
+            self._dice,
+        )
+        names = tuple(name for name in answer.topics_to_create if name not in self._being_created)
+        if self._auto_create_topics and names:
+            self._run(self._create(context, names))
+        return answer.values
+
+    async def _forward(self, context: RequestContext, request: Any, reply: Reply) -> None:
+        try:
+            reply(await self._forwarder.forward(context, request))
+        except DecodeError as error:
+            log.error("forwarding %s: %s", ApiKey(context.header.api_key).name, error)
+            reply(None)
+
+    async def _create(self, context: RequestContext, names: tuple[str, ...]) -> None:
+        """Once for all clients that ask while it is under way; they ask again until the topic shows."""
+        self._being_created.update(names)
+        try:
+            await self._forwarder.create_topics(context, names)
+        finally:
+            self._being_created.difference_update(names)
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a forwarded request failed", exc_info=error)

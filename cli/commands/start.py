@@ -1,0 +1,48 @@
+"""`kquorum start`: run one node of the config in this process."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.commands.options import ConfigPath, DataDir
+
+
+def start(
+    config: ConfigPath = Path("quorum.toml"),
+    node: Annotated[
+        int | None,
+        typer.Option("--node", help="The node's id; not needed when the config has one node only."),
+    ] = None,
+    data_dir: DataDir = None,
+    stop_with_parent: Annotated[
+        bool, typer.Option("--stop-with-parent", hidden=True, help="End when the starting process does.")
+    ] = False,
+) -> None:
+    """Run one node of the config until SIGTERM or Ctrl-C.
+
+    Exit status 4: the folder is not formatted, not this node's or in use; 5: a port is in use; 74: the disk failed.
+    """
+    from cli.config.load import load_config
+    from cli.output import complain
+
+    if stop_with_parent:
+        from cli.processes import stop_with_parent as arm
+
+        arm()
+    cluster = load_config(config, data_dir=data_dir)
+    for warning in cluster.warnings:
+        complain(warning, style="yellow", label="warning")
+    node_id = node if node is not None else _only_node([item.node_id for item in cluster.nodes])
+    cluster.node(node_id)
+
+    from cli.node import run_node
+
+    run_node(cluster, node_id)
+
+
+def _only_node(node_ids: list[int]) -> int:
+    if len(node_ids) > 1:
+        known = ", ".join(str(node_id) for node_id in node_ids)
+        raise typer.BadParameter(f"say which: the config has the nodes {known}", param_hint="--node")
+    return node_ids[0]

@@ -1,0 +1,163 @@
+"""The seven steps of the demo; each says what it does, does it, and checks that it happened."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from cli.demo.kafka_client import KafkaClient, WriteProbe
+from cli.demo.stage import Stage
+from cli.errors import CliError
+from cli.exit_status import ExitStatus
+
+TOPICS = {"orders": 6, "payments": 3, "clicks": 12}
+
+
+def start_nodes(stage: Stage) -> None:
+    with stage.step(1, "Three controllers and three brokers, each a process of its own"):
+        stage.show("format", "--config", str(stage.config_path))
+        for node in stage.nodes.nodes.values():
+            stage.announce(("start", "--config", str(stage.config_path), "--node", str(node.node_id), "&"))
+            node.start()
+        with stage.console.status("waiting until every node is ready ..."):
+            for node in stage.nodes.nodes.values():
+                node.wait_ready()
+        stage.say(f"six nodes are up; their folders are in {stage.config.nodes[0].metadata_log_dir.parent}")
+
+
+def show_quorum(stage: Stage) -> None:
+    with stage.step(2, "The quorum and its brokers"):
+        stage.wait_for_quorum(_everybody_fetches(stage), "every voter and observer fetches")
+        stage.show("quorum", "status", "--config", str(stage.config_path))
+        stage.show("brokers", "--config", str(stage.config_path))
+
+
+def _everybody_fetches(stage: Stage) -> Any:
+    def check(status: dict[str, Any]) -> bool:
+        replicas = [*status["voters"], *status["observers"]]
+        return len(replicas) == len(stage.config.nodes) and all(
+            replica["lag"] is not None for replica in replicas
+        )
+
+    return check
+
+
+def use_a_real_client(stage: Stage) -> None:
+    with stage.step(
+        3, "A real Kafka client creates topics through one broker and lists them through another"
+    ):
+        first, second = KafkaClient(stage.broker_address(0)), KafkaClient(stage.broker_address(1))
+        first.create(TOPICS)
+        stage.created.extend(TOPICS)
+        stage.say(f"kafka-python at {first.bootstrap} created {', '.join(TOPICS)}")
+        stage.wait(lambda: set(TOPICS) <= set(second.topics()), "the other broker shows them")
+        stage.say(f"kafka-python at {second.bootstrap} lists   {', '.join(second.topics())}")
+        first.close()
+        second.close()
+        stage.show("topics", "describe", "orders", "--config", str(stage.config_path))
+
+
+def kill_the_leader(stage: Stage) -> None:
+    with stage.step(4, "The leading controller is killed with SIGKILL while a client writes"):
+        before = stage.wait_for_quorum(lambda status: status["leader_id"] >= 0, "somebody leads")
+        leader = int(before["leader_id"])
+        probe = WriteProbe(stage.broker_address(0), "probe")
+        probe.start()
+        stage.wait(lambda: len(probe.created) >= 5 or probe.error is not None, "the client writes")
+        stage.nodes[leader].kill()
+        killed_at = time.monotonic()
+        stage.say(f"[red]kill -9[/] controller {leader}, leader of epoch {before['leader_epoch']}")
+        after = stage.wait_for_quorum(_is_newer(before), "another controller leads")
+        seen = len(probe.created)
+        stage.wait(
+            lambda: len(probe.created) >= seen + 5 or probe.error is not None, "the client writes again"
+        )
+        probe.stop()
+        if probe.error is not None:
+            raise CliError(f"the client gave up: {probe.error}", status=ExitStatus.FAILED)
+        stage.created.extend(probe.created)
+        stage.say(
+            f"controller {after['leader_id']} leads epoch {after['leader_epoch']}, known here "
+            f"{time.monotonic() - killed_at:.1f} s after the kill; "
+            f"[bold]no write was accepted for {probe.longest_gap_s:.2f} s"
+        )
+        _check_nothing_is_lost(stage)
+        stage.nodes[leader].start()
+        stage.nodes[leader].wait_ready()
+        stage.wait_for_quorum(_has_caught_up(leader), f"controller {leader} has caught up")
+        stage.say(f"controller {leader} is back and has caught up:")
+        stage.show("quorum", "status", "--config", str(stage.config_path))
+
+
+def _is_newer(before: dict[str, Any]) -> Any:
+    return lambda status: status["leader_epoch"] > before["leader_epoch"] and status["leader_id"] >= 0
+
+
+def _has_caught_up(node_id: int) -> Any:
+    def check(status: dict[str, Any]) -> bool:
+        own = [voter for voter in status["voters"] if voter["replica_id"] == node_id]
+        return bool(own) and own[0]["lag"] is not None and own[0]["lag"] <= 1
+
+    return check
+
+
+def _check_nothing_is_lost(stage: Stage) -> None:
+    client = KafkaClient(stage.broker_address(1))
+    stage.wait(lambda: set(stage.created) <= set(client.topics()), "everything acknowledged is there")
+    stage.say(f"all {len(stage.created)} topics that were acknowledged before and after the kill are there")
+    client.close()
+
+
+def kill_a_broker(stage: Stage) -> None:
+    with stage.step(5, "A broker is killed: its partitions get new leaders and smaller ISRs"):
+        victim = stage.config.brokers[-1].node_id
+        client = KafkaClient(stage.broker_address(0))
+        stage.say(
+            f"[red]kill -9[/] broker {victim}; it led {_led_by(client, victim)} partitions of {list(TOPICS)}"
+        )
+        stage.nodes[victim].kill()
+        stage.wait(lambda: _is_out(client, victim), f"broker {victim} is fenced and out of every ISR")
+        client.close()
+        stage.show("topics", "describe", "orders", "--config", str(stage.config_path))
+        stage.show("brokers", "--config", str(stage.config_path))
+
+
+def _partitions(client: KafkaClient) -> list[dict[str, Any]]:
+    return [partition for topic in client.describe(list(TOPICS)) for partition in topic["partitions"]]
+
+
+def _led_by(client: KafkaClient, broker_id: int) -> int:
+    return sum(partition["leader_id"] == broker_id for partition in _partitions(client))
+
+
+def _is_out(client: KafkaClient, broker_id: int) -> bool:
+    return not any(broker_id in (part["leader_id"], *part["isr_nodes"]) for part in _partitions(client))
+
+
+def read_the_log(stage: Stage) -> None:
+    with stage.step(6, "The metadata log that all this has written"):
+        status = stage.wait_for_quorum(lambda status: status["leader_id"] >= 0, "somebody leads")
+        folder = str(stage.log_folder(int(status["leader_id"])))
+        stage.show_part("log", "dump", folder, "--topic", "orders", lines=12)
+        lines = stage.show_part("log", "dump", folder, "--json", "--type", "LeaderChange", lines=3)
+        stage.say(f"{lines} epochs began; `kquorum log dump {Path(folder).name}` prints every record")
+
+
+def audit(stage: Stage, real_logs: Path | None) -> None:
+    with stage.step(7, "PySpark replays the log into audit tables"):
+        status = stage.wait_for_quorum(lambda status: status["leader_id"] >= 0, "somebody leads")
+        folder = str(stage.log_folder(int(status["leader_id"])))
+        stage.show("audit", folder, "--out", str(stage.out / "audit-of-this-run"), "--overwrite")
+        if real_logs is None:
+            stage.say(
+                "no log of a real Kafka cluster was given: `make demo LOG_DIR=<its metadata folder>` audits one"
+            )
+            return
+        stage.say(f"and the same for Apache Kafka's own logs in {real_logs}:")
+        stage.show(
+            "audit",
+            str(real_logs),
+            "--out",
+            str(stage.out / "audit-of-real-logs"),
+            "--overwrite",
+            accept=(0, 3),
+        )

@@ -1,0 +1,48 @@
+"""Which exit status an exception means.
+
+Exceptions are told apart by name, so that this table imports none of the parts that raise them: a command
+that needs no network must not pay for one.
+"""
+
+import errno
+
+from cli.errors import CliError
+from cli.exit_status import ExitStatus
+
+# (module, class) -> status; the first class of an exception's ancestry that is listed decides.
+_STATUSES: dict[tuple[str, str], ExitStatus] = {
+    ("cli.config.errors", "ConfigError"): ExitStatus.USAGE,
+    ("network.errors", "CannotListen"): ExitStatus.CANNOT_LISTEN,
+    ("network.errors", "NetworkError"): ExitStatus.UNREACHABLE,
+    ("raft.adapters.errors", "FolderRefused"): ExitStatus.FOLDER_REFUSED,
+    ("raft.adapters.errors", "DamagedInput"): ExitStatus.DAMAGED_INPUT,
+    ("raft.adapters.errors", "StorageFailed"): ExitStatus.IO_ERROR,
+    ("wire.errors", "DecodeError"): ExitStatus.DAMAGED_INPUT,
+}
+
+
+def status_of(error: BaseException) -> ExitStatus:
+    """INTERNAL_ERROR for what nobody foresaw."""
+    if isinstance(error, CliError):
+        return error.status
+    for cls in type(error).__mro__:
+        status = _STATUSES.get((cls.__module__, cls.__name__))
+        if status is not None:
+            return status
+    if isinstance(error, ModuleNotFoundError):
+        return ExitStatus.MISSING_REQUIREMENT
+    if isinstance(error, OSError):
+        return ExitStatus.CANNOT_LISTEN if error.errno == errno.EADDRINUSE else ExitStatus.IO_ERROR
+    return ExitStatus.INTERNAL_ERROR
+
+
+def message_of(error: BaseException) -> str:
+    """One line for most; a config error has a line for each broken rule."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"the Python package {error.name} is not installed; install kquorum with its dependencies"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    if status_of(error) is ExitStatus.INTERNAL_ERROR:
+        kind = type(error).__name__
+        return f"internal error ({kind}: {error}); this is a defect of kquorum, --debug shows where"
+    return str(error)

@@ -1,0 +1,116 @@
+"""Preparing the data folders of nodes, as `kafka-storage format` does for a static quorum."""
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from cli.config.model import NodeConfig
+from cli.errors import CliError
+from cli.exit_status import ExitStatus
+from cli.metadata_versions import default_features
+from raft.adapters.durable_files import replace_file, sync_folder
+from raft.adapters.errors import NotFormatted
+from raft.adapters.meta_properties import (
+    MetaProperties,
+    check_meta_properties,
+    read_meta_properties,
+    write_meta_properties,
+)
+from snapshots.bootstrap import bootstrap_records, write_bootstrap_checkpoint
+from wire.uuids import uuid_to_text
+
+CHECKPOINT = "bootstrap.checkpoint"
+METADATA_FOLDER = "__cluster_metadata-0"
+
+
+@dataclass(frozen=True, slots=True)
+class FormattedFolder:
+    """What became of one folder; `is_new` is False where it had been formatted before."""
+
+    node_id: int
+    folder: Path
+    is_new: bool
+
+
+def new_uuid() -> UUID:
+    """Random, and with a text that does not begin with `-`, which a shell would take for an option (as Kafka's)."""
+    while True:
+        candidate = UUID(bytes=secrets.token_bytes(16))
+        if not uuid_to_text(candidate).startswith("-"):
+            return candidate
+
+
+def data_folders(node: NodeConfig) -> tuple[Path, ...]:
+    """The log folders and the metadata folder, each once, the metadata folder first."""
+    return tuple(dict.fromkeys((node.metadata_log_dir, *node.log_dirs)))
+
+
+def is_formatted(node: NodeConfig) -> bool:
+    """Whether every folder of the node has a `meta.properties`, of whatever cluster."""
+    return all(_properties(folder) is not None for folder in data_folders(node))
+
+
+def format_nodes(
+    nodes: Sequence[NodeConfig], *, cluster_id: str, metadata_version: int, ignore_formatted: bool
+) -> tuple[FormattedFolder, ...]:
+    """Format all folders of the nodes, or none of them when one cannot be.
+
+    Raises CliError for a folder that was formatted before (unless `ignore_formatted`) or is not empty, and
+    WrongFolder for one of another cluster or node.
+    """
+    outcomes = []
+    for node in nodes:
+        for folder in data_folders(node):
+            is_new = _check(folder, node, cluster_id, ignore_formatted=ignore_formatted)
+            outcomes.append(FormattedFolder(node.node_id, folder, is_new))
+    checkpoint = write_bootstrap_checkpoint(
+        bootstrap_records(metadata_version, default_features(metadata_version)), now_ms()
+    )
+    for outcome in outcomes:
+        if outcome.is_new:
+            _format_folder(outcome, cluster_id, checkpoint)
+    return tuple(outcomes)
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _check(folder: Path, node: NodeConfig, cluster_id: str, *, ignore_formatted: bool) -> bool:
+    """Whether the folder is still to be formatted."""
+    properties = _properties(folder)
+    if properties is None:
+        if (folder / METADATA_FOLDER).exists():
+            raise CliError(
+                f"{folder} has a metadata log but no meta.properties: it is damaged or not a folder of this "
+                "program; move it away before you format it",
+                status=ExitStatus.FOLDER_REFUSED,
+            )
+        return True
+    check_meta_properties(folder, properties, cluster_id=cluster_id, node_id=node.node_id)
+    if not ignore_formatted:
+        raise CliError(
+            f"{folder} is formatted already (node {node.node_id} of cluster {cluster_id}); "
+            "--ignore-formatted leaves such folders as they are",
+            status=ExitStatus.FOLDER_REFUSED,
+        )
+    return False
+
+
+def _properties(folder: Path) -> MetaProperties | None:
+    try:
+        return read_meta_properties(folder)
+    except NotFormatted:
+        return None
+
+
+def _format_folder(outcome: FormattedFolder, cluster_id: str, checkpoint: bytes) -> None:
+    """`meta.properties` comes last: a folder counts as formatted only when everything is in it."""
+    outcome.folder.mkdir(parents=True, exist_ok=True)
+    sync_folder(outcome.folder.parent)
+    replace_file(outcome.folder / CHECKPOINT, checkpoint)
+    properties = MetaProperties(cluster_id=cluster_id, node_id=outcome.node_id, directory_id=new_uuid())
+    write_meta_properties(outcome.folder, properties, now_ms())

@@ -1,0 +1,83 @@
+"""A group whose commands are imported when they are called, not when they are listed.
+
+The gRPC and Spark stacks take a second to import; `kquorum --help` and `kquorum log dump` must not pay for them.
+"""
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from cli.errors import CliError
+from cli.exit_status import ExitStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class LazyCommand:
+    """Where a command is (`module:attribute`, a function or a typer.Typer) and the line `--help` lists."""
+
+    target: str
+    summary: str
+    panel: str
+
+
+class LazyGroup(TyperGroup):
+    """Subclasses list their commands in `commands_by_name`."""
+
+    commands_by_name: "ClassVar[Mapping[str, LazyCommand]]" = {}
+    _is_listing = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands_by_name)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = self.commands_by_name.get(cmd_name)
+        if command is None:
+            return None
+        if self._is_listing:
+            return TyperCommand(cmd_name, help=command.summary, rich_help_panel=command.panel)
+        return load(cmd_name, command)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in self.commands_by_name:
+            ctx.fail(f"no such command: {args[0]}{_nearest(args[0], self.commands_by_name)}")
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._is_listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._is_listing = False
+
+
+def load(name: str, command: LazyCommand) -> Any:
+    """Import a command and make it callable. Raises CliError when a package it needs is missing."""
+    module_name, _, attribute = command.target.partition(":")
+    try:
+        target = getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        raise CliError(
+            f"`kquorum {name}` needs the Python package {error.name}, which is not installed",
+            status=ExitStatus.MISSING_REQUIREMENT,
+        ) from error
+    if isinstance(target, typer.Typer):
+        group = typer.main.get_command(target)
+    else:
+        single = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        single.command(name)(target)
+        group = typer.main.get_command(single)
+    group.name = name
+    return group
+
+
+def _nearest(name: str, known: "Mapping[str, LazyCommand]") -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {found[0]}?)" if found else ""

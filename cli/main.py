@@ -1,0 +1,115 @@
+"""`kquorum`: the one entry point of everything a user runs."""
+
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+
+from cli.exit_status import ExitStatus
+from cli.failures import message_of, status_of
+from cli.lazy import LazyCommand, LazyGroup
+
+_RUN, _ASK, _READ = "Run", "Ask a running cluster", "Read a log"
+
+
+class Root(LazyGroup):
+    """All commands, in the order of a cluster's life."""
+
+    commands_by_name = {  # noqa: RUF012 - a ClassVar in the base
+        "format": LazyCommand(
+            "cli.commands.format:format_command", "Prepare the data folders of nodes.", _RUN
+        ),
+        "start": LazyCommand("cli.commands.start:start", "Run one node of the config.", _RUN),
+        "up": LazyCommand("cli.commands.up:up", "Run all nodes of the config on this machine.", _RUN),
+        "demo": LazyCommand(
+            "cli.commands.demo:demo", "A quorum runs, is killed, is read and is audited.", _RUN
+        ),
+        "quorum": LazyCommand("cli.commands.quorum:quorum_app", "Leader, epoch and lag of the quorum.", _ASK),
+        "brokers": LazyCommand("cli.commands.brokers:brokers", "The brokers and how far they follow.", _ASK),
+        "topics": LazyCommand(
+            "cli.commands.topics:topics_app", "Create, list, describe and delete topics.", _ASK
+        ),
+        "watch": LazyCommand("cli.commands.watch:watch", "Changes of the metadata, live (gRPC).", _ASK),
+        "log": LazyCommand("cli.commands.log:log_app", "Read a metadata log from its files.", _READ),
+        "audit": LazyCommand("cli.commands.audit:audit", "Replay a metadata log into tables (Spark).", _READ),
+    }
+
+
+app = typer.Typer(
+    cls=Root,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            typer.echo(f"kquorum {version('kquorum')}")
+        except PackageNotFoundError:
+            typer.echo("kquorum, not installed as a package")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a failure.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """A KRaft metadata quorum in Python: run it, ask it, read its log."""
+
+
+def main() -> None:
+    """Run the command line; every failure ends in one clear message and a documented exit status."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(args: list[str]) -> int:
+    """The exit status of a command line; messages have been printed."""
+    try:
+        typer.main.get_command(app)(args=args, prog_name="kquorum")
+    except SystemExit as exit_request:
+        return _as_status(exit_request.code)
+    except KeyboardInterrupt:
+        return ExitStatus.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`kquorum log dump ... | head`).
+        sys.stdout = None  # type: ignore[assignment]
+        return ExitStatus.OK
+    except Exception as error:  # noqa: BLE001 - the boundary: a traceback shown to a user is a defect
+        return _told(error, is_debugging=_asks_for_debugging(args))
+    return ExitStatus.OK
+
+
+def _told(error: Exception, *, is_debugging: bool) -> int:
+    from cli.output import complain
+
+    if is_debugging:
+        traceback.print_exception(error)
+    complain(message_of(error))
+    return status_of(error)
+
+
+def _asks_for_debugging(args: list[str]) -> bool:
+    """`--debug` comes before the command; after it, it would be the command's own."""
+    for arg in args:
+        if not arg.startswith("-"):
+            return False
+        if arg == "--debug":
+            return True
+    return False
+
+
+def _as_status(code: object) -> int:
+    return code if isinstance(code, int) else ExitStatus.OK if code is None else ExitStatus.FAILED
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Kafka's metadata.version levels by name, and the features that a new cluster of each level starts with."""
+
+from cli.errors import CliError
+from cli.exit_status import ExitStatus
+from snapshots.bootstrap import DEFAULT_METADATA_VERSION
+
+# From org.apache.kafka.server.common.MetadataVersion; the lowest is the one Kafka 4.0 can still start from.
+LEVELS = {
+    "3.3-IV3": 7,
+    "3.4-IV0": 8,
+    "3.5-IV0": 9,
+    "3.5-IV1": 10,
+    "3.5-IV2": 11,
+    "3.6-IV0": 12,
+    "3.6-IV1": 13,
+    "3.6-IV2": 14,
+    "3.7-IV0": 15,
+    "3.7-IV1": 16,
+    "3.7-IV2": 17,
+    "3.7-IV3": 18,
+    "3.7-IV4": 19,
+    "3.8-IV0": 20,
+    "3.9-IV0": 21,
+    "4.0-IV0": 22,
+    "4.0-IV1": 23,
+    "4.0-IV2": 24,
+    "4.0-IV3": 25,
+}
+LATEST = DEFAULT_METADATA_VERSION
+assert max(LEVELS.values()) == LATEST
+
+# (feature, level it starts at, metadata.version from which it is on by default)
+_FEATURES = (("group.version", 1, 22), ("transaction.version", 2, 24))
+
+
+def parse_metadata_version(text: str) -> int:
+    """A level (`25`), its name (`4.0-IV3`) or a release (`4.0`, its highest level). Raises CliError."""
+    by_release: dict[str, int] = {}
+    for name, level in LEVELS.items():
+        by_release[name.partition("-")[0]] = level
+    level = int(text) if text.isdecimal() else {**LEVELS, **by_release}.get(text)
+    if level is None or level not in LEVELS.values():
+        lowest, highest = min(LEVELS, key=LEVELS.__getitem__), max(LEVELS, key=LEVELS.__getitem__)
+        raise CliError(
+            f"unknown metadata version {text}; known are {lowest} (level {LEVELS[lowest]}) to "
+            f"{highest} (level {LEVELS[highest]}), and releases such as 4.0",
+            status=ExitStatus.USAGE,
+        )
+    return level
+
+
+def name_of(level: int) -> str:
+    """`4.0-IV3` for 25."""
+    return next((name for name, known in LEVELS.items() if known == level), f"level {level}")
+
+
+def default_features(metadata_version: int) -> dict[str, int]:
+    """The features (beside metadata.version) that are on in a cluster formatted at this level."""
+    return {name: level for name, level, since in _FEATURES if metadata_version >= since}

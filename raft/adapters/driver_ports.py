@@ -1,0 +1,63 @@
+"""What the driver needs of the core, of the log and of the network, beyond the core's own ports."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from raft.batches import LogBatch
+from raft.inputs import Input
+from raft.ports import LogStore
+from raft.ready import OutboundRequest, OutboundResponse, Ready
+
+
+class ConsensusCore(Protocol):
+    """`raft.node.RaftNode`, or a scripted one in tests."""
+
+    @property
+    def node_id(self) -> int: ...
+
+    @property
+    def leader_id(self) -> int: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    def step(self, now_ms: int, event: Input) -> None: ...
+
+    def take_ready(self, now_ms: int) -> Ready: ...
+
+    def propose(self, now_ms: int, leader_epoch: int, values: Sequence[bytes]) -> int: ...
+
+    def resign(self, now_ms: int, leader_epoch: int) -> None: ...
+
+
+class BatchLog(LogStore, Protocol):
+    """A `LogStore` that also answers its newest batches as values, without parsing them again.
+
+    `truncate_to` must be durable on return, and is called in the disk thread while nothing else is.
+    """
+
+    def read_batches(
+        self, start_offset: int, max_bytes: int, end_offset: int | None = None
+    ) -> Sequence[LogBatch]: ...
+
+
+class Transport(Protocol):
+    """Sends requests to other replicas; what becomes of each is told to the `Receive` it was made with."""
+
+    def send(self, request: OutboundRequest) -> None: ...
+
+
+class Responder(Protocol):
+    """Answers the requests of other replicas."""
+
+    def respond(self, response: OutboundResponse) -> None: ...
+
+
+Receive = Callable[[Input], None]
+Clock = Callable[[], int]

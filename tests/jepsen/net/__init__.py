@@ -1,0 +1,1 @@
+"""The networks that nodes run in, and how their links are cut."""

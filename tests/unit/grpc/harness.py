@@ -1,0 +1,66 @@
+"""A server over real loopback gRPC, and calls that cannot hang."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import grpc
+import uvloop
+
+from metadata.adapters.grpc_inspect import InspectServer, start_inspect_server
+from tests.unit.grpc.fake_source import FakeSource
+from wire.proto import inspect_pb2_grpc
+
+DEADLINE_SECONDS = 20.0
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Rig:
+    source: FakeSource
+    server: InspectServer
+    channel: grpc.aio.Channel
+    stub: Any
+
+
+def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run in an uvloop, as a node does."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(asyncio.wait_for(main(), DEADLINE_SECONDS))
+
+
+@asynccontextmanager
+async def serving(source: FakeSource, **options: Any) -> AsyncIterator[Rig]:
+    server = await start_inspect_server("127.0.0.1", 0, source, **options)
+    try:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.bound_port}") as channel:
+            make_stub: Callable[[grpc.aio.Channel], Any] = inspect_pb2_grpc.InspectStub
+            yield Rig(source, server, channel, make_stub(channel))
+    finally:
+        await server.stop(0.1)
+
+
+async def take(call: Any, count: int) -> list[Any]:
+    """The next `count` messages of a stream."""
+    return [await call.read() for _ in range(count)]
+
+
+async def take_all(call: Any) -> list[Any]:
+    return [message async for message in call]
+
+
+async def failure_of(work: Awaitable[object]) -> grpc.aio.AioRpcError:
+    try:
+        await work
+    except grpc.aio.AioRpcError as error:
+        return error
+    raise AssertionError("the call did not fail")
+
+
+async def eventually(condition: Callable[[], bool], what: str) -> None:
+    """Wait, in turns of the loop, until the condition holds; the run's deadline bounds it."""
+    while not condition():
+        await asyncio.sleep(0.005)
+    assert condition(), what

@@ -1,0 +1,355 @@
+"""Registration, heartbeats, fencing and controlled shutdown, through the controller."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from metadata.controller.config import ControllerConfig
+from metadata.image.partition_state import NO_LEADER
+from snapshots.bootstrap import bootstrap_records
+from tests.unit.metadata.controller_world import LEVELS, World, assigned
+from wire.metadata_records.cluster import (
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    RegisterBrokerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from wire.metadata_records.topics import PartitionChangeRecord
+from wire.protocol.api_keys import ApiKey
+
+SESSION_MS = 9000
+
+
+def at_level(level: int) -> World:
+    return World(ControllerConfig(bootstrap_records=bootstrap_records(level, {}))).lead()
+
+
+def kinds(world: World, start: int) -> list[str]:
+    return [
+        type(record).__name__ for record in world.raft.records(start) if "NoOp" not in type(record).__name__
+    ]
+
+
+class TestRegistration:
+    def test_epoch_is_the_offset_of_the_record(self) -> None:
+        world = World().lead()
+        offset = world.raft.log_end_offset
+        assert world.register(4)["broker_epoch"] == offset
+        registration = world.controller.committed_image.cluster.brokers[4]
+        assert (registration.epoch, registration.fenced) == (offset, True)
+        assert registration.log_dirs == (UUID(int=10_004),)
+
+    def test_second_process_with_the_id_of_a_live_broker_is_refused(self) -> None:
+        world = World().lead().add_brokers(0)
+        answer = world.register(0, incarnation=2)
+        assert answer["error_code"] is ErrorCode.duplicate_broker_registration
+        assert answer["broker_epoch"] == -1
+
+    def test_id_of_a_fenced_broker_is_free(self) -> None:
+        world = World().lead()
+        first = world.register(0)["broker_epoch"]
+        assert world.register(0, incarnation=2)["broker_epoch"] > first
+
+    def test_id_of_a_broker_whose_session_ended_is_free(self) -> None:
+        world = World().lead().add_brokers(0)
+        world.now_ms += SESSION_MS + 1
+        assert world.register(0, incarnation=2)["error_code"] is ErrorCode.none
+
+    def test_same_process_amends_its_registration_and_keeps_its_epoch(self) -> None:
+        world = World().lead().add_brokers(0)
+        epoch = world.controller.image.cluster.brokers[0].epoch
+        assert world.register(0, rack="east")["broker_epoch"] == epoch
+        registration = world.controller.image.cluster.brokers[0]
+        assert (registration.rack, registration.fenced) == ("east", False)
+
+    @pytest.mark.parametrize(
+        ("changes", "error"),
+        [
+            ({"cluster_id": "other"}, ErrorCode.inconsistent_cluster_id),
+            ({"is_migrating_zk_broker": True}, ErrorCode.broker_id_not_registered),
+            ({"log_dirs": ()}, ErrorCode.invalid_registration),
+            ({"log_dirs": [UUID(int=99)]}, ErrorCode.invalid_registration),
+            ({"log_dirs": [UUID(int=500), UUID(int=500)]}, ErrorCode.invalid_registration),
+            ({"log_dirs": [UUID(int=10_000)]}, ErrorCode.invalid_registration),
+            ({"features": LEVELS[:2]}, ErrorCode.unsupported_version),
+            ({"features": LEVELS[1:]}, ErrorCode.unsupported_version),
+            (
+                {
+                    "features": [
+                        {"name": "metadata.version", "min_supported_version": 1, "max_supported_version": 24}
+                    ]
+                },
+                ErrorCode.unsupported_version,
+            ),
+        ],
+    )
+    def test_refusals(self, changes: dict[str, Any], error: ErrorCode) -> None:
+        world = World().lead().add_brokers(0)
+        start = world.raft.log_end_offset
+        assert world.register(1, **changes)["error_code"] is error
+        assert world.raft.records(start) == []
+
+    def test_old_level_writes_no_directories(self) -> None:
+        world = at_level(14)
+        world.register(1)
+        assert world.controller.committed_image.cluster.brokers[1].log_dirs == ()
+
+    def test_unregister_takes_the_broker_out_of_every_isr(self) -> None:
+        world = World().lead().add_brokers(0, 1)
+        world.create(assigned("a", (0, 1)))
+        start = world.raft.log_end_offset
+        assert world.ask(ApiKey.UNREGISTER_BROKER, 0, broker_id=0)["error_code"] is ErrorCode.none
+        assert kinds(world, start) == ["PartitionChangeRecord", "UnregisterBrokerRecord"]
+        assert isinstance(world.raft.records(start)[-1], UnregisterBrokerRecord)
+        assert (world.partition("a").leader, world.partition("a").isr) == (1, (1,))
+
+    def test_unregister_of_an_unknown_broker(self) -> None:
+        answer = World().lead().ask(ApiKey.UNREGISTER_BROKER, 0, broker_id=5)
+        assert answer["error_code"] is ErrorCode.broker_id_not_registered
+        assert "5" in answer["error_message"]
+
+
+class TestHeartbeat:
+    def test_stale_epoch(self) -> None:
+        world = World().lead().add_brokers(0)
+        assert world.heartbeat(0, broker_epoch=1)["error_code"] is ErrorCode.stale_broker_epoch
+
+    def test_unknown_broker(self) -> None:
+        world = World().lead().add_brokers(0)
+        assert world.heartbeat(0, broker_id=9)["error_code"] is ErrorCode.stale_broker_epoch
+
+    def test_broker_stays_fenced_until_it_has_read_its_registration(self) -> None:
+        world = World().lead()
+        epoch = world.register(0)["broker_epoch"]
+        answer = world.heartbeat(0, current_metadata_offset=epoch - 1)
+        assert (answer["is_caught_up"], answer["is_fenced"]) == (False, True)
+        answer = world.heartbeat(0, current_metadata_offset=epoch)
+        assert (answer["is_caught_up"], answer["is_fenced"]) == (True, False)
+
+    def test_amended_registration_must_be_read_too(self) -> None:
+        world = World().lead()
+        epoch = world.register(0)["broker_epoch"]
+        world.register(0, rack="east")
+        assert world.heartbeat(0, current_metadata_offset=epoch)["is_fenced"]
+        assert not world.heartbeat(0)["is_fenced"]
+
+    def test_broker_that_wants_to_be_fenced_is(self) -> None:
+        world = World().lead().add_brokers(0)
+        assert world.heartbeat(0, want_fence=True)["is_fenced"]
+        assert world.controller.committed_image.cluster.brokers[0].fenced
+
+    def test_shutdown_wish_of_a_fenced_broker_is_granted_without_a_record(self) -> None:
+        world = World().lead()
+        world.register(0)
+        start = world.raft.log_end_offset
+        answer = world.heartbeat(0, want_fence=True, want_shut_down=True)
+        assert (answer["should_shut_down"], answer["is_fenced"]) == (True, True)
+        assert world.raft.records(start) == []
+
+    def test_unfenced_broker_that_wants_fence_and_shutdown_goes_at_once(self) -> None:
+        world = World().lead().add_brokers(0)
+        world.create(assigned("a", (0,)))
+        answer = world.heartbeat(0, want_fence=True, want_shut_down=True)
+        assert answer["should_shut_down"]
+        assert world.partition("a").leader == NO_LEADER
+
+    def test_broker_that_leads_nothing_may_go_at_once(self) -> None:
+        world = World().lead().add_brokers(0, 1)
+        world.create(assigned("a", (0, 1)))
+        answer = world.heartbeat(1, want_shut_down=True)
+        assert (answer["should_shut_down"], answer["is_fenced"]) == (True, True)
+        assert world.partition("a").isr == (0,)
+
+    def test_controlled_shutdown_from_the_first_wish_to_the_end(self) -> None:
+        world = World().lead().add_brokers(0, 1, 2)
+        world.create(assigned("a", (0, 1, 2)), assigned("b", (1, 0, 2)))
+        start = world.raft.log_end_offset
+        answer = world.heartbeat(0, want_shut_down=True)
+        assert (answer["should_shut_down"], answer["is_fenced"]) == (False, False)
+        shutdown_offset = world.raft.log_end_offset - 1
+        assert world.raft.records(start)[0] == BrokerRegistrationChangeRecord(
+            broker_id=0,
+            broker_epoch=world.controller.image.cluster.brokers[0].epoch,
+            in_controlled_shutdown=1,
+        )
+        assert (world.partition("a").leader, world.partition("a").isr) == (1, (1, 2))
+        assert (world.partition("b").leader, world.partition("b").isr) == (1, (1, 2))
+        world.heartbeat(1, current_metadata_offset=shutdown_offset)
+        world.heartbeat(2, current_metadata_offset=shutdown_offset - 1)
+        assert not world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+        world.heartbeat(2, current_metadata_offset=shutdown_offset)
+        answer = world.heartbeat(0, want_shut_down=True)
+        assert (answer["should_shut_down"], answer["is_fenced"]) == (True, True)
+        assert world.controller.committed_image.cluster.brokers[0].fenced
+
+    def test_sole_replica_leaves_its_partition_leaderless_and_in_sync(self) -> None:
+        world = World().lead().add_brokers(0, 1)
+        world.create(assigned("a", (0,)))
+        assert not world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+        assert (world.partition("a").leader, world.partition("a").isr) == (NO_LEADER, (0,))
+        world.heartbeat(1)
+        assert world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+
+    def test_broker_in_controlled_shutdown_is_given_no_leadership(self) -> None:
+        world = World().lead().add_brokers(0, 1)
+        world.create(assigned("lone", (0,)), assigned("a", (1, 0)))
+        world.heartbeat(0, want_shut_down=True)
+        world.heartbeat(1, want_fence=True)
+        assert world.partition("a").leader == NO_LEADER
+
+    def test_failed_directory_costs_isr_and_leadership_there_only(self) -> None:
+        world = World().lead().add_brokers(1)
+        disks = [UUID(int=700), UUID(int=701)]
+        world.add_brokers(0, log_dirs=disks[:1])
+        world.create(assigned("a", (0, 1)))
+        world.register(0, log_dirs=disks)
+        world.create(assigned("b", (0, 1)))
+        assert world.partition("a").directories[0] == disks[0]
+        world.heartbeat(0, offline_log_dirs=disks[:1])
+        assert (world.partition("a").leader, world.partition("a").isr) == (1, (1,))
+        assert (world.partition("b").leader, world.partition("b").isr) == (0, (0, 1))
+        assert world.controller.image.cluster.brokers[0].log_dirs == (disks[1],)
+
+
+class TestFencing:
+    def test_silent_brokers_are_fenced_one_at_a_time(self) -> None:
+        world = World().lead().add_brokers(0, 1, 2)
+        world.create(assigned("a", (0, 1, 2)), assigned("b", (1, 2, 0)))
+        world.now_ms += SESSION_MS - 1000
+        world.heartbeat(2)
+        world.now_ms += 1001
+        for expected in ({0}, {0, 1}, {0, 1}):
+            world.controller.handle_time(world.now_ms)
+            brokers = world.controller.image.cluster.brokers
+            assert {broker.id for broker in brokers.values() if broker.fenced} == expected
+        world.commit()
+        assert (world.partition("a").leader, world.partition("a").isr) == (2, (2,))
+        assert (world.partition("b").leader, world.partition("b").isr) == (2, (2,))
+
+    def test_partitions_are_moved_before_the_broker_is_fenced(self) -> None:
+        world = World(ControllerConfig(metadata_max_idle_interval_ms=0)).lead().add_brokers(0, 1)
+        world.create(assigned("a", (0, 1)))
+        start = world.raft.log_end_offset
+        world.heartbeat(0, want_fence=True)
+        change, fence = world.raft.records(start)
+        assert isinstance(change, PartitionChangeRecord)
+        assert (change.leader, change.isr) == (1, (1,))
+        assert isinstance(fence, BrokerRegistrationChangeRecord)
+        assert fence.fenced == 1
+
+    def test_session_lasts_exactly_its_time(self) -> None:
+        world = World(ControllerConfig(metadata_max_idle_interval_ms=0)).lead().add_brokers(0)
+        due = world.controller.next_deadline_ms()
+        assert due == world.now_ms + SESSION_MS + 1
+        world.controller.handle_time(due - 1)
+        assert not world.controller.image.cluster.brokers[0].fenced
+        world.controller.handle_time(due)
+        assert world.controller.image.cluster.brokers[0].fenced
+
+    def test_last_member_keeps_the_isr_and_leads_again_when_it_returns(self) -> None:
+        world = World().lead().add_brokers(0, 1)
+        world.create(assigned("a", (0, 1)))
+        world.heartbeat(1, want_fence=True)
+        world.heartbeat(0, want_fence=True)
+        state = world.partition("a")
+        assert (state.leader, state.isr) == (NO_LEADER, (0,))
+        world.heartbeat(1)
+        assert world.partition("a").leader == NO_LEADER, "broker 1 lacks what broker 0 took alone"
+        world.heartbeat(0)
+        state = world.partition("a")
+        assert (state.leader, state.isr) == (0, (0,))
+        assert state.leader_epoch == 2, "one for losing its leader, one for getting it back"
+
+    def test_unfence_stands_before_the_elections_it_allows(self) -> None:
+        world = World().lead().add_brokers(0)
+        world.create(assigned("a", (0,)), assigned("b", (0,)))
+        world.heartbeat(0, want_fence=True)
+        start = world.raft.log_end_offset
+        world.heartbeat(0)
+        assert kinds(world, start) == ["BrokerRegistrationChangeRecord"] + ["PartitionChangeRecord"] * 2
+
+    def test_unclean_election_where_the_topic_allows_it(self) -> None:
+        world = World().lead().add_brokers(0, 1)
+        configs = [{"name": "unclean.leader.election.enable", "value": "true"}]
+        world.create(assigned("a", (0, 1)) | {"configs": configs}, assigned("b", (0, 1)))
+        world.heartbeat(1, want_fence=True)
+        world.heartbeat(0, want_fence=True)
+        world.heartbeat(1)
+        lossy, safe = world.partition("a"), world.partition("b")
+        assert (lossy.leader, lossy.isr, lossy.leader_recovery_state) == (1, (1,), 1)
+        assert safe.leader == NO_LEADER
+
+    def test_new_controller_gives_everyone_a_full_session(self) -> None:
+        world = World(ControllerConfig(metadata_max_idle_interval_ms=0)).lead().add_brokers(0)
+        world.now_ms += SESSION_MS - 1
+        world.follow(1, 2)
+        world.lead(3)
+        assert world.controller.next_deadline_ms() == world.now_ms + SESSION_MS + 1
+
+    def test_old_level_uses_the_old_records_and_bumps_epochs_on_shrink(self) -> None:
+        world = at_level(5).add_brokers(0, 1)
+        world.create(assigned("a", (0, 1)))
+        start = world.raft.log_end_offset
+        world.heartbeat(1, want_fence=True)
+        change, fence = world.raft.records(start)
+        assert isinstance(fence, FenceBrokerRecord)
+        assert isinstance(change, PartitionChangeRecord)
+        assert (change.leader, change.isr) == (0, (0,))
+        assert world.partition("a").leader_epoch == 1
+        world.heartbeat(1)
+        assert isinstance(world.raft.records()[-1], UnfenceBrokerRecord)
+
+    def test_new_level_keeps_the_leader_epoch_on_shrink(self) -> None:
+        world = World().lead().add_brokers(0, 1)
+        world.create(assigned("a", (0, 1)))
+        world.heartbeat(1, want_fence=True)
+        state = world.partition("a")
+        assert (state.isr, state.leader_epoch, state.partition_epoch) == ((0,), 0, 1)
+
+    def test_large_fence_is_spread_over_batches(self) -> None:
+        config = ControllerConfig(max_records_per_batch=10, metadata_max_idle_interval_ms=0)
+        world = World(config).lead().add_brokers(0, 1)
+        for name in "abc":
+            world.create(assigned(name, *[(0, 1)] * 7))
+        before = len(world.raft.batches)
+        world.heartbeat(0, want_fence=True)
+        assert [len(batch.records) for batch in world.raft.batches[before:]] == [10, 10, 2]
+        assert world.controller.committed_image.cluster.brokers[0].fenced
+        assert len(world.controller.committed_image.topics.by_name["c"].partitions.led_by(1)) == 7
+
+
+def test_producer_ids_come_in_blocks() -> None:
+    world = World().lead().add_brokers(0)
+    epoch = world.controller.image.cluster.brokers[0].epoch
+    values = {"broker_id": 0, "broker_epoch": epoch}
+    first, second = (world.ask(ApiKey.ALLOCATE_PRODUCER_IDS, 0, **values) for _ in range(2))
+    assert (first["producer_id_start"], first["producer_id_len"]) == (0, 1000)
+    assert second["producer_id_start"] == 1000
+    stale = world.ask(ApiKey.ALLOCATE_PRODUCER_IDS, 0, broker_id=0, broker_epoch=epoch + 1)
+    assert stale["error_code"] is ErrorCode.stale_broker_epoch
+
+
+def test_controller_registration_needs_a_level_that_has_it() -> None:
+    values = {
+        "controller_id": 1,
+        "incarnation_id": None,
+        "zk_migration_ready": False,
+        "listeners": (),
+        "features": (),
+    }
+    assert at_level(15).ask(ApiKey.CONTROLLER_REGISTRATION, 0, **values)["error_code"] is ErrorCode.none
+    refused = at_level(14).ask(ApiKey.CONTROLLER_REGISTRATION, 0, **values)
+    assert refused["error_code"] is ErrorCode.unsupported_version
+
+
+def test_registration_record_carries_what_the_broker_sent() -> None:
+    world = World().lead()
+    world.register(2, rack="west")
+    record = world.raft.records()[-1]
+    assert isinstance(record, RegisterBrokerRecord)
+    assert (record.rack, record.fenced, record.end_points[0].host) == ("west", True, "b2")
+    assert {feature.name for feature in record.features} == {level["name"] for level in LEVELS}
+    assert world.controller.committed_image.cluster.brokers[2].incarnation_id == UUID(int=2001)

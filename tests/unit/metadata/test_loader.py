@@ -1,0 +1,163 @@
+"""Committed batches to images; transactions above all."""
+
+from typing import Any
+
+import pytest
+
+from metadata.image.errors import ReplayError
+from metadata.image.image import MetadataImage
+from metadata.loader import MetadataLoader
+from raft.batches import LogBatch, build_batch
+from wire.metadata_records.features import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    NoOpRecord,
+)
+from wire.record_frame import encode_record
+from wire.schema import MetadataRecord
+
+BEGIN, END, ABORT = BeginTransactionRecord(name="t"), EndTransactionRecord(), AbortTransactionRecord()
+
+
+def level(name: str, number: int = 1) -> FeatureLevelRecord:
+    return FeatureLevelRecord(name=name, feature_level=number)
+
+
+class Log:
+    """Builds batches one behind the other and notes what a loader publishes of them."""
+
+    def __init__(self, **options: Any) -> None:
+        self.loader = MetadataLoader(**options)
+        self.published: list[tuple[int, bool, set[str]]] = []
+        self.loader.publishers.append(lambda _delta, image: self.published.append(summary(image)))
+        self._next_offset = 0
+
+    def batch(self, *records: MetadataRecord) -> LogBatch:
+        values = [(None, encode_record(record)) for record in records]
+        batch = build_batch(self._next_offset, 3, 1000 + self._next_offset, values)
+        self._next_offset = batch.next_offset
+        return batch
+
+    def control(self) -> LogBatch:
+        batch = build_batch(self._next_offset, 3, 1000, [(b"\0\0\0\2", b"\0\0\0")], control=True)
+        self._next_offset = batch.next_offset
+        return batch
+
+    def load(self, *records: MetadataRecord) -> None:
+        self.loader.handle_commit([self.batch(*records)])
+
+
+def summary(image: MetadataImage) -> tuple[int, bool, set[str]]:
+    provenance = image.provenance
+    return provenance.last_contained_offset, provenance.is_batch_aligned, set(image.features.finalized)
+
+
+def test_one_image_for_one_call() -> None:
+    log = Log()
+    log.loader.handle_commit([log.batch(level("a")), log.control(), log.batch(level("b"), level("c"))])
+    assert log.published == [(3, True, {"a", "b", "c"})]
+    provenance = log.loader.image.provenance
+    assert (provenance.last_contained_epoch, provenance.timestamp_ms) == (3, 1002)
+
+
+def test_transaction_over_several_calls_is_published_at_its_end() -> None:
+    log = Log()
+    log.load(level("a"))
+    log.load(BEGIN, level("b"))
+    log.load(level("c"))
+    assert log.loader.last_applied_offset == 0
+    assert log.loader.transaction_start_offset == 1
+    log.load(level("d"), END)
+    assert log.published == [(0, True, {"a"}), (5, True, {"a", "b", "c", "d"})]
+
+
+def test_transaction_in_one_batch_publishes_what_came_before_it_unaligned() -> None:
+    log = Log()
+    log.load(level("a"), BEGIN, level("b"), END)
+    assert log.published == [(0, False, {"a"}), (3, True, {"a", "b"})]
+
+
+def test_aborted_transaction_leaves_only_its_offset() -> None:
+    log = Log()
+    log.load(level("a"))
+    log.load(BEGIN, level("b"))
+    log.load(level("c"), ABORT)
+    assert log.published == [(0, True, {"a"}), (4, True, {"a"})]
+
+
+def test_what_follows_an_abort_in_its_batch_is_not_mixed_with_what_it_aborted() -> None:
+    log = Log()
+    log.load(BEGIN, level("lost"), ABORT, level("kept"))
+    assert log.published[-1] == (3, True, {"kept"})
+
+
+def test_new_transaction_right_behind_an_abort() -> None:
+    log = Log()
+    log.load(BEGIN, level("lost"), ABORT, BEGIN, level("kept"), END)
+    assert log.published[-1] == (5, True, {"kept"})
+    assert all("lost" not in features for _, _, features in log.published)
+
+
+def test_several_transactions_in_one_batch() -> None:
+    log = Log()
+    log.load(BEGIN, level("a"), END, NoOpRecord(), BEGIN, level("b"), END)
+    assert log.published == [(3, False, {"a"}), (6, True, {"a", "b"})]
+
+
+def test_control_batch_moves_the_offset_and_nothing_else() -> None:
+    log = Log()
+    log.loader.handle_commit([log.control()])
+    assert log.published == [(0, True, set())]
+    assert not log.loader.has_data
+
+
+@pytest.mark.parametrize(
+    ("records", "words"),
+    [
+        ((END,), "offset 0: .*no transaction is open"),
+        ((ABORT,), "offset 0: .*no transaction is open"),
+        ((BEGIN, BEGIN), "offset 1: .*open since 0"),
+    ],
+)
+def test_misplaced_markers(records: tuple[MetadataRecord, ...], words: str) -> None:
+    with pytest.raises(ReplayError, match=words):
+        Log().load(*records)
+
+
+def test_with_a_fault_handler_the_bad_record_is_skipped() -> None:
+    faults: list[ReplayError] = []
+    log = Log(on_fault=faults.append)
+    log.load(END, level("a"))
+    garbage = build_batch(2, 3, 1000, [(None, b"\x01\x7f\x00\x00"), (None, encode_record(level("b")))])
+    log.loader.handle_commit([garbage])
+    assert [fault.offset for fault in faults] == [0, 2]
+    assert set(log.loader.image.features.finalized) == {"a", "b"}
+
+
+def test_unreadable_record_names_its_offset() -> None:
+    with pytest.raises(ReplayError, match="offset 0: .*127"):
+        MetadataLoader().handle_commit([build_batch(0, 1, 1, [(None, b"\x01\x7f\x00\x00")])])
+
+
+def test_snapshot_replaces_all_and_forgets_the_open_transaction() -> None:
+    log = Log()
+    log.load(level("a"), level("b"))
+    log.load(BEGIN, level("lost"))
+    other = Log()
+    other.load(level("b", 2), level("c"))
+    deltas: list[set[str]] = []
+    log.loader.publishers.append(lambda delta, _image: deltas.append(delta.changed_features))
+    log.loader.handle_snapshot(other.loader.image)
+    assert log.loader.image == other.loader.image
+    assert log.loader.transaction_start_offset is None
+    assert deltas == [{"a", "b", "c"}]
+
+
+def test_full_delta_leads_from_nothing_to_the_present() -> None:
+    log = Log()
+    log.load(level("a"))
+    delta = log.loader.full_delta()
+    assert delta.changed_features == {"a"}
+    assert delta.apply(log.loader.image.provenance) == log.loader.image
