@@ -9,7 +9,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.kquorum-installed
 PYTEST := $(BIN)/python -m pytest
 PYTEST_ARGS ?=
-SEEDS ?= 2000
+JEPSEN_ARGS ?=
+SEED ?= 1
+RUNS ?= 2000
 LOG_DIR ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -58,12 +60,12 @@ format: $(STAMP)  ## rewrite the sources as ruff formats them
 	@$(BIN)/ruff check --quiet --fix .
 
 .PHONY: sim
-sim: $(STAMP)  ## the deterministic simulation over SEEDS seeds (2000)
-	@$(BIN)/python -m tests.simulation.run --seeds $(SEEDS)
+sim: $(STAMP)  ## the deterministic simulation: RUNS seeds (2000) from SEED (1)
+	@$(BIN)/python -m tests.simulation --seed $(SEED) --runs $(RUNS)
 
 .PHONY: jepsen
 jepsen: $(STAMP)  ## real processes with faults between them, and the history checked
-	@$(PYTEST) -m jepsen -q $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.jepsen $(JEPSEN_ARGS)
 
 .PHONY: bench
 bench: $(STAMP)  ## the benchmarks, each with hardware, size and figure

@@ -5,6 +5,7 @@ The gRPC and Spark stacks take a second to import; `kquorum --help` and `kquorum
 
 import importlib
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
@@ -26,10 +27,11 @@ class LazyCommand:
     panel: str
 
 
+# ruff: noqa: ARG002 - the signatures are click's
 class LazyGroup(TyperGroup):
     """Subclasses list their commands in `commands_by_name`."""
 
-    commands_by_name: "ClassVar[Mapping[str, LazyCommand]]" = {}
+    commands_by_name: "ClassVar[Mapping[str, LazyCommand]]" = MappingProxyType({})
     _is_listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:

@@ -16,7 +16,7 @@ _RUN, _ASK, _READ = "Run", "Ask a running cluster", "Read a log"
 class Root(LazyGroup):
     """All commands, in the order of a cluster's life."""
 
-    commands_by_name = {  # noqa: RUF012 - a ClassVar in the base
+    commands_by_name = {  # noqa: RUF012 - ClassVar in the base
         "format": LazyCommand(
             "cli.commands.format:format_command", "Prepare the data folders of nodes.", _RUN
         ),
@@ -81,7 +81,7 @@ def run(args: list[str]) -> int:
         return ExitStatus.INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough (`kquorum log dump ... | head`).
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return ExitStatus.OK
     except Exception as error:  # noqa: BLE001 - the boundary: a traceback shown to a user is a defect
         return _told(error, is_debugging=_asks_for_debugging(args))

@@ -35,18 +35,18 @@ _FEATURES = (("group.version", 1, 22), ("transaction.version", 2, 24))
 
 def parse_metadata_version(text: str) -> int:
     """A level (`25`), its name (`4.0-IV3`) or a release (`4.0`, its highest level). Raises CliError."""
-    by_release: dict[str, int] = {}
+    levels = dict(LEVELS)
     for name, level in LEVELS.items():
-        by_release[name.partition("-")[0]] = level
-    level = int(text) if text.isdecimal() else {**LEVELS, **by_release}.get(text)
-    if level is None or level not in LEVELS.values():
+        levels[name.partition("-")[0]] = level  # the last of a release is its highest
+    known = levels.get(text, int(text) if text.isdecimal() else None)
+    if known is None or known not in LEVELS.values():
         lowest, highest = min(LEVELS, key=LEVELS.__getitem__), max(LEVELS, key=LEVELS.__getitem__)
         raise CliError(
             f"unknown metadata version {text}; known are {lowest} (level {LEVELS[lowest]}) to "
             f"{highest} (level {LEVELS[highest]}), and releases such as 4.0",
             status=ExitStatus.USAGE,
         )
-    return level
+    return known
 
 
 def name_of(level: int) -> str:

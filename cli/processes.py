@@ -39,10 +39,13 @@ class NodeProcess:
     It is told to die with its parent, so that not even a killed demo leaves nodes running (Linux).
     """
 
-    def __init__(self, config_path: Path, node_id: int, output_path: Path) -> None:
+    def __init__(
+        self, config_path: Path, node_id: int, output_path: Path, *, data_dir: Path | None = None
+    ) -> None:
         self.node_id = node_id
         self.output_path = output_path
         self._config_path = config_path
+        self._data_dir = data_dir
         self._process: subprocess.Popen[bytes] | None = None
         self._output_start = 0
 
@@ -55,6 +58,15 @@ class NodeProcess:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def is_ready(self) -> bool:
+        """Whether it has printed its ready line."""
+        return self._ready_line in self.output()
+
+    @property
+    def _ready_line(self) -> str:
+        return f"kquorum node {self.node_id} ready"
+
+    @property
     def exit_status(self) -> int | None:
         return None if self._process is None else self._process.poll()
 
@@ -63,6 +75,8 @@ class NodeProcess:
         self._output_start = self.output_path.stat().st_size if self.output_path.exists() else 0
         command = [sys.executable, "-P", "-m", "cli.child", "start"]
         command += ["--config", str(self._config_path), "--node", str(self.node_id)]
+        if self._data_dir is not None:
+            command += ["--data-dir", str(self._data_dir)]
         with self.output_path.open("ab") as output:
             self._process = subprocess.Popen(
                 command,
@@ -74,11 +88,10 @@ class NodeProcess:
 
     def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
         """Wait for the node's ready line; raises NodeFailed with what it said instead."""
-        line = f"kquorum node {self.node_id} ready"
-        wait_until(lambda: line in self.output() or not self.is_running, timeout_s)
+        wait_until(lambda: self.is_ready or not self.is_running, timeout_s)
         if not self.is_running:
             raise NodeFailed(f"node {self.node_id} ended with exit status {self.exit_status}:\n{self.tail()}")
-        if line not in self.output():
+        if not self.is_ready:
             raise NodeFailed(f"node {self.node_id} was not ready within {timeout_s:.0f} s:\n{self.tail()}")
 
     def output(self) -> str:

@@ -2,7 +2,7 @@
 
 The offset index gives the boundaries for free. It is only a hint: Kafka rebuilds it at every start, preallocates it
 with zeros and may leave it stale, so each boundary taken from it must prove to be a batch with a good checksum.
-Without a usable index the batches are counted off one by one, from length to length.
+Where the index ends, or is of no use, the batches are counted off one by one, from length to length.
 """
 
 import itertools
@@ -25,10 +25,11 @@ def split_ranges(buffer: memoryview, index: bytes, split_bytes: int) -> list[tup
     size = len(buffer)
     if size <= split_bytes:
         return [(0, size)]
-    boundaries = _index_positions(index) if index else _counted_positions(buffer)
-    starts = _spread(boundaries, split_bytes, size)
-    if index and not all(_is_batch(buffer, start) for start in starts[1:]):
-        starts = _spread(_counted_positions(buffer), split_bytes, size)
+    indexed = [position for position in _index_positions(index) if position < size]
+    rest = _counted_positions(buffer, indexed[-1] if indexed else 0)
+    starts = _spread(itertools.chain(indexed, rest), split_bytes, size)
+    if indexed and not all(_is_batch(buffer, start) for start in starts[1:]):
+        starts = _spread(_counted_positions(buffer, 0), split_bytes, size)
     return list(itertools.pairwise([*starts, size]))
 
 
@@ -52,8 +53,8 @@ def _index_positions(index: bytes) -> Iterator[int]:
         yield position
 
 
-def _counted_positions(buffer: memoryview) -> Iterator[int]:
-    position, size = 0, len(buffer)
+def _counted_positions(buffer: memoryview, position: int) -> Iterator[int]:
+    size = len(buffer)
     while position + _OFFSET_AND_LENGTH.size <= size:
         yield position
         _, length = _OFFSET_AND_LENGTH.unpack_from(buffer, position)

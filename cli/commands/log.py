@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from cli.commands.log_dump import DumpRequest
 
-log_app = typer.Typer(help="Read a metadata log from its files.", no_args_is_help=True)
+log_app = typer.Typer(help="Read a metadata log from its files.", no_args_is_help=True, add_completion=False)
 
 
 @log_app.callback()

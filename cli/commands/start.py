@@ -15,9 +15,6 @@ def start(
         typer.Option("--node", help="The node's id; not needed when the config has one node only."),
     ] = None,
     data_dir: DataDir = None,
-    stop_with_parent: Annotated[
-        bool, typer.Option("--stop-with-parent", hidden=True, help="End when the starting process does.")
-    ] = False,
 ) -> None:
     """Run one node of the config until SIGTERM or Ctrl-C.
 
@@ -26,10 +23,6 @@ def start(
     from cli.config.load import load_config
     from cli.output import complain
 
-    if stop_with_parent:
-        from cli.processes import stop_with_parent as arm
-
-        arm()
     cluster = load_config(config, data_dir=data_dir)
     for warning in cluster.warnings:
         complain(warning, style="yellow", label="warning")

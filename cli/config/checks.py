@@ -72,11 +72,8 @@ def _controller_listener_problems(node: NodeConfig, names: Sequence[str]) -> Ite
             )
     if not node.is_broker:
         for listener in node.broker_listeners:
-            yield (
-                "listeners",
-                f"listeners of a node that is only a controller has {listener.name}, "
-                "which controller.listener.names does not name",
-            )
+            message = f"listeners of a node that is only a controller has {listener.name}, "
+            yield "listeners", message + "which controller.listener.names does not name"
 
 
 def _quorum_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:

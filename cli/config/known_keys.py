@@ -32,7 +32,7 @@ IGNORED_KEYS = frozenset(
     transaction.state.log.min.isr transaction.state.log.num.partitions
     transaction.state.log.replication.factor transactional.id.expiration.ms unclean.leader.election.enable
     unstable.api.versions.enable unstable.feature.versions.enable
-    """.split()
+    """.split()  # noqa: SIM905 - a paragraph of names reads better than a column of strings
 )
 
 # Key -> why it cannot be used.

@@ -26,23 +26,19 @@ def free_ports(count: int) -> tuple[int, ...]:
         return tuple(ports)
 
 
-def with_free_ports(
-    path: Path, target: Path, *, cluster_id: str | None = None, data_dir: Path | None = None
-) -> Path:
+def with_free_ports(path: Path, target: Path, *, data_dir: Path | None = None) -> Path:
     """Write the config at `path` to `target`, every listener on a free loopback port and the voters derived anew.
 
-    The file must have passed `load_config`. `cluster_id` replaces what it says; with `data_dir`,
-    relative folders become absolute ones beneath it. Returns `target`.
+    The file must have passed `load_config`. Relative folders become absolute ones beneath `data_dir` (by default the
+    folder of `target`), so that the copy means the same wherever it is used. Returns `target`.
     """
+    data_dir = (data_dir or target.parent).absolute()
     raw = read_raw(path)
     ports = iter(free_ports(sum(_count(node) for node in raw.nodes)))
     tables = []
     for node in raw.nodes:
         values = {key: value.value for key, value in node.keys.items() if key not in _DROPPED_KEYS}
-        if cluster_id is not None:
-            values["cluster.id"] = cluster_id
-        if data_dir is not None:
-            values |= {key: _beneath(data_dir, values[key]) for key in FOLDER_KEYS if values.get(key)}
+        values |= {key: _beneath(data_dir, values[key]) for key in FOLDER_KEYS if key in values}
         listeners = [parse_listener(str(item)) for item in as_items(values["listeners"])]
         values["listeners"] = ",".join(
             f"{listener.name}://{format_address(LOOPBACK, next(ports))}" for listener in listeners
@@ -57,7 +53,7 @@ def with_free_ports(
 
 
 def _beneath(data_dir: Path, folders: object) -> str:
-    return ",".join(str(data_dir.absolute() / str(item)) for item in as_items(folders))
+    return ",".join(str(data_dir / str(item)) for item in as_items(folders))
 
 
 def _count(node: RawNode) -> int:

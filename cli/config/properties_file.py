@@ -19,7 +19,7 @@ def read_properties(path: Path) -> RawCluster:
 
 
 def parse_properties(text: str) -> Iterator[tuple[int, str, str]]:
-    """(line, key, value) in the format of java.util.Properties: comments, continued lines, `=`, `:` or blank between."""
+    """(line, key, value) in the format of java.util.Properties: comments, continued lines, `=`, `:` or a blank."""
     for number, line in _logical_lines(text):
         key, rest = _take_key(line)
         rest = rest.lstrip()

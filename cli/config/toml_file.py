@@ -73,7 +73,8 @@ def _with_node_id(keys: dict[str, RawValue]) -> dict[str, RawValue]:
 def _check_sections(path: Path, document: Mapping[str, object], lines: _Lines) -> None:
     problems = [
         Problem(
-            f"unknown section [{name}]{nearest(name, _SECTIONS)}; a quorum config has [cluster], [defaults] and [[nodes]]",
+            f"unknown section [{name}]{nearest(name, _SECTIONS)}; "
+            "a quorum config has [cluster], [defaults] and [[nodes]]",
             Place(path, lines.get((name, 0, "")) or lines.get(("", 0, name))),
         )
         for name in document

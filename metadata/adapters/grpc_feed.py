@@ -1,7 +1,8 @@
 """Changes as they are committed, decoded once and handed to every watcher.
 
-Each watcher has a bounded queue. One that does not read fast enough is cut off rather than waited for: the log keeps
-what it missed, and it comes back with the offset from which to resume.
+Each watcher has a bounded queue. A burst, as when a broker with many partitions dies, is handed out at the pace at
+which the watchers take it. One that takes nothing for a while is not waited for any more, and is cut off when its queue
+is full: the log keeps what it missed, and it comes back with the offset from which to resume.
 """
 
 import asyncio
@@ -14,6 +15,9 @@ from metadata.image.errors import ReplayError
 from wire.errors import DecodeError
 
 WATCHER_QUEUE_CHANGES = 10_000
+
+# How long the feed waits, once, for a watcher whose queue is half full and who takes nothing.
+PATIENCE_SECONDS = 0.5
 
 # A tracker keeps what changed since the image that it stands on; beyond this it moves to the current one.
 REBASE_AFTER_CHANGES = 50_000
@@ -30,7 +34,10 @@ class WatcherOverrun(Exception):
 
 
 class Watcher:
-    """One stream's queue of changes of the kinds it wants (none named: all), from `min_offset` on."""
+    """One stream's queue of changes of the kinds it wants (none named: all), from `min_offset` on.
+
+    The queue never holds more than `limit` changes and what one batch of the log added to them.
+    """
 
     def __init__(self, kinds: Iterable[ChangeKind], min_offset: int, limit: int) -> None:
         self._kinds = frozenset(kinds)
@@ -39,30 +46,57 @@ class Watcher:
         self._queue: deque[Change] = deque()
         self._failure: Exception | None = None
         self._wakeup = asyncio.Event()
+        self._has_room = asyncio.Event()
+        self._is_stuck = False
 
     def wants(self, change: Change) -> bool:
         return change.offset >= self._min_offset and (not self._kinds or change.kind in self._kinds)
 
     def offer(self, changes: Iterable[Change]) -> None:
-        """Queue what is wanted; past the limit the queue is dropped and the watcher fails."""
-        if self._failure is not None:
+        """Queue what is wanted; where the queue is full already it is dropped and the watcher fails."""
+        wanted = [change for change in changes if self.wants(change)]
+        if not wanted or self._failure is not None:
             return
-        self._queue.extend(change for change in changes if self.wants(change))
-        if len(self._queue) > self._limit:
+        if len(self._queue) >= self._limit:
             self.fail(WatcherOverrun(self._queue[0].offset, len(self._queue)))
-        elif self._queue:
-            self._wakeup.set()
+            return
+        self._queue.extend(wanted)
+        self._wakeup.set()
+        if self._is_half_full:
+            self._has_room.clear()
+
+    async def wait_for_room(self) -> None:
+        """Return when the queue is half empty, or the watcher has failed, or has shown that it takes nothing."""
+        if self._failure is not None or self._is_stuck or not self._is_half_full:
+            return
+        try:
+            await asyncio.wait_for(self._has_room.wait(), PATIENCE_SECONDS)
+        except TimeoutError:
+            self._is_stuck = True
 
     def fail(self, failure: Exception) -> None:
         self._queue.clear()
         self._failure = failure
         self._wakeup.set()
+        self._has_room.set()
+
+    def leave(self) -> None:
+        """Its stream has ended: nobody need wait for it."""
+        self._is_stuck = True
+        self._has_room.set()
+
+    @property
+    def _is_half_full(self) -> bool:
+        return len(self._queue) > self._limit // 2
 
     async def changes(self) -> AsyncGenerator[Change]:
         """Endless; raises what `fail` was given."""
         while True:
             while self._queue:
                 yield self._queue.popleft()
+                self._is_stuck = False
+                if not self._is_half_full:
+                    self._has_room.set()
             if self._failure is not None:
                 raise self._failure
             self._wakeup.clear()
@@ -108,13 +142,15 @@ class ChangeFeed:
             watcher.fail(self._failure)
 
     def detach(self, watcher: Watcher) -> None:
+        """Also while the feed waits for it."""
         self._watchers.discard(watcher)
+        watcher.leave()
 
     async def _run(self, tracker: ChangeTracker) -> None:
         try:
             while True:
                 await self._log.wait_for(tracker.position)
-                self._advance(tracker)
+                await self._advance(tracker)
                 tracker.maybe_rebase(self._log.source.committed_image(), REBASE_AFTER_CHANGES)
                 await asyncio.sleep(0)  # a long way to catch up must not keep the node from its heartbeats
         except (LogUnreadable, OffsetOutOfRange, ServerStopping, ReplayError, DecodeError) as failure:
@@ -122,9 +158,10 @@ class ChangeFeed:
             for watcher in self._watchers:
                 watcher.fail(failure)
 
-    def _advance(self, tracker: ChangeTracker) -> None:
+    async def _advance(self, tracker: ChangeTracker) -> None:
         for batch in self._log.read(tracker.position, self._log.high_watermark):
             changes = tracker.replay(batch)
-            if changes:
-                for watcher in self._watchers:
-                    watcher.offer(changes)
+            for watcher in self._watchers:
+                watcher.offer(changes)
+            for watcher in tuple(self._watchers):
+                await watcher.wait_for_room()

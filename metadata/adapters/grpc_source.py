@@ -84,7 +84,9 @@ class CommittedLog:
         return max(0, self.source.high_watermark())
 
     def close(self) -> None:
-        """End every wait with ServerStopping."""
+        """End every wait with ServerStopping; a second call does nothing."""
+        if self._is_closed:
+            return
         self._is_closed = True
         self._unsubscribe()
         self._wake()

@@ -33,12 +33,12 @@ class DiskThread:
 
     async def close(self, timeout_ms: int) -> bool:
         """Finish the jobs given and end the thread; False if that takes longer than `timeout_ms`."""
-        done = self._loop.create_future()
-        self.submit(lambda: None, lambda _: done.cancelled() or done.set_result(None), done.set_exception)
+        finished = asyncio.Event()
+        self.submit(lambda: None, lambda _: finished.set(), lambda _: finished.set())
         self._jobs.put(None)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await done
+                await finished.wait()
         except TimeoutError:
             return False
         return True

@@ -164,9 +164,12 @@ class RaftDriver:
     def _truncate(self, ready: Ready, end_offset: int) -> None:
         self._waits_for_disk = True
         self._truncations += 1
-        # What was written below the cut may still be waiting for a flush that no longer counts.
+        self._on_disk(lambda: self._log.truncate_to(end_offset), lambda _: self._truncated(ready))
+
+    def _truncated(self, ready: Ready) -> None:
+        # What was written below the cut may have been on its way to the disk in a flush that counts no more.
         self._needs_flush = True
-        self._on_disk(lambda: self._log.truncate_to(end_offset), lambda _: self._append(ready))
+        self._append(ready)
 
     def _append(self, ready: Ready) -> None:
         if ready.append:

@@ -38,7 +38,7 @@ def replace_file(path: Path, data: bytes) -> None:
     temporary = path.with_name(path.name + ".tmp")
     try:
         _write_and_sync(temporary, data)
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -1,10 +1,10 @@
-"""The serving side of the quorum's APIs: entities in, core messages on, and the answers back in the asker's version."""
+"""The quorum's APIs on the listening side: requests become inputs, and the core's answers become replies."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from network.server import Reply, RequestContext
-from raft.adapters.kafka_codec.codec import RAFT_APIS, decode_request, encode_refusal, encode_response
+from network.requests import Reply, RequestContext
+from raft.adapters.driver_ports import Receive
+from raft.adapters.kafka_codec.codec import decode_request, encode_refusal, encode_response
 from raft.adapters.kafka_codec.partition import Endpoints, Refusal
 from raft.inputs import RequestReceived
 from raft.ready import OutboundResponse
@@ -12,28 +12,42 @@ from raft.ready import OutboundResponse
 if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload
 
-__all__ = ["RAFT_APIS", "RaftRequests"]
-
 
 class RaftRequests:
-    """Remembers who waits for which answer. `receive` is the driver's."""
+    """Satisfies raft.adapters.driver_ports.Responder.
 
-    def __init__(self, receive: Callable[[RequestReceived], None], endpoints: Endpoints) -> None:
-        self._receive = receive
+    A parked fetch may be answered long after its connection is gone; its reply then goes nowhere.
+    """
+
+    def __init__(self, endpoints: Endpoints, receive: Receive) -> None:
+        """`endpoints` says where each voter listens, for answers that name the leader; `receive` is the driver's."""
         self._endpoints = endpoints
-        self._waiting: dict[int, tuple[Reply, int, int]] = {}
+        self._receive = receive
         self._last_request_id = 0
+        self._open: dict[int, tuple[Reply, int, int]] = {}
+
+    @property
+    def open_requests(self) -> int:
+        """How many requests the core still owes an answer to."""
+        return len(self._open)
 
     def handle(self, context: RequestContext, entity: "RequestPayload", reply: Reply) -> None:
+        """Take a request of one of `RAFT_APIS`; `reply` is called now or later."""
         api_key, version = context.header.api_key, context.header.api_version
         request = decode_request(api_key, entity)
         if isinstance(request, Refusal):
             reply(encode_refusal(api_key, version, request))
             return
         self._last_request_id += 1
-        self._waiting[self._last_request_id] = (reply, api_key, version)
+        self._open[self._last_request_id] = (reply, api_key, version)
         self._receive(RequestReceived(self._last_request_id, request))
 
-    def respond(self, outbound: OutboundResponse) -> None:
-        reply, api_key, version = self._waiting.pop(outbound.request_id)
-        reply(encode_response(api_key, version, outbound.response, self._endpoints))
+    def respond(self, response: OutboundResponse) -> None:
+        reply, api_key, version = self._open.pop(response.request_id)
+        reply(encode_response(api_key, version, response.response, self._endpoints))
+
+    def close(self) -> None:
+        """Close the connections of all who still wait; the driver has ended and will not answer them."""
+        waiting, self._open = self._open, {}
+        for reply, _, _ in waiting.values():
+            reply(None)

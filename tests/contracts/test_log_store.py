@@ -20,7 +20,9 @@ class Opener(Protocol):
     def __call__(self) -> Log: ...
 
 
-def batch(base_offset: int, epoch: int = 1, records: int = 1, size: int = 10, timestamp_ms: int = 1000) -> LogBatch:
+def batch(
+    base_offset: int, epoch: int = 1, records: int = 1, size: int = 10, timestamp_ms: int = 1000
+) -> LogBatch:
     value = bytes([base_offset % 251]) * size
     return build_batch(base_offset, epoch, timestamp_ms + base_offset, [(None, value)] * records)
 

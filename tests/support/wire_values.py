@@ -95,6 +95,8 @@ def _least_value(field: FieldPlan) -> Any:
         return ()
     if field.nested:
         return least(field.nested)
+    if field.kind == "error_code":
+        return ErrorCode.none
     return FIXED[field.kind].zero if field.kind in FIXED else {"string": "", "bytes": b""}[field.kind]
 
 

@@ -7,12 +7,13 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
 from wire.errors import DecodeError
+
+if TYPE_CHECKING:
+    from kio.schema.errors import ErrorCode
 
 _ZERO_BYTES: Final = bytes(16)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -74,6 +75,20 @@ def since_epoch(instant: dt.datetime | None) -> int:
     return -1 if instant is None else milliseconds_of(instant - _EPOCH)
 
 
+@lru_cache(maxsize=256)
+def error_code_of(code: int) -> "ErrorCode":
+    """A code of a newer Kafka reads as UNKNOWN_SERVER_ERROR, as Kafka's own clients do.
+
+    kio is imported here, on the first use: who reads logs alone should not wait 0.2 s for its message types.
+    """
+    from kio.schema.errors import ErrorCode
+
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.unknown_server_error
+
+
 _UUID_BYTES = '{0}.int.to_bytes(16, "big")'
 FIXED: Final[Mapping[str, FixedKind]] = {
     "bool": FixedKind("?", 1, zero=False),
@@ -90,8 +105,7 @@ FIXED: Final[Mapping[str, FixedKind]] = {
     "uuid_or_none": FixedKind(
         "16s", 16, "uuid_or_none({0})", f"(ZERO_BYTES if {{0}} is None else {_UUID_BYTES})", None
     ),
-    # A code of a newer Kafka reads as UNKNOWN_SERVER_ERROR, as Kafka's own clients do.
-    "error_code": FixedKind("h", 2, "ERROR_CODES.get({0}, UNKNOWN_ERROR)", "{0}._value_", ErrorCode.none),
+    "error_code": FixedKind("h", 2, "error_code_of({0})", "{0}._value_", None),
     "timedelta_i32": FixedKind("i", 4, "duration_of({0})", "milliseconds_of({0})", dt.timedelta(0)),
     "timedelta_i64": FixedKind("q", 8, "duration_of({0})", "milliseconds_of({0})", dt.timedelta(0)),
     "datetime_i64": FixedKind("q", 8, "instant_of({0})", "since_epoch({0})", _EPOCH),
@@ -107,6 +121,5 @@ NAMESPACE: Final[Mapping[str, object]] = {
     "instant_or_none": instant_or_none,
     "since_epoch": since_epoch,
     "ZERO_BYTES": _ZERO_BYTES,
-    "ERROR_CODES": {code.value: code for code in ErrorCode},
-    "UNKNOWN_ERROR": ErrorCode.unknown_server_error,
+    "error_code_of": error_code_of,
 }

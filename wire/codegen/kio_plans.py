@@ -8,7 +8,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
-from wire.codegen.kinds import FIXED
+from wire.codegen.kinds import FIXED, error_code_of
 from wire.codegen.plan import FieldPlan, StructPlan
 
 _KIND_OF_NULLABLE = {"datetime_i64": "datetime_or_none"}
@@ -68,6 +68,8 @@ def _default(field: Field[Any], kind: str, nested: StructPlan | None) -> object:
         return field.default
     if nested is not None:
         return _zero_struct(nested)
+    if kind == "error_code":
+        return error_code_of(0)
     return FIXED[kind].zero if kind in FIXED else {"string": "", "bytes": b""}[kind]
 
 

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from raft.adapters.kafka_codec import begin_quorum_epoch, describe_quorum, end_quorum_epoch, fetch, vote
+from raft.adapters.kafka_codec.fetch_encoding import encode_ordinary
 from raft.adapters.kafka_codec.partition import ApiCodec, Endpoints, Refusal
 from raft.messages import (
     BeginQuorumEpochRequest,
     DescribeQuorumRequest,
     EndQuorumEpochRequest,
     FetchRequest,
+    FetchResponse,
     Request,
     Response,
     VoteRequest,
@@ -17,6 +19,7 @@ from raft.messages import (
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class
 from wire.protocol.entities import build
+from wire.protocol.headers import EncodedBody
 
 if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload, ResponsePayload
@@ -53,8 +56,17 @@ def decode_request(api_key: int, entity: "RequestPayload") -> Request | Refusal:
 
 def encode_response(
     api_key: int, version: int, response: Response, endpoints: Endpoints
-) -> "ResponsePayload":
-    """The entity of one version; `endpoints` says where each voter listens."""
+) -> "ResponsePayload | EncodedBody":
+    """The answer in one version; `endpoints` says where each voter listens."""
+    if isinstance(response, FetchResponse):
+        body = encode_ordinary(version, response, endpoints)
+        if body is not None:
+            return EncodedBody(body)
+    return build_response(api_key, version, response, endpoints)
+
+
+def build_response(api_key: int, version: int, response: Response, endpoints: Endpoints) -> "ResponsePayload":
+    """As `encode_response`, always as an entity."""
     values = _BY_API_KEY[api_key].encode_response(response, endpoints)
     return build(response_class(api_key, version), values)
 

@@ -15,7 +15,6 @@ from raft.adapters.kafka_codec.partition import (
     listener_values,
     listeners_of,
     response_partition,
-    top_level_error,
     topics_of,
 )
 from raft.messages import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaStatus
@@ -25,9 +24,12 @@ from wire.protocol.api_keys import ApiKey
 def decode_request(entity: Any) -> DescribeQuorumRequest | Refusal:
     if find_partition(entity.topics) is not None:
         return DescribeQuorumRequest()
-    return Refusal(
-        {"error_code": ErrorCode.none, "topics": [_unknown_topic(topic) for topic in entity.topics]}
-    )
+    topics = [_unknown_topic(topic) for topic in entity.topics]
+    return Refusal(_response_values(ErrorCode.none, topics))
+
+
+def _response_values(error: ErrorCode, topics: Sequence[Values], nodes: Sequence[Values] = ()) -> Values:
+    return {"error_code": error, "error_message": None, "topics": topics, "nodes": nodes}
 
 
 def _unknown_topic(topic: Any) -> Values:
@@ -88,7 +90,7 @@ def _statuses(states: Sequence[Any]) -> tuple[ReplicaStatus, ...]:
 
 def encode_response(response: DescribeQuorumResponse, _endpoints: Endpoints) -> Values:
     if response.is_top_level:
-        return top_level_error(response.error)
+        return _response_values(response.error, [])
     partition = _partition_values(0, response.error) | {
         "leader_id": response.leader_id,
         "leader_epoch": response.leader_epoch,
@@ -96,15 +98,11 @@ def encode_response(response: DescribeQuorumResponse, _endpoints: Endpoints) -> 
         "current_voters": [_status_values(status) for status in response.current_voters],
         "observers": [_status_values(status) for status in response.observers],
     }
-    return {
-        "error_code": ErrorCode.none,
-        "error_message": None,
-        "topics": topics_of(partition),
-        "nodes": [
-            {"node_id": node_id, "listeners": listener_values(endpoints)}
-            for node_id, endpoints in response.nodes.items()
-        ],
-    }
+    nodes: list[Values] = [
+        {"node_id": node_id, "listeners": listener_values(endpoints)}
+        for node_id, endpoints in response.nodes.items()
+    ]
+    return _response_values(ErrorCode.none, topics_of(partition), nodes)
 
 
 def _status_values(status: ReplicaStatus) -> Values:

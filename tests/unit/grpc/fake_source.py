@@ -49,7 +49,9 @@ class FakeSource:
         self.reads.append(start_offset)
         data = b""
         for batch in self.batches:
-            is_wanted = batch.last_offset >= start_offset and (end_offset is None or batch.base_offset < end_offset)
+            is_wanted = batch.last_offset >= start_offset and (
+                end_offset is None or batch.base_offset < end_offset
+            )
             if is_wanted and (not data or len(data) + len(batch.data) <= max_bytes):
                 data += batch.data
         return data
@@ -87,7 +89,9 @@ class FakeSource:
         """Move the high watermark without telling anyone, as for records that change no image."""
         self.committed = self.end
 
-    def _append(self, pairs: Sequence[tuple[bytes | None, bytes | None]], *, control: bool = False) -> LogBatch:
+    def _append(
+        self, pairs: Sequence[tuple[bytes | None, bytes | None]], *, control: bool = False
+    ) -> LogBatch:
         batch = build_batch(self.end, EPOCH, TIMESTAMP_MS + self.end, pairs, control=control)
         self.batches.append(batch)
         return batch

@@ -14,6 +14,9 @@ from tests.unit.grpc.fake_source import FakeSource
 from wire.proto import inspect_pb2_grpc
 
 DEADLINE_SECONDS = 20.0
+
+# A client that stops reading holds back its server after 64 KiB, not after as much as the line would bear.
+_SMALL_WINDOW = (("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 65_536))
 T = TypeVar("T")
 
 
@@ -35,7 +38,9 @@ def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 async def serving(source: FakeSource, **options: Any) -> AsyncIterator[Rig]:
     server = await start_inspect_server("127.0.0.1", 0, source, **options)
     try:
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.bound_port}") as channel:
+        async with grpc.aio.insecure_channel(
+            f"127.0.0.1:{server.bound_port}", options=_SMALL_WINDOW
+        ) as channel:
             make_stub: Callable[[grpc.aio.Channel], Any] = inspect_pb2_grpc.InspectStub
             yield Rig(source, server, channel, make_stub(channel))
     finally:
@@ -61,6 +66,6 @@ async def failure_of(work: Awaitable[object]) -> grpc.aio.AioRpcError:
 
 async def eventually(condition: Callable[[], bool], what: str) -> None:
     """Wait, in turns of the loop, until the condition holds; the run's deadline bounds it."""
-    while not condition():
+    while not condition():  # noqa: ASYNC110 - the condition belongs to the code under test, which signals nothing
         await asyncio.sleep(0.005)
     assert condition(), what

@@ -4,7 +4,15 @@ import json
 
 import grpc
 
-from tests.unit.grpc.fake_source import EPOCH, TIMESTAMP_MS, FakeSource, partition, register_broker, topic, topic_id
+from tests.unit.grpc.fake_source import (
+    EPOCH,
+    TIMESTAMP_MS,
+    FakeSource,
+    partition,
+    register_broker,
+    topic,
+    topic_id,
+)
 from tests.unit.grpc.harness import failure_of, run, serving, take, take_all
 from wire.control_records import LeaderChangeMessage
 from wire.metadata_records.configs import ConfigRecord
@@ -99,7 +107,9 @@ def test_secrets_are_redacted_also_in_records_of_an_unknown_version() -> None:
         name="alice", mechanism=1, salt=b"pepper", stored_key=b"stored", server_key=b"server", iterations=4096
     )
     source.commit(scram)
-    source.commit(ConfigRecord(resource_type=4, resource_name="1", name="ssl.keystore.password", value="hunter2"))
+    source.commit(
+        ConfigRecord(resource_type=4, resource_name="1", name="ssl.keystore.password", value="hunter2")
+    )
     source.commit(bytes((1, 11, 9)) + b"hunter2")
     records = read(pb.ReadLogRequest(), source)
     assert json.loads(records[0].json) == {
@@ -161,7 +171,7 @@ def test_a_follower_may_be_a_little_ahead_of_a_lagging_node() -> None:
             call = rig.stub.ReadLog(pb.ReadLogRequest(from_offset=6, follow=True))
             await call.wait_for_connection()
             rig.source.commit(NoOpRecord(), NoOpRecord())
-            return (await take(call, 1))[0].offset
+            return int((await take(call, 1))[0].offset)
 
     assert run(main) == 6
 

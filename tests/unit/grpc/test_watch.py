@@ -128,7 +128,9 @@ def test_brokers_come_fall_and_leave() -> None:
 
 def test_only_the_kinds_asked_for_come() -> None:
     request = pb.WatchRequest(kinds=[pb.TOPIC_DELETED])
-    changes = watched(1, (topic("a", 2), partition(2)), (RemoveTopicRecord(topic_id=topic_id(2)),), request=request)
+    changes = watched(
+        1, (topic("a", 2), partition(2)), (RemoveTopicRecord(topic_id=topic_id(2)),), request=request
+    )
     assert kinds(changes) == [(3, "INITIAL_STATE"), (6, "TOPIC_DELETED")]
 
 
@@ -199,16 +201,12 @@ def test_an_offset_that_the_log_no_longer_explains_is_out_of_range() -> None:
 
 
 def test_a_watcher_that_does_not_read_is_cut_off_and_told_where_to_resume() -> None:
-    def big_topics(first: int) -> tuple[MetadataRecord, ...]:
-        return tuple(topic(f"{number}-" + "x" * 200, number) for number in range(first, first + 500))
-
     async def main() -> tuple[list[int], grpc.aio.AioRpcError, list[int]]:
         async with serving(filled_source(), watcher_queue_changes=600) as rig:
             call = rig.stub.Watch(pb.WatchRequest())
             await take(call, 1)
-            for turn in range(10):
-                rig.source.commit(*big_topics(10 + 500 * turn))
-            await eventually(lambda: rig.source.reads[-1] >= 4 + 500 * 9, "the feed has read all")
+            commit_topics(rig.source, turns=10)
+            await eventually(lambda: 4 + 500 * 9 in rig.source.reads, "the feed has read all")
             seen: list[int] = []
             error = await failure_of(_drain(call, seen))
             resume = int(error.details().rpartition("from_offset=")[2])
@@ -221,6 +219,36 @@ def test_a_watcher_that_does_not_read_is_cut_off_and_told_where_to_resume() -> N
     assert 0 < len(seen) < 5000
     assert seen == list(range(4, 4 + len(seen)))
     assert again == [seen[-1], seen[-1] + 1]  # the marker stands at the last change seen: nothing is lost
+
+
+def test_a_burst_larger_than_the_queue_does_not_cut_off_a_watcher_that_reads() -> None:
+    async def main() -> list[int]:
+        async with serving(filled_source(), watcher_queue_changes=50) as rig:
+            call = rig.stub.Watch(pb.WatchRequest())
+            await take(call, 1)
+            commit_topics(rig.source, turns=10)
+            return [change.offset for change in await take(call, 5000)]
+
+    assert run(main) == list(range(4, 5004))
+
+
+def test_a_watcher_that_reads_is_not_held_up_for_long_by_one_that_does_not() -> None:
+    async def main() -> list[int]:
+        async with serving(filled_source(), watcher_queue_changes=600) as rig:
+            stuck = rig.stub.Watch(pb.WatchRequest())
+            await take(stuck, 1)
+            call = rig.stub.Watch(pb.WatchRequest())
+            await take(call, 1)
+            commit_topics(rig.source, turns=10)
+            return [change.offset for change in await take(call, 5000)]
+
+    assert run(main) == list(range(4, 5004))
+
+
+def commit_topics(source: FakeSource, *, turns: int) -> None:
+    """500 topics in each turn, with names that fill gRPC's own buffers soon."""
+    for first in range(10, 10 + 500 * turns, 500):
+        source.commit(*(topic(f"{number}-" + "x" * 200, number) for number in range(first, first + 500)))
 
 
 async def _drain(call: grpc.aio.UnaryStreamCall, seen: list[int]) -> None:

@@ -137,7 +137,7 @@ def test_with_a_fault_handler_the_bad_record_is_skipped() -> None:
 
 
 def test_unreadable_record_names_its_offset() -> None:
-    with pytest.raises(ReplayError, match="offset 0: .*127"):
+    with pytest.raises(ReplayError, match=r"offset 0: .*127"):
         MetadataLoader().handle_commit([build_batch(0, 1, 1, [(None, b"\x01\x7f\x00\x00")])])
 
 

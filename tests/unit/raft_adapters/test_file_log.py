@@ -14,7 +14,14 @@ from wire.log_scan import ScannedBatch, scan_batches
 from wire.record_batch import BatchHeader
 
 FIRST = "00000000000000000000"
-LOGS = ("early-3.0", "seven-epochs", "single-node-3.6", "six-snapshots", "three-controllers-1", "three-controllers-2")
+LOGS = (
+    "early-3.0",
+    "seven-epochs",
+    "single-node-3.6",
+    "six-snapshots",
+    "three-controllers-1",
+    "three-controllers-2",
+)
 
 
 def batch(offset: int, size: int = 100, epoch: int = 1, timestamp_ms: int = 1_000_000) -> LogBatch:
@@ -43,7 +50,9 @@ def test_segments_are_rolled_by_size_and_named_by_their_first_offset(tmp_path: P
     limits = SegmentLimits(segment_bytes=3 * len(batch(0).data))
     log = FileLog(tmp_path, limits)
     log.append([batch(offset) for offset in range(7)])
-    assert sorted(path.name for path in tmp_path.glob("*.log")) == [f"{FIRST}.log"], "not before it is durable"
+    assert sorted(path.name for path in tmp_path.glob("*.log")) == [f"{FIRST}.log"], (
+        "not before it is durable"
+    )
     log.flush()
     assert sorted(int(path.stem) for path in tmp_path.glob("*.log")) == [0, 3, 6]
     log.close()

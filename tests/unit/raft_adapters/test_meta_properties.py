@@ -18,7 +18,9 @@ NOW_MS = 1_700_000_000_000
 
 
 def test_the_file_is_laid_out_as_kafka_lays_it_out(tmp_path: Path) -> None:
-    write_meta_properties(tmp_path, MetaProperties(cluster_id="abc", node_id=3, directory_id=UUID(int=1)), NOW_MS)
+    write_meta_properties(
+        tmp_path, MetaProperties(cluster_id="abc", node_id=3, directory_id=UUID(int=1)), NOW_MS
+    )
     assert (tmp_path / "meta.properties").read_text() == (
         "#\n#Tue Nov 14 22:13:20 UTC 2023\n"
         "cluster.id=abc\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\nnode.id=3\nversion=1\n"
@@ -32,7 +34,9 @@ def test_any_cluster_id_survives(cluster_id: str) -> None:
 
 
 def test_the_files_of_real_clusters_are_read(real_logs: Path) -> None:
-    found = {path.parent.name: read_meta_properties(path.parent) for path in real_logs.glob("*/meta.properties")}
+    found = {
+        path.parent.name: read_meta_properties(path.parent) for path in real_logs.glob("*/meta.properties")
+    }
     assert found["three-controllers-2"] == MetaProperties(cluster_id="EpwKlK0lR6qKZW0cGwZz8w", node_id=2)
     assert found["seven-epochs"].cluster_id == "Mk3OEYBSD34fcwNTJENDM2Qk"
     assert found["seven-epochs"].directory_id is not None

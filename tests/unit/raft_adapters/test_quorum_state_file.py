@@ -13,7 +13,9 @@ V0 = (
     '{"clusterId":"","leaderId":1,"leaderEpoch":7,"votedId":-1,"appliedOffset":0,'
     '"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
 )
-V1 = '{"leaderId":-1,"leaderEpoch":2,"votedId":1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAQ","data_version":1}'
+V1 = (
+    '{"leaderId":-1,"leaderEpoch":2,"votedId":1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAQ","data_version":1}'
+)
 
 
 def test_a_static_quorum_writes_what_kafka_writes(tmp_path: Path) -> None:

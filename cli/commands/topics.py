@@ -1,0 +1,176 @@
+"""`kquorum topics`: create, list, describe and delete topics through a broker."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from cli.commands.options import AsJson, BootstrapServer, MaybeConfigPath, TimeoutMs
+
+if TYPE_CHECKING:
+    from cli.cluster_client import ClusterClient
+
+T = TypeVar("T")
+
+topics_app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
+
+
+@topics_app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="The topic's name.")],
+    partitions: Annotated[
+        int, typer.Option("--partitions", "-p", help="How many; -1 for num.partitions of the cluster.")
+    ] = -1,
+    replication_factor: Annotated[
+        int,
+        typer.Option("--replication-factor", "-r", help="-1 for default.replication.factor of the cluster."),
+    ] = -1,
+    topic_config: Annotated[
+        list[str] | None, typer.Option("--topic-config", metavar="KEY=VALUE", help="May be repeated.")
+    ] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="An existing topic is no error.")
+    ] = False,
+    config: MaybeConfigPath = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: TimeoutMs = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Create a topic; returns when it is committed by the quorum."""
+    from cli.output import console, print_json
+    from cli.topic_client import NewTopic, create_topic
+
+    topic = NewTopic(
+        name=name,
+        partitions=partitions,
+        replication_factor=replication_factor,
+        configs=dict(_key_and_value(item) for item in topic_config or ()),
+    )
+    is_new = _ask(
+        config,
+        bootstrap_server,
+        timeout_ms,
+        lambda client: create_topic(client, topic, timeout_ms, if_not_exists=if_not_exists),
+    )
+    if as_json:
+        print_json({"name": name, "created": is_new})
+    else:
+        console().print(
+            f"topic {name} was created" if is_new else f"topic {name} was there already", markup=False
+        )
+
+
+@topics_app.command("list")
+def list_topics(
+    config: MaybeConfigPath = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: TimeoutMs = 5000,
+    as_json: AsJson = False,
+) -> None:
+    """List the topics, one line each."""
+    from cli.output import print_json, print_table
+    from cli.topic_client import describe_topics
+
+    found = _ask(config, bootstrap_server, timeout_ms, lambda client: describe_topics(client, None))
+    if as_json:
+        print_json(
+            [
+                {"name": item.name, "topic_id": item.topic_id, "partitions": len(item.partitions)}
+                for item in found
+            ]
+        )
+        return
+    rows = [
+        (
+            item.name,
+            item.topic_id,
+            len(item.partitions),
+            max((len(partition.replicas) for partition in item.partitions), default=0),
+            sum(partition.leader < 0 for partition in item.partitions),
+            sum(len(partition.isr) < len(partition.replicas) for partition in item.partitions),
+        )
+        for item in found
+    ]
+    columns = ("topic", "id", "#partitions", "#replicas", "#leaderless", "#under-replicated")
+    print_table(f"{len(found)} topics", columns, rows)
+
+
+@topics_app.command()
+def describe(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")],
+    config: MaybeConfigPath = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: TimeoutMs = 5000,
+    as_json: AsJson = False,
+) -> None:
+    """Show each partition's leader, epoch, replicas and in-sync replicas."""
+    from cli.output import print_json, print_table
+    from cli.topic_client import describe_topics
+
+    found = _ask(config, bootstrap_server, timeout_ms, lambda client: describe_topics(client, names))
+    if as_json:
+        print_json([asdict(topic) for topic in found])
+        return
+    for topic in found:
+        rows = [
+            (
+                item.partition_id,
+                "none" if item.leader < 0 else str(item.leader),
+                item.leader_epoch,
+                item.replicas,
+                item.isr,
+            )
+            for item in topic.partitions
+        ]
+        print_table(
+            f"{topic.name} ({topic.topic_id})", ("#partition", "#leader", "#epoch", "replicas", "isr"), rows
+        )
+
+
+@topics_app.command()
+def delete(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")],
+    config: MaybeConfigPath = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: TimeoutMs = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Delete topics, in the order given; stops at the first that is refused."""
+    from cli.output import console, print_json
+    from cli.topic_client import delete_topic
+
+    async def delete_all(client: "ClusterClient") -> None:
+        for name in names:
+            await delete_topic(client, name, timeout_ms)
+            if not as_json:
+                console().print(f"topic {name} was deleted", markup=False)
+
+    _ask(config, bootstrap_server, timeout_ms, delete_all)
+    if as_json:
+        print_json([{"name": name, "deleted": True} for name in names])
+
+
+def _ask(
+    config: Path | None,
+    bootstrap_server: str | None,
+    timeout_ms: int,
+    question: "Callable[[ClusterClient], Awaitable[T]]",
+) -> T:
+    from cli.cluster_client import ClusterClient, broker_addresses, run_asking
+
+    addresses = broker_addresses(config, bootstrap_server)
+
+    async def ask() -> T:
+        async with ClusterClient(addresses, timeout_ms) as client:
+            return await question(client)
+
+    return run_asking(ask())
+
+
+def _key_and_value(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise typer.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--topic-config")
+    return key, value

@@ -1,0 +1,128 @@
+"""One node of the config, run in this process until it is told to stop."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from typing import Protocol
+
+from cli.config.model import ClusterConfig, NodeConfig
+from cli.nodes.errors import AssertionsOff, CombinedRoles
+from cli.nodes.folders import NodeFolders
+from cli.nodes.logs import NodeLogging
+from cli.nodes.logs import log as notable_log
+from raft.adapters.clock import MonotonicWallClock
+from raft.adapters.errors import EnvironmentFault
+
+log = logging.getLogger("cli.node")
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Node(Protocol):
+    async def start(self) -> None:
+        """Returns once it serves."""
+        ...
+
+    async def stop(self) -> None:
+        """In good order, also when `start` failed half way."""
+        ...
+
+
+def run_node(cluster: ClusterConfig, node_id: int) -> None:
+    """Blocks until SIGTERM or SIGINT, then stops in good order; a second signal ends the process at once.
+
+    Prints one line `kquorum node N ready: ...` on standard output when the node serves. What the environment refuses
+    is raised as the adapters' exceptions (folder, port, disk), each naming the thing and the remedy.
+    """
+    config = cluster.node(node_id)
+    if not __debug__:
+        raise AssertionsOff
+    if config.is_broker and config.is_controller:
+        raise CombinedRoles(node_id)
+    clock = MonotonicWallClock()
+    folders = NodeFolders(config, clock.now_ms())
+    try:
+        logging_ = NodeLogging(config.metadata_log_dir, node_id)
+        logging_.start()
+        try:
+            _run(config, folders, clock)
+        finally:
+            logging_.stop()
+    finally:
+        folders.release()
+
+
+def _run(config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock) -> None:
+    import uvloop
+
+    log.info("starting as %s with cluster id %s", ", ".join(config.process_roles), folders.cluster_id)
+    try:
+        uvloop.run(_Life(config, folders, clock).run())
+    except EnvironmentFault as error:
+        log.critical("%s", error)
+        raise
+    except Exception:
+        log.exception("the node ends")
+        raise
+    log.info("stopped")
+
+
+class _Life:
+    """From start to stop, and the two things that end it: a signal or a fatal error."""
+
+    def __init__(self, config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock) -> None:
+        self._config = config
+        self._folders = folders
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Raises what was fatal; then nothing is stopped in order, for the disk or our state cannot be trusted."""
+        loop = asyncio.get_running_loop()
+        self._ending: asyncio.Future[None] = loop.create_future()
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, self._handle_signal, number)
+        node = self._make_node()
+        starting = loop.create_task(node.start())
+        await asyncio.wait((starting, self._ending), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done() and starting.exception() is None:
+            self._announce()
+            await asyncio.wait((self._ending,))
+        starting.cancel()
+        await asyncio.wait((starting,))
+        if self._ending.done():
+            self._ending.result()
+        await node.stop()
+        if not starting.cancelled():
+            starting.result()
+
+    def _make_node(self) -> Node:
+        if self._config.is_controller:
+            from cli.nodes.controller import ControllerNode
+
+            return ControllerNode(self._config, self._folders, self._clock, self._handle_fatal)
+        from cli.nodes.broker import BrokerNode
+
+        return BrokerNode(self._config, self._folders, self._clock, self._handle_fatal)
+
+    def _announce(self) -> None:
+        config = self._config
+        served = config.controller_listeners if config.is_controller else config.broker_listeners
+        places = [f"{listener.name}://{listener.host}:{listener.port}" for listener in served]
+        if config.kquorum_grpc_listener is not None:
+            places.append(f"grpc://{config.kquorum_grpc_listener.host}:{config.kquorum_grpc_listener.port}")
+        sys.stdout.write(f"kquorum node {config.node_id} ready: {' '.join(places)}\n")
+        sys.stdout.flush()
+        log.info("ready: %s", " ".join(places))
+
+    def _handle_signal(self, number: int) -> None:
+        if self._ending.done():
+            os._exit(128 + number)
+        notable_log.info("stopping after %s", signal.Signals(number).name)
+        self._ending.set_result(None)
+
+    def _handle_fatal(self, error: Exception) -> None:
+        log.critical("fatal: %s", error, exc_info=error)
+        if not self._ending.done():
+            self._ending.set_exception(error)

@@ -1,0 +1,1 @@
+"""Nodes put together: the only place where adapters meet cores."""

@@ -1,0 +1,105 @@
+"""A controller process: replica, controller, listener, and the registration of itself."""
+
+import asyncio
+import logging
+import uuid
+
+from cli.config.model import NodeConfig
+from cli.nodes.folders import NodeFolders
+from cli.nodes.inspect_source import NodeInspectSource
+from cli.nodes.quorum_member import Fatal, QuorumMember
+from cli.nodes.servers import StoppableServer, advertised, kafka_servers, start_grpc
+from metadata.adapters.controller_registration import ControllerRegistrar
+from metadata.adapters.listener import ControllerListener, server_features
+from metadata.controller.config import ControllerConfig
+from metadata.controller.controller import Controller
+from metadata.features import SUPPORTED_FEATURES, registration_features
+from metadata.image.delta import MetadataDelta
+from metadata.image.image import MetadataImage
+from raft.adapters.clock import MonotonicWallClock
+from wire.protocol.warm_up import warm_up
+
+log = logging.getLogger("cli.controller")
+
+
+class ControllerNode:
+    def __init__(
+        self, config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock, fatal: Fatal
+    ) -> None:
+        self._config = config
+        self._folders = folders
+        self._clock = clock
+        self._member = QuorumMember(config, folders, clock, fatal)
+        self._servers: list[StoppableServer] = []
+        self._registration: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Raises CannotListen; what was started is stopped by `stop` then too."""
+        member = self._member
+        controller = Controller(
+            controller_config(self._config, self._folders), member.driver, member.dice, member.cluster_id
+        )
+        registrar = self._registrar(controller)
+        source = NodeInspectSource(member, lambda: controller.committed_image)
+
+        def publish(image: MetadataImage, delta: MetadataDelta) -> None:
+            registrar.handle_image(image)
+            source.publish(delta, image)
+
+        controller.publishers.append(publish)
+        member.start(controller)
+        await self._listen(controller)
+        grpc_server = await start_grpc(self._config, source)
+        if grpc_server is not None:
+            self._servers.append(grpc_server)
+        self._registration = asyncio.get_running_loop().create_task(registrar.run())
+
+    async def _listen(self, controller: Controller) -> None:
+        listener = ControllerListener(
+            controller=controller,
+            handle_raft=self._member.requests.handle,
+            now_ms=self._clock.now_ms,
+            wake=self._member.driver.wake,
+        )
+        warm_up(listener.supported)
+        servers = kafka_servers(
+            self._config,
+            self._config.controller_listeners,
+            listener.handle,
+            listener.supported,
+            lambda: server_features(controller.committed_image, SUPPORTED_FEATURES),
+        )
+        for server in servers:
+            await server.start()
+            self._servers.append(server)
+
+    def _registrar(self, controller: Controller) -> ControllerRegistrar:
+        return ControllerRegistrar(
+            node_id=self._config.node_id,
+            incarnation_id=uuid.uuid4(),
+            listeners=advertised(self._config.controller_listeners),
+            features=registration_features(),
+            channel=self._member.channel(
+                "controller-registration", retry_timeout_ms=self._config.request_timeout_ms
+            ),
+            image=lambda: controller.committed_image,
+        )
+
+    async def stop(self) -> None:
+        """A leader hands over first; votes and fetches are answered meanwhile."""
+        if self._registration is not None:
+            self._registration.cancel()
+        await self._member.leave()
+        for server in reversed(self._servers):
+            await server.stop()
+        self._member.close()
+
+
+def controller_config(config: NodeConfig, folders: NodeFolders) -> ControllerConfig:
+    return ControllerConfig(
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        broker_session_timeout_ms=config.broker_session_timeout_ms,
+        metadata_max_idle_interval_ms=config.metadata_max_idle_interval_ms,
+        bootstrap_records=folders.bootstrap_records(),
+    )

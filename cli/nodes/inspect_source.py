@@ -1,0 +1,58 @@
+"""A node as its gRPC server reads it."""
+
+from collections.abc import Callable
+
+from cli.nodes.quorum_member import QuorumMember
+from metadata.image.image import MetadataImage
+
+ImageCallback = Callable[[object, MetadataImage], None]
+
+# Without a commit for so long, a node whose quorum commits all the time (metadata.max.idle.interval.ms) is cut off.
+CUT_OFF_AFTER_MS = 5_000
+CUT_OFF_AFTER_INTERVALS = 10
+
+
+class NodeInspectSource:
+    """Implements metadata.adapters.grpc_source.InspectSource; `publish` is called after each commit."""
+
+    def __init__(self, member: QuorumMember, image: Callable[[], MetadataImage]) -> None:
+        self._member = member
+        self._image = image
+        self._callbacks: list[ImageCallback] = []
+
+    @property
+    def node_id(self) -> int:
+        return self._member.node.node_id
+
+    @property
+    def cluster_id(self) -> str:
+        return self._member.cluster_id
+
+    def committed_image(self) -> MetadataImage:
+        return self._image()
+
+    def high_watermark(self) -> int:
+        return self._member.node.high_watermark
+
+    def log_start_offset(self) -> int:
+        return self._member.log.summary().log_start_offset
+
+    def read_log(self, start_offset: int, max_bytes: int, end_offset: int | None = None) -> bytes:
+        return self._member.log.read(start_offset, max_bytes, end_offset)
+
+    def subscribe(self, callback: ImageCallback) -> Callable[[], None]:
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback)
+
+    def publish(self, delta: object, image: MetadataImage) -> None:
+        for callback in tuple(self._callbacks):
+            callback(delta, image)
+
+    def is_ready(self) -> bool:
+        since_ms = self._member.ms_since_commit()
+        if since_ms is None or self._member.node.leader_id < 0:
+            return False
+        idle_interval_ms = self._member.config.metadata_max_idle_interval_ms
+        if idle_interval_ms == 0:
+            return True
+        return since_ms < max(CUT_OFF_AFTER_MS, CUT_OFF_AFTER_INTERVALS * idle_interval_ms)

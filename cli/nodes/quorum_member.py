@@ -1,0 +1,169 @@
+"""What every node has: a replica of the metadata log, its files, its driver, and its connections to the quorum."""
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+
+from cli.config.model import NodeConfig
+from cli.nodes.folders import NodeFolders
+from cli.nodes.logs import log as notable_log
+from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
+from raft.adapters.clock import MonotonicWallClock
+from raft.adapters.driver import RaftDriver
+from raft.adapters.file_log import FileLog
+from raft.adapters.quorum_state_file import QuorumStateFile
+from raft.adapters.raft_requests import RaftRequests
+from raft.adapters.segment import SegmentLimits
+from raft.adapters.transport import KafkaTransport
+from raft.batches import LogBatch
+from raft.config import QuorumConfig
+from raft.node import RaftNode
+from raft.ports import StateMachine
+from raft.ready import RoleChanged
+from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from wire.record_batch import CompressionCodec
+
+log = logging.getLogger("cli.quorum_member")
+
+# How long a leader that leaves waits for its successor, as in Kafka.
+LEAVE_TIMEOUT_MS = 5_000
+
+Fatal = Callable[[Exception], None]
+
+
+class QuorumMember:
+    """Made on the event loop, from the node's files; `start` it with the state machine that its log drives."""
+
+    def __init__(
+        self, config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock, fatal: Fatal
+    ) -> None:
+        """Recovers the log; raises LogCorrupted, QuorumStateDamaged, StorageFailed or FsyncFailed."""
+        self.config = config
+        self.clock = clock
+        self.dice = random.SystemRandom()
+        self.cluster_id = folders.cluster_id
+        self.log = FileLog(
+            folders.metadata_log, SegmentLimits(segment_bytes=config.metadata_log_segment_bytes)
+        )
+        if self.log.recovered_cut_bytes:
+            log.warning("%d bytes of a torn write were cut off the log's end", self.log.recovered_cut_bytes)
+        self.endpoints = _endpoints(config)
+        self._state_store = QuorumStateFile(folders.metadata_log, tuple(self.endpoints))
+        self.node = RaftNode(
+            quorum_config(config, folders),
+            VoterSet.of(
+                *(Voter(ReplicaKey(voter_id), (place,)) for voter_id, place in self.endpoints.items())
+            ),
+            self.log.summary(),
+            self._state_store.read(),
+            self.dice,
+            clock.now_ms(),
+            CompressionCodec[config.metadata_log_compression.upper()],
+        )
+        self.driver = RaftDriver(
+            self.node, self.log, self._state_store, clock.now_ms, on_fatal=fatal, on_role_change=_log_role
+        )
+        self._transport = KafkaTransport(
+            self.config.node_id,
+            self.endpoints,
+            self.config.controller_quorum_request_timeout_ms,
+            self.driver.receive,
+        )
+        self._requests = RaftRequests(endpoints=self.endpoints, receive=self.driver.receive)
+        self._channels: list[ControllerChannel] = []
+        self._watched: _Watched | None = None
+
+    @property
+    def requests(self) -> RaftRequests:
+        """The serving side of the quorum's APIs."""
+        return self._requests
+
+    def start(self, state_machine: StateMachine) -> None:
+        watched = self._watched = _Watched(state_machine, self._channels)
+        self.driver.start(watched, self._transport, self._requests)
+
+    def channel(
+        self, purpose: str, *, retry_timeout_ms: int, request_timeout_ms: int | None = None
+    ) -> ControllerChannel:
+        """A channel to the active controller, which learns of leader changes."""
+        channel = ControllerChannel(
+            self._find_controller,
+            client_id=f"{purpose}-{self.config.node_id}",
+            request_timeout_ms=request_timeout_ms or self.config.controller_quorum_request_timeout_ms,
+            retry_timeout_ms=retry_timeout_ms,
+        )
+        self._channels.append(channel)
+        return channel
+
+    def ms_since_commit(self) -> int | None:
+        """How long ago something was committed, as this replica heard; None before it heard of any."""
+        last_ms = None if self._watched is None else self._watched.last_commit_ms
+        return None if last_ms is None else self.clock.now_ms() - last_ms
+
+    async def leave(self) -> None:
+        """Leave the quorum in good order: a leader waits for its successor, but not forever, and needs its listener."""
+        for channel in self._channels:
+            channel.close()
+        if self._watched is not None:
+            await self.driver.stop(LEAVE_TIMEOUT_MS)
+        self._requests.close()
+        self._transport.close()
+
+    def close(self) -> None:
+        self.log.close()
+
+    def _find_controller(self) -> ControllerAddress | None:
+        leader_id = self.node.leader_id
+        endpoint = self.endpoints.get(leader_id)
+        return None if endpoint is None else ControllerAddress(leader_id, endpoint.host, endpoint.port)
+
+
+def _log_role(change: RoleChanged) -> None:
+    is_notable = change.role in ("leader", "resigned")
+    message = "%s in epoch %d: %s"
+    (notable_log if is_notable else log).info(message, change.role, change.epoch, change.cause)
+
+
+class _Watched:
+    """A state machine with two listeners in: the time of the last commit, and the channels' leader changes."""
+
+    def __init__(self, inner: StateMachine, channels: Sequence[ControllerChannel]) -> None:
+        self._inner = inner
+        self._channels = channels
+        self.last_commit_ms: int | None = None
+
+    def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
+        self.last_commit_ms = now_ms
+        self._inner.handle_commit(now_ms, batches)
+
+    def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
+        log.info("the active controller of epoch %d is %d", leader_epoch, leader_id)
+        self._inner.handle_leader_change(now_ms, leader_id, leader_epoch)
+        for channel in self._channels:
+            channel.handle_leader_change(leader_id, leader_epoch)
+
+    def handle_time(self, now_ms: int) -> None:
+        self._inner.handle_time(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        return self._inner.next_deadline_ms()
+
+
+def quorum_config(config: NodeConfig, folders: NodeFolders) -> QuorumConfig:
+    return QuorumConfig(
+        node_id=config.node_id,
+        directory_id=folders.metadata_directory_id,
+        cluster_id=folders.cluster_id,
+        can_be_voter=config.is_controller,
+        election_timeout_ms=config.controller_quorum_election_timeout_ms,
+        fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+        election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
+        request_timeout_ms=config.controller_quorum_request_timeout_ms,
+        retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+    )
+
+
+def _endpoints(config: NodeConfig) -> dict[int, Endpoint]:
+    """Where the voters listen, under the name of the first controller listener."""
+    name = config.controller_listener_names[0]
+    return {voter.id: Endpoint(name, voter.host, voter.port) for voter in config.controller_quorum_voters}

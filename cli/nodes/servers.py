@@ -1,0 +1,87 @@
+"""The listening side of a node: Kafka-protocol servers, and the gRPC server where the config has one."""
+
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from cli.config.addresses import Listener
+from cli.config.model import NodeConfig
+from cli.nodes.inspect_source import NodeInspectSource
+from network.api_versions import ServerFeatures
+from network.errors import listen_error
+from network.server import Handler, KafkaServer, ServerLimits
+from wire.protocol.api_keys import ApiKey
+
+PLAINTEXT = 0
+
+
+class StoppableServer(Protocol):
+    async def stop(self) -> None: ...
+
+
+def kafka_servers(
+    config: NodeConfig,
+    listeners: Sequence[Listener],
+    handler: Handler,
+    supported: Mapping[ApiKey, tuple[int, int]],
+    features: Callable[[], ServerFeatures],
+) -> list[KafkaServer]:
+    limits = ServerLimits(max_request_bytes=config.socket_request_max_bytes)
+    return [
+        KafkaServer(
+            host=listener.host,
+            port=listener.port,
+            handler=handler,
+            supported=supported,
+            listener_name=listener.name,
+            limits=limits,
+            features=features,
+        )
+        for listener in listeners
+    ]
+
+
+async def start_grpc(config: NodeConfig, source: NodeInspectSource) -> StoppableServer | None:
+    """None where the config has no `kquorum.grpc.listener`; gRPC is imported only if it has."""
+    address = config.kquorum_grpc_listener
+    if address is None:
+        return None
+    from metadata.adapters.grpc_inspect import start_inspect_server
+
+    return await start_inspect_server(address.host, address.port, source)
+
+
+def check_addresses_are_free(listeners: Sequence[Listener]) -> None:
+    """Raises PortInUse or another CannotListen, for listeners that open only later: at once, not after the wait."""
+    for listener in listeners:
+        for family, kind, _, _, address in _addresses(listener):
+            with socket.socket(family, kind) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind(address)
+                except OSError as error:
+                    raise listen_error(listener.host, listener.port, error) from error
+
+
+def _addresses(listener: Listener) -> list[tuple[int, int, int, str, tuple[object, ...]]]:
+    try:
+        found = socket.getaddrinfo(
+            listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise listen_error(listener.host, listener.port, error) from error
+    # One of each family is enough; a host without IPv6 refuses what the server would then not open either.
+    return [item for item in found if item[0] == socket.AF_INET]  # type: ignore[misc]
+
+
+def advertised(listeners: Sequence[Listener]) -> tuple[Mapping[str, object], ...]:
+    """In the shape of BrokerRegistrationRequest and ControllerRegistrationRequest."""
+    return tuple(
+        {
+            "name": listener.name,
+            "host": listener.host or socket.gethostname(),
+            "port": listener.port,
+            "security_protocol": PLAINTEXT,
+        }
+        for listener in listeners
+    )

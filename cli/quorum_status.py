@@ -1,0 +1,107 @@
+"""The state of the quorum as its leader tells it (KIP-595, DescribeQuorum)."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cli.cluster_client import ClusterClient, check_error
+from cli.config.addresses import HostPort
+from wire.protocol.apis import ApiKey
+from wire.uuids import uuid_to_text
+
+TOPIC = "__cluster_metadata"
+_NOT_THE_LEADER = frozenset({6, 41})  # NOT_LEADER_OR_FOLLOWER, NOT_CONTROLLER
+_LEADER_UNKNOWN = frozenset({5})  # LEADER_NOT_AVAILABLE
+_QUESTION = {"topics": [{"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaLag:
+    """One replica; `lag` is in records behind the leader's log end, None (as the others) while unknown."""
+
+    replica_id: int
+    directory_id: str | None
+    log_end_offset: int | None
+    lag: int | None
+    last_fetch_timestamp_ms: int | None
+    last_caught_up_timestamp_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumStatus:
+    """What `quorum status` shows; -1 is Kafka's "unknown"."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[ReplicaLag, ...]
+    observers: tuple[ReplicaLag, ...]
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+async def describe_quorum(client: ClusterClient) -> QuorumStatus:
+    """Ask until the leader itself answers, following the hints of the others."""
+
+    def is_from_leader(response: Any) -> bool:
+        return not {int(response.error_code), _partition_error(response)} & (
+            _NOT_THE_LEADER | _LEADER_UNKNOWN
+        )
+
+    response = await client.ask(
+        ApiKey.DESCRIBE_QUORUM, _QUESTION, accept=is_from_leader, hint=_leader_address
+    )
+    check_error(
+        int(response.error_code), getattr(response, "error_message", None), "the quorum cannot be described"
+    )
+    partition = response.topics[0].partitions[0]
+    check_error(
+        int(partition.error_code), getattr(partition, "error_message", None), "the quorum cannot be described"
+    )
+    return _status_of(partition)
+
+
+def _partition_error(response: Any) -> int:
+    partitions = [partition for topic in response.topics for partition in topic.partitions]
+    return int(partitions[0].error_code) if partitions else 0
+
+
+def _leader_address(response: Any) -> HostPort | None:
+    partitions = [partition for topic in response.topics for partition in topic.partitions]
+    for node in getattr(response, "nodes", ()):
+        if partitions and node.node_id == partitions[0].leader_id and node.listeners:
+            return HostPort(node.listeners[0].host, node.listeners[0].port)
+    return None
+
+
+def _status_of(partition: Any) -> QuorumStatus:
+    ends = [
+        int(state.log_end_offset)
+        for state in partition.current_voters
+        if state.replica_id == partition.leader_id
+    ]
+    leader_end = ends[0] if ends else int(partition.high_watermark)
+    return QuorumStatus(
+        leader_id=int(partition.leader_id),
+        leader_epoch=int(partition.leader_epoch),
+        high_watermark=int(partition.high_watermark),
+        voters=tuple(_replica(state, leader_end) for state in partition.current_voters),
+        observers=tuple(_replica(state, leader_end) for state in partition.observers),
+    )
+
+
+def _replica(state: Any, leader_end: int) -> ReplicaLag:
+    end = _known(state.log_end_offset)
+    directory_id = getattr(state, "replica_directory_id", None)
+    return ReplicaLag(
+        replica_id=int(state.replica_id),
+        directory_id=None if directory_id is None or not directory_id.int else uuid_to_text(directory_id),
+        log_end_offset=end,
+        lag=None if end is None else max(leader_end - end, 0),
+        last_fetch_timestamp_ms=_known(getattr(state, "last_fetch_timestamp", -1)),
+        last_caught_up_timestamp_ms=_known(getattr(state, "last_caught_up_timestamp", -1)),
+    )
+
+
+def _known(number: Any) -> int | None:
+    return int(number) if int(number) >= 0 else None

@@ -1,0 +1,148 @@
+"""The work of `kquorum up`: format what is not formatted, start all, watch, and stop all."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from cli.cluster_client import ClusterClient, run_asking
+from cli.config.addresses import HostPort
+from cli.config.model import ClusterConfig
+from cli.errors import CliError
+from cli.exit_status import ExitStatus
+from cli.formatting import FormattedFolder, data_folders, format_nodes, new_uuid
+from cli.metadata_versions import LATEST
+from cli.output import complain, console
+from cli.processes import NodeGroup, NodeProcess, wait_until
+from cli.quorum_status import QuorumStatus, describe_quorum
+from cli.up_view import ChangeLines, ClusterView, Display, LiveTable, NodeState, NodeView
+from raft.adapters.errors import NotFormatted
+from raft.adapters.meta_properties import read_meta_properties
+from wire.uuids import uuid_to_text
+
+OUTPUT_FILE = "kquorum-output.txt"  # what a node prints, beside its kquorum.log
+LOOK_INTERVAL_S = 0.5
+_QUORUM_TIMEOUT_MS = 800
+_LAST_LINES = 8
+
+
+class StopRequest:
+    """Whether Ctrl-C or SIGTERM came; a second Ctrl-C interrupts whatever is going on."""
+
+    def __init__(self) -> None:
+        self.came = False
+
+    def note(self, number: int, _frame: FrameType | None) -> None:
+        if self.came and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.came = True
+
+
+@contextmanager
+def stop_signals() -> Iterator[StopRequest]:
+    """SIGINT and SIGTERM are noted within the block instead of ending the process."""
+    request = StopRequest()
+    before = {number: signal.signal(number, request.note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def format_missing(cluster: ClusterConfig) -> tuple[FormattedFolder, ...]:
+    """Format the folders that are not; the cluster id is the config's, or that of a folder which has one, or new."""
+    cluster_id = cluster.cluster_id or _cluster_id_on_disk(cluster) or uuid_to_text(new_uuid())
+    outcomes = format_nodes(
+        cluster.nodes, cluster_id=cluster_id, metadata_version=LATEST, ignore_formatted=True
+    )
+    return tuple(outcome for outcome in outcomes if outcome.is_new)
+
+
+def run_cluster(cluster: ClusterConfig, *, data_dir: Path | None) -> None:
+    """Run all nodes until a stop is asked for. Raises CliError when a node ended by itself."""
+    processes = [
+        NodeProcess(cluster.path, node.node_id, node.metadata_log_dir / OUTPUT_FILE, data_dir=data_dir)
+        for node in (*cluster.controllers, *(node for node in cluster.brokers if not node.is_controller))
+    ]
+    group = NodeGroup(processes, stop_first=[node.node_id for node in cluster.brokers])
+    out = console()
+    display: Display = LiveTable(out, cluster) if out.is_terminal else ChangeLines(out, cluster)
+    with stop_signals() as stop:
+        try:
+            with group:
+                _watch(cluster, group, display, stop)
+                display.close()
+                complain("stopping brokers, then controllers", style="cyan", label="up")
+                failed = _failed(group)
+        finally:
+            display.close()
+    if failed:
+        raise CliError(_obituary(failed), status=ExitStatus.FAILED)
+
+
+def _watch(cluster: ClusterConfig, group: NodeGroup, display: Display, stop: StopRequest) -> None:
+    """Start all nodes and show them until a stop is asked for or none is left."""
+    for process in group.nodes.values():
+        process.start()
+    addresses = tuple(
+        dict.fromkeys(address for node in cluster.nodes for address in node.controller_addresses)
+    )
+    while not stop.came:
+        view = look(group, addresses)
+        display.show(view)
+        if all(node.state is NodeState.ENDED for node in view.nodes.values()):
+            return
+        wait_until(lambda: stop.came, LOOK_INTERVAL_S, interval_s=0.1)
+
+
+def look(group: NodeGroup, controllers: tuple[HostPort, ...]) -> ClusterView:
+    """The state of every process, and of the quorum if a controller is ready."""
+    nodes = {node_id: _node_view(process) for node_id, process in group.nodes.items()}
+    is_worth_asking = any(node.state is NodeState.READY for node in nodes.values())
+    return ClusterView(nodes, run_asking(_maybe_quorum(controllers)) if is_worth_asking else None)
+
+
+def _node_view(process: NodeProcess) -> NodeView:
+    if not process.is_running:
+        return NodeView(
+            state=NodeState.ENDED,
+            pid=process.pid,
+            exit_status=process.exit_status,
+            last_lines=process.tail(_LAST_LINES),
+        )
+    state = NodeState.READY if process.is_ready else NodeState.STARTING
+    return NodeView(state=state, pid=process.pid)
+
+
+async def _maybe_quorum(controllers: tuple[HostPort, ...]) -> QuorumStatus | None:
+    try:
+        async with ClusterClient(controllers, _QUORUM_TIMEOUT_MS) as client:
+            return await describe_quorum(client)
+    except CliError:
+        return None
+
+
+def _failed(group: NodeGroup) -> dict[int, int]:
+    """Exit status by node id of those that ended although nobody asked them to."""
+    return {
+        node_id: process.exit_status
+        for node_id, process in group.nodes.items()
+        if process.exit_status is not None
+    }
+
+
+def _obituary(failed: dict[int, int]) -> str:
+    told = ", ".join(f"node {node_id} (exit status {status})" for node_id, status in failed.items())
+    return f"ended before they were asked to: {told}"
+
+
+def _cluster_id_on_disk(cluster: ClusterConfig) -> str | None:
+    for node in cluster.nodes:
+        for folder in data_folders(node):
+            try:
+                return read_meta_properties(folder).cluster_id
+            except NotFormatted:
+                continue
+    return None

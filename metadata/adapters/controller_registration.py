@@ -1,0 +1,84 @@
+"""Each controller registers itself in the log (KIP-919): its endpoints and feature ranges, for DescribeCluster.
+
+The registration is asked of the active controller, which may be this very node, until the committed image shows it
+under this process's incarnation; and again whenever another incarnation shows up in its place.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
+from metadata.image.image import MetadataImage
+from metadata.image.metadata_version import CONTROLLER_REGISTRATION
+from network.errors import NoCommonVersion
+from wire.protocol.api_keys import ApiKey
+
+log = logging.getLogger("metadata.controller_registration")
+
+FIRST_BACKOFF_MS = 100
+BACKOFF_MS_MAX = 120_000
+
+
+class ControllerRegistrar:
+    """`run` until cancelled; `handle_image` is told of each committed image."""
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        incarnation_id: UUID,
+        listeners: tuple[Mapping[str, object], ...],
+        features: tuple[Mapping[str, object], ...],
+        channel: ControllerChannel,
+        image: Callable[[], MetadataImage],
+    ) -> None:
+        self._values: Mapping[str, object] = {
+            "controller_id": node_id,
+            "incarnation_id": incarnation_id,
+            "zk_migration_ready": False,
+            "listeners": listeners,
+            "features": features,
+        }
+        self._node_id = node_id
+        self._incarnation_id = incarnation_id
+        self._channel = channel
+        self._image = image
+        self._is_due = asyncio.Event()
+
+    def handle_image(self, image: MetadataImage) -> None:
+        if self._wants_registration(image):
+            self._is_due.set()
+        else:
+            self._is_due.clear()
+
+    async def run(self) -> None:
+        failures = 0
+        while True:
+            await self._is_due.wait()
+            if await self._register():
+                failures = 0
+            # A success shows in the image soon; until then, and after a failure, there is a pause.
+            await asyncio.sleep(min(FIRST_BACKOFF_MS << min(failures, 12), BACKOFF_MS_MAX) / 1000)
+            failures += 1
+
+    def _wants_registration(self, image: MetadataImage) -> bool:
+        if image.metadata_version < CONTROLLER_REGISTRATION:
+            return False
+        registered = image.cluster.controllers.get(self._node_id)
+        return registered is None or registered.incarnation_id != self._incarnation_id
+
+    async def _register(self) -> bool:
+        try:
+            response: Any = await self._channel.request(ApiKey.CONTROLLER_REGISTRATION, self._values)
+        except (ControllerUnavailable, NoCommonVersion) as error:
+            log.info("this controller is not registered yet: %s", error)
+            return False
+        if response.error_code is not ErrorCode.none:
+            log.warning("the registration of this controller was refused: %s", response.error_message)
+            return False
+        return True
