@@ -4,7 +4,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -40,12 +40,20 @@ class NodeProcess:
     """
 
     def __init__(
-        self, config_path: Path, node_id: int, output_path: Path, *, data_dir: Path | None = None
+        self,
+        config_path: Path,
+        node_id: int,
+        output_path: Path,
+        *,
+        data_dir: Path | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        """`environment` replaces this process's own, where given."""
         self.node_id = node_id
         self.output_path = output_path
         self._config_path = config_path
         self._data_dir = data_dir
+        self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
         self._output_start = 0
 
@@ -84,6 +92,7 @@ class NodeProcess:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                env=self._environment,
             )
 
     def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:

@@ -74,7 +74,8 @@ def run_cluster(cluster: ClusterConfig, *, data_dir: Path | None) -> None:
             with group:
                 _watch(cluster, group, display, stop)
                 display.close()
-                complain("stopping brokers, then controllers", style="cyan", label="up")
+                if stop.came:
+                    complain("stopping brokers, then controllers", style="cyan", label="up")
                 failed = _failed(group)
         finally:
             display.close()

@@ -25,8 +25,8 @@ from wire.record_batch import CompressionCodec
 
 log = logging.getLogger("cli.quorum_member")
 
-# How long a leader that leaves waits for its successor, as in Kafka.
-LEAVE_TIMEOUT_MS = 5_000
+# How long a leader that leaves waits for its successor, in election timeouts: the successor it names begins at once.
+LEAVE_TIMEOUT_IN_ELECTIONS = 2
 
 Fatal = Callable[[Exception], None]
 
@@ -105,7 +105,7 @@ class QuorumMember:
         for channel in self._channels:
             channel.close()
         if self._watched is not None:
-            await self.driver.stop(LEAVE_TIMEOUT_MS)
+            await self.driver.stop(LEAVE_TIMEOUT_IN_ELECTIONS * self.config.controller_quorum_election_timeout_ms)
         self._requests.close()
         self._transport.close()
 

@@ -79,7 +79,8 @@ async def start_inspect_server(
 
 
 def _bind(server: grpc.aio.Server, host: str, port: int) -> int:
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    bracketed = f"[{host}]" if ":" in host else host or "[::]"  # an empty host is every interface
+    address = f"{bracketed}:{port}"
     try:
         bound_port = int(server.add_insecure_port(address))
     except RuntimeError as error:

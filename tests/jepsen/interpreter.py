@@ -34,7 +34,9 @@ class Worker(Protocol):
 
 
 class _WorkerThread:
-    def __init__(self, name: str, worker: Worker, done: "queue.SimpleQueue[tuple[int, Op]]", place: int) -> None:
+    def __init__(
+        self, name: str, worker: Worker, done: "queue.SimpleQueue[tuple[int, Op]]", place: int
+    ) -> None:
         self._worker = worker
         self._done = done
         self._place = place
@@ -79,7 +81,8 @@ class Interpreter:
         on_event: Callable[[Op], None] = lambda _: None,
         on_idle: Callable[[int], None] = lambda _: None,
     ) -> None:
-        assert clients and len(clients) == len(nodes), "each client speaks to one broker"
+        assert clients, "somebody has to ask"
+        assert len(clients) == len(nodes), "each client speaks to one broker"
         self._nodes = tuple(nodes)
         self._on_event = on_event
         self._on_idle = on_idle
@@ -87,7 +90,8 @@ class Interpreter:
         workers = [*clients, nemesis]
         self._nemesis_place = len(clients)
         self._threads = [
-            _WorkerThread(f"jepsen-{place}", worker, self._done, place) for place, worker in enumerate(workers)
+            _WorkerThread(f"jepsen-{place}", worker, self._done, place)
+            for place, worker in enumerate(workers)
         ]
         self._process_at = [*range(len(clients)), NEMESIS]
         self._free = set(range(len(workers)))

@@ -7,10 +7,10 @@ Brokers serve metadata eventually, so a read may lag behind what is known: such 
 violation. What the metadata log does promise, all brokers applying one sequence of records in order, gives these
 rules:
 
-- Before the final reads a last create, the barrier, is acknowledged, and a final read that shows the barrier
-  shows everything that the log held before it. So what was known before the barrier was invoked, and was never
-  asked to be deleted, is in the final read of *every* broker: else it is **lost**. What an acknowledged delete
-  removed before the barrier is in none: else it has **reappeared**.
+- When all faults are healed and nothing is open, a last create, the barrier, is acknowledged; then every broker
+  is read until it shows the barrier, and so everything that the log held before it. What was known before these
+  final reads, and was never asked to be deleted, is in the last one of *every* broker: else it is **lost**. What
+  was deleted with an acknowledgement is in none: else it has **reappeared**.
 - A broker goes forward only: what it showed and shows no more, though nobody asked for a delete, has
   **vanished**; what it showed, did not show, and shows again has **reappeared**. One read is after another when
   it was invoked after the other had ended.
@@ -21,73 +21,15 @@ An acknowledged create that no later read could have shown is **never read**: no
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from tests.jepsen.checker import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, Operation, OpType
+from tests.jepsen.history import History, OpType
+from tests.jepsen.set_lives import CREATE, LIST, Life, Read, in_sequence, lag_ms, lives_of
 
-CREATE, DELETE, LIST = "create", "delete", "list"
 _SHOWN_MAX = 50
 _QUANTILES = (0.0, 0.5, 0.95, 0.99, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """A list that ended as ok; the two indexes are the lines of the history between which it happened."""
-
-    node: int
-    invoked: int
-    invoked_ns: int
-    ended: int
-    ended_ns: int
-    elements: frozenset[Any]
-    duplicated: frozenset[Any]
-    final: bool
-
-    @classmethod
-    def of(cls, operation: Operation) -> "Read":
-        assert operation.end is not None and operation.invoke.node is not None
-        values = list(operation.end.value)
-        elements = frozenset(values)
-        twice = {value for value in elements if values.count(value) > 1} if len(elements) < len(values) else ()
-        return cls(
-            node=operation.invoke.node,
-            invoked=operation.invoke.index,
-            invoked_ns=operation.invoke.time_ns,
-            ended=operation.end.index,
-            ended_ns=operation.end.time_ns,
-            elements=elements,
-            duplicated=frozenset(twice),
-            final=operation.invoke.final,
-        )
-
-
-@dataclass(slots=True)
-class Life:
-    """What clients were told of one element; indexes are lines of the history, None where there is none."""
-
-    element: Any
-    create_invoked: int | None = None
-    create_kind: OpType | None = None
-    acknowledged: int | None = None
-    known: int | None = None
-    known_ns: int = 0
-    delete_invoked: int | None = None
-    delete_acknowledged: int | None = None
-    delete_acknowledged_ns: int = 0
-    absent_after_known: list[Read] = field(default_factory=list)
-    present_after_delete: list[Read] = field(default_factory=list)
-    is_read: bool = False
-
-    def learn(self, index: int, time_ns: int) -> None:
-        if self.known is None or index < self.known:
-            self.known, self.known_ns = index, time_ns
-
-    def may_lack(self, read: Read) -> bool:
-        """Whether a delete may have had its effect before the read ended."""
-        return self.delete_invoked is not None and self.delete_invoked < read.ended
 
 
 class SetFull:
@@ -101,11 +43,9 @@ class SetFull:
     def check(self, history: History) -> Results:
         operations = history.operations()
         reads = [Read.of(each) for each in operations if each.invoke.f == LIST and each.is_ok]
-        lives = _lives(operations, reads)
+        lives = lives_of(operations, reads)
         finals = _final_reads(reads)
-        settled = _settled_at(operations, finals)
-        for life in lives.values():
-            _observe(life, reads)
+        settled = _settled_at(finals)
         violations = {
             "lost": [found for life in lives.values() if (found := _lost(life, finals, settled))],
             "vanished": list(_vanished(lives, reads)),
@@ -142,53 +82,13 @@ def _verdict(violated: bool, doubt: bool) -> Verdict:
     return Verdict.UNKNOWN if doubt else Verdict.VALID
 
 
-def _lives(operations: Iterable[Operation], reads: Iterable[Read]) -> dict[Any, Life]:
-    lives: dict[Any, Life] = {}
-
-    def life_of(element: Any) -> Life:
-        return lives.setdefault(element, Life(element))
-
-    for operation in operations:
-        invoke, end = operation.invoke, operation.end
-        if invoke.f == CREATE:
-            life = life_of(invoke.value)
-            assert life.create_invoked is None, f"{invoke.value} is created twice"
-            life.create_invoked, life.create_kind = invoke.index, operation.kind
-            if operation.is_ok and end is not None:
-                life.acknowledged = end.index
-                life.learn(end.index, end.time_ns)
-        elif invoke.f == DELETE and operation.kind is not OpType.FAIL:
-            life = life_of(invoke.value)
-            life.delete_invoked = min(invoke.index, life.delete_invoked or invoke.index)
-            if operation.is_ok and end is not None and life.delete_acknowledged is None:
-                life.delete_acknowledged, life.delete_acknowledged_ns = end.index, end.time_ns
-    for read in reads:
-        for element in read.elements:
-            life_of(element).learn(read.ended, read.ended_ns)
-    return lives
-
-
-def _observe(life: Life, reads: Iterable[Read]) -> None:
-    """Note the reads that lag behind what was known when they were invoked."""
-    for read in reads:
-        present = life.element in read.elements
-        life.is_read = life.is_read or present
-        if not present and life.known is not None and life.known < read.invoked and not life.may_lack(read):
-            life.absent_after_known.append(read)
-        if present and life.delete_acknowledged is not None and life.delete_acknowledged < read.invoked:
-            life.present_after_delete.append(read)
-
-
 def _final_reads(reads: Iterable[Read]) -> dict[int, Read]:
     """The last final read of each broker."""
     return {read.node: read for read in reads if read.final}
 
 
-def _settled_at(operations: Iterable[Operation], finals: dict[int, Read]) -> int:
-    """The line from which on news need not be in the final reads: the barrier's invocation."""
-    barriers = [each for each in operations if each.invoke.f == CREATE and each.invoke.final and each.is_ok]
-    if barriers:
-        return barriers[-1].end.index if barriers[-1].end is not None else -1
+def _settled_at(finals: dict[int, Read]) -> int:
+    """The line before which news had to be known to be judged: where the first final read was invoked."""
     return min((read.invoked for read in finals.values()), default=-1)
 
 
@@ -220,18 +120,8 @@ def _undeleted(lives: dict[Any, Life], finals: dict[int, Read], settled: int) ->
             }
 
 
-def _in_sequence(reads: Iterable[Read]) -> dict[int, list[Read]]:
-    """For each broker a chain of reads, each invoked after the one before had ended."""
-    chains: dict[int, list[Read]] = {}
-    for read in sorted(reads, key=lambda each: each.ended):
-        chain = chains.setdefault(read.node, [])
-        if not chain or chain[-1].ended < read.invoked:
-            chain.append(read)
-    return chains
-
-
 def _vanished(lives: dict[Any, Life], reads: Iterable[Read]) -> Iterator[Results]:
-    for node, chain in _in_sequence(reads).items():
+    for node, chain in in_sequence(reads).items():
         for before, after in pairwise(chain):
             for element in sorted(before.elements - after.elements):
                 if not lives[element].may_lack(after):
@@ -244,7 +134,7 @@ def _vanished(lives: dict[Any, Life], reads: Iterable[Read]) -> Iterator[Results
 
 
 def _came_back(lives: dict[Any, Life], reads: Iterable[Read]) -> Iterator[Results]:
-    for node, chain in _in_sequence(reads).items():
+    for node, chain in in_sequence(reads).items():
         gone_at: dict[Any, int] = {}
         for before, after in pairwise(chain):
             for element in before.elements - after.elements:
@@ -288,11 +178,7 @@ def _is_stable(life: Life, finals: dict[int, Read], settled: int) -> bool:
 
 def _stable_latency_ms(life: Life) -> int:
     """From when it was known until the last read that lacked it was invoked; 0 if none did."""
-    return max((_lag_ms(read.invoked_ns, life.known_ns) for read in life.absent_after_known), default=0)
-
-
-def _lag_ms(later_ns: int, earlier_ns: int) -> int:
-    return max(0, (later_ns - earlier_ns) // 1_000_000)
+    return max((lag_ms(read.invoked_ns, life.known_ns) for read in life.absent_after_known), default=0)
 
 
 def _counts(lives: Iterable[Life]) -> dict[str, int]:
@@ -314,9 +200,9 @@ def _staleness(lives: Iterable[Life]) -> Results:
     for life in lives:
         stale["creates"] += bool(life.absent_after_known)
         stale["deletes"] += bool(life.present_after_delete)
-        lags += [(_lag_ms(read.invoked_ns, life.known_ns), read, life) for read in life.absent_after_known]
+        lags += [(lag_ms(read.invoked_ns, life.known_ns), read, life) for read in life.absent_after_known]
         lags += [
-            (_lag_ms(read.invoked_ns, life.delete_acknowledged_ns), read, life)
+            (lag_ms(read.invoked_ns, life.delete_acknowledged_ns), read, life)
             for read in life.present_after_delete
         ]
     worst = max(lags, key=lambda lag: lag[0], default=None)
@@ -326,7 +212,12 @@ def _staleness(lives: Iterable[Life]) -> Results:
         "longest_stale_ms": 0 if worst is None else worst[0],
         "worst_stale": None
         if worst is None
-        else {"element": worst[2].element, "node": worst[1].node, "lag_ms": worst[0], "index": worst[1].ended},
+        else {
+            "element": worst[2].element,
+            "node": worst[1].node,
+            "lag_ms": worst[0],
+            "index": worst[1].ended,
+        },
     }
 
 

@@ -170,7 +170,8 @@ def accepted(
     image: MetadataImage, history: list[MetadataRecord]
 ) -> tuple[MetadataDelta, list[MetadataRecord]]:
     """A delta of the records that fit what those before them made, and these."""
-    delta, kept = MetadataDelta(image), []
+    delta = MetadataDelta(image)
+    kept: list[MetadataRecord] = []
     for record in history:
         try:
             delta.replay(record, len(kept))

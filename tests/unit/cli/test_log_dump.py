@@ -36,11 +36,11 @@ def offsets(rows: list[dict[str, object]]) -> list[object]:
     return [row["offset"] for row in rows]
 
 
-def in_a_process(*args: str, stdout: int = subprocess.PIPE) -> "subprocess.Popen[str]":
+def in_a_process(*args: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "cli.main", *args],
         cwd=ROOT,
-        stdout=stdout,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -73,8 +73,10 @@ def test_lines_are_aligned_and_name_the_topic_of_a_partition(
 ) -> None:
     assert run(["log", "dump", str(whole), "--from-offset", "8", "--to-offset", "9"]) == 0
     assert [line for line in capsys.readouterr().out.splitlines() if not line.startswith("#")] == [
-        "         8      1  1970-01-01T00:00:03.000Z  PartitionChangeRecord v2            topic=orders "
-        "partition_id=0 topic_id=AAAAAAAAAAAAAAAAAAAD6Q isr=[2] leader=2 leader_recovery_state=-1"
+        (
+            "         8      1  1970-01-01T00:00:03.000Z  PartitionChangeRecord v2            topic=orders "
+            "partition_id=0 topic_id=AAAAAAAAAAAAAAAAAAAD6Q isr=[2] leader=2 leader_recovery_state=-1"
+        )
     ]
 
 

@@ -13,6 +13,7 @@ from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.partition_state import PartitionState
 from raft.batches import LogBatch, build_batch
 from raft.errors import NotLeaderError
+from snapshots.bootstrap import bootstrap_records
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class
 from wire.protocol.entities import build
@@ -21,6 +22,7 @@ from wire.schema import MetadataRecord
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 NODE_ID = 3000
+SESSION_MS = 9000
 LEVELS = [
     {"name": "metadata.version", "min_supported_version": 1, "max_supported_version": 30},
     {"name": "group.version", "min_supported_version": 0, "max_supported_version": 1},
@@ -47,16 +49,26 @@ class FakeRaft:
         self.batches: list[LogBatch] = []
         self.committed = 0
         self.is_deposed = False
+        # With group commit, proposals wait here and share a batch, which is made when it is asked for.
+        self.is_grouping = False
+        self.waiting: list[bytes] = []
 
     @property
     def log_end_offset(self) -> int:
-        return self.batches[-1].next_offset if self.batches else 0
+        return (self.batches[-1].next_offset if self.batches else 0) + len(self.waiting)
 
     def propose(self, now_ms: int, leader_epoch: int, values: Sequence[bytes]) -> int:
         if self.is_deposed or leader_epoch != self.leader_epoch or self.leader_id != self.node_id:
             raise NotLeaderError(self.leader_id, self.leader_epoch)
-        self.append(now_ms, [(None, value) for value in values])
-        return self.batches[-1].last_offset
+        self.waiting += values
+        if not self.is_grouping:
+            self.drain(now_ms)
+        return self.log_end_offset - 1
+
+    def drain(self, now_ms: int) -> None:
+        values, self.waiting = self.waiting, []
+        if values:
+            self.append(now_ms, [(None, value) for value in values])
 
     def resign(self, now_ms: int, leader_epoch: int) -> None:
         raise AssertionError("nobody resigns here")
@@ -108,6 +120,7 @@ class World:
         self.controller.handle_leader_change(self.now_ms, leader_id, epoch)
 
     def commit(self, batches: int | None = None) -> None:
+        self.raft.drain(self.now_ms)
         taken = self.raft.take_uncommitted(batches)
         if taken:
             self.controller.handle_commit(self.now_ms, taken)
@@ -205,6 +218,16 @@ class World:
         state = self.controller.image.topics.by_name[name].partitions.get(partition_id)
         assert state is not None
         return state
+
+
+def at_level(level: int) -> World:
+    return World(ControllerConfig(bootstrap_records=bootstrap_records(level, {}))).lead()
+
+
+def kinds(world: World, start: int) -> list[str]:
+    return [
+        type(record).__name__ for record in world.raft.records(start) if "NoOp" not in type(record).__name__
+    ]
 
 
 def topic(name: str, **changes: Any) -> dict[str, Any]:

@@ -6,31 +6,14 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.config import ControllerConfig
 from metadata.image.partition_state import NO_LEADER
-from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import LEVELS, World, assigned
+from tests.unit.metadata.controller_world import LEVELS, SESSION_MS, World, assigned, at_level, kinds
 from wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
-    FenceBrokerRecord,
     RegisterBrokerRecord,
-    UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from wire.metadata_records.topics import PartitionChangeRecord
 from wire.protocol.api_keys import ApiKey
-
-SESSION_MS = 9000
-
-
-def at_level(level: int) -> World:
-    return World(ControllerConfig(bootstrap_records=bootstrap_records(level, {}))).lead()
-
-
-def kinds(world: World, start: int) -> list[str]:
-    return [
-        type(record).__name__ for record in world.raft.records(start) if "NoOp" not in type(record).__name__
-    ]
 
 
 class TestRegistration:
@@ -185,6 +168,26 @@ class TestHeartbeat:
         assert (answer["should_shut_down"], answer["is_fenced"]) == (True, True)
         assert world.controller.committed_image.cluster.brokers[0].fenced
 
+    def test_shutdown_waits_for_no_more_than_its_own_records(self) -> None:
+        world = World().lead().add_brokers(0, 1)
+        world.create(assigned("a", (0, 1)))
+        world.heartbeat(0, want_shut_down=True)
+        shutdown_offset = world.raft.log_end_offset - 1
+        world.create(assigned("b", (1,)))
+        assert not world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+        world.heartbeat(1, current_metadata_offset=shutdown_offset)
+        assert world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+
+    def test_fence_by_timeout_ends_a_controlled_shutdown(self) -> None:
+        world = World().lead().add_brokers(0, 1)
+        world.create(assigned("a", (0, 1)))
+        world.heartbeat(0, want_shut_down=True)
+        world.advance(SESSION_MS + 1)
+        world.commit()
+        assert world.controller.image.cluster.brokers[0].fenced
+        assert not world.heartbeat(0)["is_fenced"]
+        assert not world.heartbeat(0)["should_shut_down"], "it came back and asked for nothing"
+
     def test_sole_replica_leaves_its_partition_leaderless_and_in_sync(self) -> None:
         world = World().lead().add_brokers(0, 1)
         world.create(assigned("a", (0,)))
@@ -212,113 +215,6 @@ class TestHeartbeat:
         assert (world.partition("a").leader, world.partition("a").isr) == (1, (1,))
         assert (world.partition("b").leader, world.partition("b").isr) == (0, (0, 1))
         assert world.controller.image.cluster.brokers[0].log_dirs == (disks[1],)
-
-
-class TestFencing:
-    def test_silent_brokers_are_fenced_one_at_a_time(self) -> None:
-        world = World().lead().add_brokers(0, 1, 2)
-        world.create(assigned("a", (0, 1, 2)), assigned("b", (1, 2, 0)))
-        world.now_ms += SESSION_MS - 1000
-        world.heartbeat(2)
-        world.now_ms += 1001
-        for expected in ({0}, {0, 1}, {0, 1}):
-            world.controller.handle_time(world.now_ms)
-            brokers = world.controller.image.cluster.brokers
-            assert {broker.id for broker in brokers.values() if broker.fenced} == expected
-        world.commit()
-        assert (world.partition("a").leader, world.partition("a").isr) == (2, (2,))
-        assert (world.partition("b").leader, world.partition("b").isr) == (2, (2,))
-
-    def test_partitions_are_moved_before_the_broker_is_fenced(self) -> None:
-        world = World(ControllerConfig(metadata_max_idle_interval_ms=0)).lead().add_brokers(0, 1)
-        world.create(assigned("a", (0, 1)))
-        start = world.raft.log_end_offset
-        world.heartbeat(0, want_fence=True)
-        change, fence = world.raft.records(start)
-        assert isinstance(change, PartitionChangeRecord)
-        assert (change.leader, change.isr) == (1, (1,))
-        assert isinstance(fence, BrokerRegistrationChangeRecord)
-        assert fence.fenced == 1
-
-    def test_session_lasts_exactly_its_time(self) -> None:
-        world = World(ControllerConfig(metadata_max_idle_interval_ms=0)).lead().add_brokers(0)
-        due = world.controller.next_deadline_ms()
-        assert due == world.now_ms + SESSION_MS + 1
-        world.controller.handle_time(due - 1)
-        assert not world.controller.image.cluster.brokers[0].fenced
-        world.controller.handle_time(due)
-        assert world.controller.image.cluster.brokers[0].fenced
-
-    def test_last_member_keeps_the_isr_and_leads_again_when_it_returns(self) -> None:
-        world = World().lead().add_brokers(0, 1)
-        world.create(assigned("a", (0, 1)))
-        world.heartbeat(1, want_fence=True)
-        world.heartbeat(0, want_fence=True)
-        state = world.partition("a")
-        assert (state.leader, state.isr) == (NO_LEADER, (0,))
-        world.heartbeat(1)
-        assert world.partition("a").leader == NO_LEADER, "broker 1 lacks what broker 0 took alone"
-        world.heartbeat(0)
-        state = world.partition("a")
-        assert (state.leader, state.isr) == (0, (0,))
-        assert state.leader_epoch == 2, "one for losing its leader, one for getting it back"
-
-    def test_unfence_stands_before_the_elections_it_allows(self) -> None:
-        world = World().lead().add_brokers(0)
-        world.create(assigned("a", (0,)), assigned("b", (0,)))
-        world.heartbeat(0, want_fence=True)
-        start = world.raft.log_end_offset
-        world.heartbeat(0)
-        assert kinds(world, start) == ["BrokerRegistrationChangeRecord"] + ["PartitionChangeRecord"] * 2
-
-    def test_unclean_election_where_the_topic_allows_it(self) -> None:
-        world = World().lead().add_brokers(0, 1)
-        configs = [{"name": "unclean.leader.election.enable", "value": "true"}]
-        world.create(assigned("a", (0, 1)) | {"configs": configs}, assigned("b", (0, 1)))
-        world.heartbeat(1, want_fence=True)
-        world.heartbeat(0, want_fence=True)
-        world.heartbeat(1)
-        lossy, safe = world.partition("a"), world.partition("b")
-        assert (lossy.leader, lossy.isr, lossy.leader_recovery_state) == (1, (1,), 1)
-        assert safe.leader == NO_LEADER
-
-    def test_new_controller_gives_everyone_a_full_session(self) -> None:
-        world = World(ControllerConfig(metadata_max_idle_interval_ms=0)).lead().add_brokers(0)
-        world.now_ms += SESSION_MS - 1
-        world.follow(1, 2)
-        world.lead(3)
-        assert world.controller.next_deadline_ms() == world.now_ms + SESSION_MS + 1
-
-    def test_old_level_uses_the_old_records_and_bumps_epochs_on_shrink(self) -> None:
-        world = at_level(5).add_brokers(0, 1)
-        world.create(assigned("a", (0, 1)))
-        start = world.raft.log_end_offset
-        world.heartbeat(1, want_fence=True)
-        change, fence = world.raft.records(start)
-        assert isinstance(fence, FenceBrokerRecord)
-        assert isinstance(change, PartitionChangeRecord)
-        assert (change.leader, change.isr) == (0, (0,))
-        assert world.partition("a").leader_epoch == 1
-        world.heartbeat(1)
-        assert isinstance(world.raft.records()[-1], UnfenceBrokerRecord)
-
-    def test_new_level_keeps_the_leader_epoch_on_shrink(self) -> None:
-        world = World().lead().add_brokers(0, 1)
-        world.create(assigned("a", (0, 1)))
-        world.heartbeat(1, want_fence=True)
-        state = world.partition("a")
-        assert (state.isr, state.leader_epoch, state.partition_epoch) == ((0,), 0, 1)
-
-    def test_large_fence_is_spread_over_batches(self) -> None:
-        config = ControllerConfig(max_records_per_batch=10, metadata_max_idle_interval_ms=0)
-        world = World(config).lead().add_brokers(0, 1)
-        for name in "abc":
-            world.create(assigned(name, *[(0, 1)] * 7))
-        before = len(world.raft.batches)
-        world.heartbeat(0, want_fence=True)
-        assert [len(batch.records) for batch in world.raft.batches[before:]] == [10, 10, 2]
-        assert world.controller.committed_image.cluster.brokers[0].fenced
-        assert len(world.controller.committed_image.topics.by_name["c"].partitions.led_by(1)) == 7
 
 
 def test_producer_ids_come_in_blocks() -> None:

@@ -188,6 +188,25 @@ def test_committed_images_are_published_with_their_deltas() -> None:
     assert seen == [(0, 0), (5, 0), (6, 1)]
 
 
+def test_proposals_that_share_a_batch_are_committed_together() -> None:
+    world = World().lead().add_brokers(0)
+    seen: list[tuple[int, bool]] = []
+    world.controller.publishers.append(
+        lambda image, _delta: seen.append((len(image.topics.by_id), image.provenance.is_batch_aligned))
+    )
+    world.raft.is_grouping = True
+    first = world.send(ApiKey.CREATE_TOPICS, 7, topics=[topic("a")], timeout=1000)
+    second = world.send(ApiKey.CREATE_TOPICS, 7, topics=[topic("b")], timeout=1000)
+    batches = len(world.raft.batches)
+    world.commit()
+    assert len(world.raft.batches) == batches + 1
+    assert seen == [(1, False), (2, True)], "an image that ends inside a batch must not become a snapshot"
+    assert [answers[0]["topics"][0]["error_code"] for answers in (first, second)] == [ErrorCode.none] * 2
+    loader = MetadataLoader()
+    loader.handle_commit(world.raft.batches)
+    assert loader.image == world.controller.committed_image
+
+
 def test_no_op_is_written_at_each_interval_while_active() -> None:
     world = World(ControllerConfig(metadata_max_idle_interval_ms=500)).lead()
     world.commit()

@@ -118,7 +118,7 @@ def test_dropping_a_replica_bumps_the_epoch_of_the_leader_that_stays() -> None:
 
 def test_new_replicas_get_directories_where_the_level_has_them() -> None:
     partition = state((0, 1), (0, 1), 0)
-    targets = {"target_replicas": (0, 1, 2), "target_adding": (2,)}
+    targets: dict[str, Any] = {"target_replicas": (0, 1, 2), "target_adding": (2,)}
     record = change(partition, {0, 1, 2}, **targets).record()
     assert record is not None
     assert record.directories == (DIRECTORIES[0], DIRECTORIES[1], DIRECTORIES[2])

@@ -12,10 +12,16 @@ from metadata.image.cluster import BrokerRegistration
 from tests.unit.metadata.controller_world import SeededDice
 
 
-def broker(broker_id: int, rack: str | None = None, **others: bool) -> BrokerRegistration:
-    registration = {"fenced": False, **others}
+def broker(
+    broker_id: int, rack: str | None = None, *, fenced: bool = False, in_controlled_shutdown: bool = False
+) -> BrokerRegistration:
     return BrokerRegistration(
-        id=broker_id, epoch=1, incarnation_id=UUID(int=broker_id), rack=rack, **registration
+        id=broker_id,
+        epoch=1,
+        incarnation_id=UUID(int=broker_id),
+        rack=rack,
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
     )
 
 

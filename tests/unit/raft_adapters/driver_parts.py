@@ -13,7 +13,7 @@ from raft.adapters.memory_log import MemoryLog
 from raft.adapters.quorum_state_file import QuorumStateMemory
 from raft.batches import LogBatch, build_batch
 from raft.config import QuorumConfig
-from raft.inputs import Input
+from raft.inputs import Input, ShutdownRequested
 from raft.node import RaftNode
 from raft.ports import LogSummary
 from raft.ready import OutboundRequest, OutboundResponse, QuorumState, Ready
@@ -157,6 +157,7 @@ class ScriptedNode:
         self.inputs: list[Input] = []
         self.taken = 0
         self.step_error: Exception | None = None
+        self.leaves_at_once = True
 
     def step(self, now_ms: int, event: Input) -> None:
         if self.step_error is not None:
@@ -165,7 +166,9 @@ class ScriptedNode:
 
     def take_ready(self, now_ms: int) -> Ready:
         self.taken += 1
-        return self.readies.pop(0) if self.readies else Ready()
+        if self.readies:
+            return self.readies.pop(0)
+        return Ready(is_shut_down=self.leaves_at_once and ShutdownRequested() in self.inputs)
 
     def propose(self, now_ms: int, leader_epoch: int, values: Sequence[bytes]) -> int:
         return 0

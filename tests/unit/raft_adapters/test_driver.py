@@ -116,7 +116,9 @@ def test_a_bare_truncation_is_followed_by_a_flush_that_counts() -> None:
     run(scenario())
 
 
-@pytest.mark.parametrize("error", [FsyncFailed(Path("x.log"), IO_ERROR), LogDivergedBelowHighWatermarkError("x")])
+@pytest.mark.parametrize(
+    "error", [FsyncFailed(Path("x.log"), IO_ERROR), LogDivergedBelowHighWatermarkError("x")]
+)
 def test_an_error_of_the_flush_is_fatal(error: Exception) -> None:
     async def scenario() -> None:
         rig = Rig()
@@ -283,6 +285,7 @@ def test_stopping_waits_until_the_core_has_handed_over() -> None:
     async def scenario() -> None:
         rig = Rig()
         await rig.start()
+        rig.script.leaves_at_once = False
         stopping = asyncio.create_task(rig.driver.stop(10_000))
         await until(lambda: rig.script.inputs_of(ShutdownRequested))
         await turns(10)
@@ -300,6 +303,7 @@ def test_stopping_does_not_wait_for_ever() -> None:
         rig = Rig()
         await rig.start()
         rig.log.flush_gate.shut()
+        rig.script.leaves_at_once = False
         await rig.carry_out(Ready(append=(batch(0),)))
         await rig.driver.stop(50)
         rig.log.flush_gate.open()

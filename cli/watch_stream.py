@@ -1,0 +1,156 @@
+"""Following a cluster's changes over gRPC: whatever node answers, without gap or repetition across lost connections."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from cli.config.addresses import HostPort
+from cli.errors import CliError
+from cli.exit_status import ExitStatus
+from wire.proto import inspect_pb2 as pb
+from wire.proto.inspect_pb2_grpc import InspectStub
+
+PAUSE_SECONDS = 0.2
+PAUSE_SECONDS_MAX = 2.0
+
+# A node that vanished without closing its connections is noticed within 15 seconds.
+_OPTIONS = (
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.enable_http_proxy", 0),
+)
+
+
+@dataclass
+class Progress:
+    """What was seen: one record may make several changes, so the offset alone does not say where to go on."""
+
+    cluster_id: str = ""
+    next_offset: int | None = None
+    seen_at_offset: int = 0
+    _last_offset: int = field(default=-1, repr=False)
+
+    def admit(self, change: pb.Change) -> None:
+        """Count a change that was handed on."""
+        self.seen_at_offset = self.seen_at_offset + 1 if change.offset == self._last_offset else 1
+        self._last_offset = self.next_offset = change.offset
+
+
+class ChangeStream:
+    """Changes from the first of `addresses` that answers, and from the next when the connection is lost.
+
+    `tell` gets a line whenever the stream is interrupted or goes on.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[HostPort],
+        *,
+        from_offset: int | None,
+        kinds: Sequence[str],
+        timeout_ms: int,
+        tell: Callable[[str], None],
+    ) -> None:
+        assert addresses
+        self._addresses = tuple(addresses)
+        self._kinds = tuple(kinds)
+        self._timeout_ms = timeout_ms
+        self._tell = tell
+        self._progress = Progress(next_offset=from_offset)
+        self._is_interrupted = False
+
+    async def changes(self) -> AsyncGenerator[pb.Change]:
+        """Endless. The first is the INITIAL_STATE; those of later connections are left out.
+
+        Raises CliError when no node answers at first within the time limit, or refuses what is asked.
+        """
+        deadline = asyncio.get_running_loop().time() + self._timeout_ms / 1000
+        attempt = 0
+        while True:
+            address = self._addresses[attempt % len(self._addresses)]
+            attempt += 1
+            try:
+                async for change in self._changes_from(address):
+                    attempt = 0 if len(self._addresses) == 1 else self._addresses.index(address)
+                    yield change
+            except grpc.aio.AioRpcError as error:
+                self._check_retriable(address, error)
+                if not self._progress.cluster_id and asyncio.get_running_loop().time() >= deadline:
+                    raise self._unreachable(address, error) from None
+                self._tell_interruption(address, error)
+            if attempt >= len(self._addresses):
+                await asyncio.sleep(min(PAUSE_SECONDS * (attempt // len(self._addresses)), PAUSE_SECONDS_MAX))
+
+    async def _changes_from(self, address: HostPort) -> AsyncGenerator[pb.Change]:
+        progress = self._progress
+        request = pb.WatchRequest(from_offset=progress.next_offset, kinds=list(self._kinds))
+        skip_offset, skip = progress.next_offset, progress.seen_at_offset
+        async with grpc.aio.insecure_channel(str(address), options=_OPTIONS) as channel:
+            stub: Any = InspectStub(channel)  # type: ignore[no-untyped-call]
+            call = stub.Watch(request)
+            async for change in call:
+                if change.kind == pb.INITIAL_STATE:
+                    if self._accept_marker(address, change):
+                        yield change
+                elif change.offset == skip_offset and skip > 0:
+                    skip -= 1
+                else:
+                    progress.admit(change)
+                    yield change
+
+    def _accept_marker(self, address: HostPort, marker: pb.Change) -> bool:
+        """Whether it is the first; a node of another cluster ends the watch."""
+        state, progress = marker.initial_state, self._progress
+        if progress.cluster_id not in ("", state.cluster_id):
+            raise CliError(f"{address} belongs to cluster {state.cluster_id}, not to {progress.cluster_id}")
+        is_first = not progress.cluster_id
+        progress.cluster_id = state.cluster_id
+        if progress.next_offset is None:
+            progress.next_offset = state.next_offset
+        if self._is_interrupted:
+            self._is_interrupted = False
+            self._tell(f"connected to {address}; going on from offset {progress.next_offset}")
+        return is_first
+
+    def _check_retriable(self, address: HostPort, error: grpc.aio.AioRpcError) -> None:
+        match error.code():
+            case grpc.StatusCode.UNIMPLEMENTED:
+                raise CliError(
+                    f"{address} is no gRPC listener of a kquorum node (see `kquorum.grpc.listener`)",
+                    status=ExitStatus.UNREACHABLE,
+                ) from None
+            case grpc.StatusCode.OUT_OF_RANGE if self._progress.cluster_id:
+                self._tell(f"changes were missed: {error.details()}; going on with the current state")
+                self._progress.next_offset, self._progress.seen_at_offset = None, 0
+            case grpc.StatusCode.OUT_OF_RANGE | grpc.StatusCode.INVALID_ARGUMENT:
+                raise CliError(f"{address}: {error.details()}", status=ExitStatus.USAGE) from None
+            case grpc.StatusCode.DATA_LOSS:
+                raise CliError(f"{address}: {error.details()}", status=ExitStatus.DAMAGED_INPUT) from None
+
+    def _tell_interruption(self, address: HostPort, error: grpc.aio.AioRpcError) -> None:
+        """Once for each interruption, not for each attempt."""
+        if not self._is_interrupted:
+            self._is_interrupted = True
+            if self._progress.cluster_id:
+                self._tell(f"lost the stream from {address} ({_reason(error)}); trying again")
+
+    def _unreachable(self, address: HostPort, error: grpc.aio.AioRpcError) -> CliError:
+        tried = ", ".join(str(other) for other in self._addresses)
+        return CliError(
+            f"no gRPC listener answers within {self._timeout_ms} ms (tried {tried}); the last answer, of {address}: "
+            f"{_reason(error)}",
+            status=ExitStatus.UNREACHABLE,
+        )
+
+
+def _reason(error: grpc.aio.AioRpcError) -> str:
+    """gRPC's own words are of use only when our server wrote them."""
+    details = error.details() or ""
+    if "is stopping" in details or error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return details
+    if "Connection refused" in details:
+        return "connection refused"
+    return f"{error.code().name.lower().replace('_', ' ')}: {details.splitlines()[0] if details else 'no details'}"

@@ -1,0 +1,122 @@
+"""Whole replicas (core, driver, file log, transport, listener) in one loop, over loopback TCP."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+from network.server import KafkaServer
+from raft.adapters.clock import MonotonicWallClock
+from raft.adapters.driver import RaftDriver
+from raft.adapters.file_log import FOLDER_NAME, FileLog
+from raft.adapters.kafka_codec.codec import RAFT_APIS
+from raft.adapters.quorum_state_file import QuorumStateFile
+from raft.adapters.raft_requests import RaftRequests
+from raft.adapters.transport import KafkaTransport, endpoints_of
+from raft.batches import LogBatch
+from raft.config import QuorumConfig
+from raft.node import RaftNode
+from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+
+HOST = "127.0.0.1"
+CLUSTER_ID = "integration"
+
+
+class Recorder:
+    """A state machine that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.values: list[bytes | None] = []
+        self.leaders: list[tuple[int, int]] = []
+
+    def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
+        self.values.extend(
+            record.value for batch in batches if not batch.is_control for record in batch.records
+        )
+
+    def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
+        self.leaders.append((leader_id, leader_epoch))
+
+    def handle_time(self, now_ms: int) -> None:
+        pass
+
+    def next_deadline_ms(self) -> int | None:
+        return None
+
+
+def voters_at(ports: Sequence[int]) -> VoterSet:
+    """Voters 1, 2, ... at these ports."""
+    return VoterSet.of(
+        *[
+            Voter(ReplicaKey(node_id), (Endpoint("CONTROLLER", HOST, port),))
+            for node_id, port in enumerate(ports, start=1)
+        ]
+    )
+
+
+class ReplicaProcess:
+    """One replica as a process would run it; `kill` drops it as SIGKILL would, `start` begins it anew."""
+
+    def __init__(self, node_id: int, folder: Path, voters: VoterSet) -> None:
+        self.node_id = node_id
+        self.folder = folder / f"node-{node_id}" / FOLDER_NAME
+        self.voters = voters
+        self.clock = MonotonicWallClock()
+        self.fatal: list[Exception] = []
+
+    async def start(self) -> None:
+        config = QuorumConfig(
+            node_id=self.node_id,
+            directory_id=UUID(int=100 + self.node_id),
+            cluster_id=CLUSTER_ID,
+            can_be_voter=self.node_id in self.voters.ids,
+            election_timeout_ms=150,
+            fetch_timeout_ms=500,
+            request_timeout_ms=500,
+            fetch_max_wait_ms=100,
+        )
+        self.log = FileLog(self.folder)
+        store = QuorumStateFile(self.folder, self.voters.ids)
+        node = RaftNode(
+            config, self.voters, self.log.summary(), store.read(), random.Random(), self.clock.now_ms()
+        )
+        self.state_machine = Recorder()
+        self.driver = RaftDriver(node, self.log, store, self.clock.now_ms, self.fatal.append)
+        endpoints = endpoints_of(self.voters)
+        self.transport = KafkaTransport(
+            self.node_id, endpoints, config.request_timeout_ms, self.driver.receive
+        )
+        self.requests = RaftRequests(endpoints, self.driver.receive)
+        self.server = KafkaServer(
+            host=HOST,
+            port=endpoints[self.node_id].port if self.node_id in endpoints else 0,
+            handler=self.requests.handle,
+            supported=RAFT_APIS,
+            listener_name="CONTROLLER",
+        )
+        await self.server.start()
+        self.driver.start(self.state_machine, self.transport, self.requests)
+
+    async def stop(self) -> None:
+        """In good order."""
+        await self.driver.stop(2000)
+        await self._close()
+
+    async def kill(self) -> None:
+        await self.driver.stop(0)
+        await self._close()
+
+    async def _close(self) -> None:
+        self.requests.close()
+        self.transport.close()
+        await self.server.stop()
+        self.log.close()
+
+    @property
+    def leads(self) -> bool:
+        """Whether its state machine has been told so."""
+        leaders = self.state_machine.leaders
+        return bool(leaders) and leaders[-1] == (self.node_id, self.driver.leader_epoch)
+
+    def propose(self, *values: bytes) -> int:
+        return self.driver.propose(self.clock.now_ms(), self.driver.leader_epoch, values)

@@ -1,0 +1,98 @@
+"""What a node says, and how it ends, when it cannot start."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from cli.exit_status import ExitStatus
+from raft.adapters.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from tests.support.cluster import CLUSTER_ID, Cluster
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Cluster:
+    """One controller and one broker, configured but not formatted."""
+    cluster = Cluster(tmp_path, controllers=1, brokers=1)
+    cluster.write_config()
+    return cluster
+
+
+def only_line(cluster: Cluster, node_id: int) -> str:
+    """The one line that begins with `error:`; a traceback is a defect."""
+    output = cluster.output(node_id)
+    assert "Traceback" not in output, output
+    (line,) = [line for line in output.splitlines() if line.startswith("error:")]
+    return line
+
+
+def test_a_folder_that_was_not_formatted(small: Cluster) -> None:
+    assert small.start_and_wait_for_end(1) == ExitStatus.FOLDER_REFUSED
+    line = only_line(small, 1)
+    assert str(small.data_folder(1)) in line
+    assert "kquorum format" in line
+
+
+def test_a_folder_of_another_cluster(small: Cluster) -> None:
+    small.format()
+    foreign = "ZZZZZZZZZZZZZZZZZZZZZA"
+    own = read_meta_properties(small.data_folder(1))
+    changed = MetaProperties(cluster_id=foreign, node_id=1, directory_id=own.directory_id)
+    write_meta_properties(small.data_folder(1), changed, 0)
+    assert small.start_and_wait_for_end(1) == ExitStatus.FOLDER_REFUSED
+    line = only_line(small, 1)
+    assert foreign in line
+    assert CLUSTER_ID in line
+    assert str(small.data_folder(1) / "meta.properties") in line
+
+
+def test_a_folder_of_another_node(small: Cluster) -> None:
+    small.format()
+    own = read_meta_properties(small.data_folder(1))
+    changed = MetaProperties(cluster_id=CLUSTER_ID, node_id=7, directory_id=own.directory_id)
+    write_meta_properties(small.data_folder(1), changed, 0)
+    assert small.start_and_wait_for_end(1) == ExitStatus.FOLDER_REFUSED
+    assert "node.id is 7" in only_line(small, 1)
+
+
+@pytest.mark.parametrize("node_id", [1, 101])
+def test_a_port_that_is_in_use(small: Cluster, node_id: int) -> None:
+    small.format()
+    with socket.create_server(("127.0.0.1", small.ports[node_id])):
+        assert small.start_and_wait_for_end(node_id) == ExitStatus.CANNOT_LISTEN
+    line = only_line(small, node_id)
+    assert f"127.0.0.1:{small.ports[node_id]}" in line
+    assert "in use" in line
+
+
+def test_a_second_process_on_the_same_folder(small: Cluster) -> None:
+    with small:
+        small.format()
+        small.start_node(1)
+        with Cluster(small.folder, controllers=1, brokers=1) as second:
+            assert second.start_and_wait_for_end(1) == ExitStatus.FOLDER_REFUSED
+            line = only_line(second, 1)
+            assert str(small.data_folder(1)) in line
+            assert "in use by process" in line
+
+
+def test_a_broker_that_no_controller_takes(tmp_path: Path) -> None:
+    quick = {"initial.broker.registration.timeout.ms": 500}
+    with Cluster(tmp_path, controllers=1, brokers=1, overrides=quick) as cluster:
+        cluster.format()
+        assert cluster.start_and_wait_for_end(101) == ExitStatus.UNREACHABLE
+        assert "broker 101 was not admitted" in only_line(cluster, 101)
+
+
+def test_both_roles_in_one_process(tmp_path: Path) -> None:
+    both = {
+        "process.roles": "broker,controller",
+        "listeners": "CONTROLLER://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+    }
+    cluster = Cluster(tmp_path, controllers=1, brokers=0)
+    ports = cluster.ports[1], cluster.ports[1] + 1
+    both["listeners"] = f"CONTROLLER://127.0.0.1:{ports[0]},PLAINTEXT://127.0.0.1:{ports[1]}"
+    with Cluster(tmp_path, controllers=1, brokers=0, node_overrides={1: both}) as combined:
+        combined.format()
+        assert combined.start_and_wait_for_end(1) == ExitStatus.USAGE
+        assert "not supported yet" in only_line(combined, 1)

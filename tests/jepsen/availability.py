@@ -1,0 +1,108 @@
+"""How long no write succeeded, around each fault and in the whole run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from tests.jepsen.checker import VALID_KEY, Results, Verdict
+from tests.jepsen.history import History, Operation
+from tests.jepsen.set_lives import CREATE, DELETE, LIST
+
+HEAL = "heal"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """From the end of the nemesis' operation until all was healed (None: never)."""
+
+    f: str
+    start_ns: int
+    heal_ns: int | None
+    value: Any
+    healed_value: Any
+
+
+def faults_of(history: History) -> list[Fault]:
+    """A fault that could not be brought about (its operation has an error) is none."""
+    faults: list[Fault] = []
+    for operation in history.operations(client=False):
+        if operation.end is None:
+            continue
+        if operation.invoke.f == HEAL:
+            if faults and faults[-1].heal_ns is None:
+                last = faults.pop()
+                faults.append(
+                    Fault(last.f, last.start_ns, operation.end.time_ns, last.value, operation.end.value)
+                )
+        elif operation.end.error is None:
+            faults.append(Fault(operation.invoke.f, operation.end.time_ns, None, operation.end.value, None))
+    return faults
+
+
+class Availability:
+    """Writes must succeed again once all is healed: if none does, the run is invalid.
+
+    `writes_in_fault` counts those that were begun and acknowledged while the fault lasted: with one controller of
+    three cut off, the other two have to go on.
+    """
+
+    name = "availability"
+
+    def check(self, history: History) -> Results:
+        operations = history.operations()
+        tried = [each for each in operations if each.invoke.f in (CREATE, DELETE)]
+        writes = [each for each in tried if each.is_ok]
+        read = [each for each in operations if each.invoke.f == LIST]
+        end_ns = _last_ns(tried)
+        faults = faults_of(history)
+        healed_ns = max((fault.heal_ns or 0 for fault in faults), default=0)
+        unhealed = [fault for fault in faults if fault.heal_ns is None]
+        recovered = any(each.invoke.time_ns > healed_ns for each in writes)
+        verdict = Verdict.INVALID
+        if recovered:
+            verdict = Verdict.UNKNOWN if unhealed else Verdict.VALID
+        return {
+            VALID_KEY: verdict,
+            "recovered": recovered,
+            "faults": [_fault_row(fault, writes, end_ns) for fault in faults],
+            "longest_without_write_ms": _longest_gap_ms(writes, 0, end_ns, end_ns),
+            "longest_without_read_ms": _longest_gap_ms(
+                [each for each in read if each.is_ok], 0, _last_ns(read), _last_ns(read)
+            ),
+        }
+
+
+def _fault_row(fault: Fault, writes: Sequence[Operation], end_ns: int) -> Results:
+    until_ns = end_ns if fault.heal_ns is None else fault.heal_ns
+    first = min((_ended_ns(each) for each in writes if each.invoke.time_ns > fault.start_ns), default=None)
+    return {
+        "f": fault.f,
+        "value": fault.value,
+        "healed": fault.healed_value,
+        "start_ms": fault.start_ns // 1_000_000,
+        "heal_ms": None if fault.heal_ns is None else fault.heal_ns // 1_000_000,
+        "first_write_after_ms": None if first is None else (first - fault.start_ns) // 1_000_000,
+        "longest_without_write_ms": _longest_gap_ms(writes, fault.start_ns, until_ns, end_ns),
+        "writes_in_fault": sum(
+            each.invoke.time_ns > fault.start_ns and _ended_ns(each) < until_ns for each in writes
+        ),
+    }
+
+
+def _longest_gap_ms(operations: Sequence[Operation], start_ns: int, until_ns: int, end_ns: int) -> int:
+    """The longest time touching [start, until] in which none of these was acknowledged; tries ended at `end_ns`."""
+    times = sorted([0, *(_ended_ns(each) for each in operations), end_ns])
+    gaps = [
+        later - earlier for earlier, later in pairwise(times) if later >= start_ns and earlier <= until_ns
+    ]
+    return max(gaps, default=0) // 1_000_000
+
+
+def _last_ns(operations: Sequence[Operation]) -> int:
+    return max((each.end.time_ns for each in operations if each.end is not None), default=0)
+
+
+def _ended_ns(operation: Operation) -> int:
+    assert operation.end is not None
+    return operation.end.time_ns

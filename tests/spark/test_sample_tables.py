@@ -1,0 +1,163 @@
+"""The tables of small logs written by hand, row by row."""
+
+from typing import Any
+
+import pytest
+
+from tests.spark.conftest import Audited
+
+pytestmark = pytest.mark.spark
+
+ORDERS, COMMITTED, OLDER = "AAAAAAAAAAAAAAAAAAAD6Q", "AAAAAAAAAAAAAAAAAAAD6w", "AAAAAAAAAAAAAAAAAAAD7A"
+
+
+def test_every_record_is_in_the_table_whatever_became_of_it(audited: Audited) -> None:
+    rows = audited.rows("records", "sample", "offset", "record_type", "problem", order=("offset",))
+    assert [offset for offset, _, _ in rows] == list(range(29))
+    assert [(offset, kind) for offset, kind, problem in rows if problem] == [
+        (20, "Unknown"),
+        (21, "TopicRecord"),
+        (22, "UserScramCredentialRecord"),
+    ]
+
+
+def test_a_record_keeps_its_fields_as_json_and_an_unknown_one_its_bytes(audited: Audited) -> None:
+    columns = ("offset", "payload", "raw", "timestamp_ms", "leader_epoch", "broker_id")
+    rows = {row[0]: row[1:] for row in audited.rows("records", "sample", *columns, order=("offset",))}
+    assert rows[5] == ('{"name":"orders","topic_id":"AAAAAAAAAAAAAAAAAAAD6Q"}', None, 2000, 1, None)
+    assert rows[20] == (None, bytes.fromhex("0163000707"), 7000, 1, None)
+    assert rows[26] == ('{"id":1,"epoch":1}', None, 9100, 2, 1)
+
+
+def test_no_secret_is_in_the_tables(audited: Audited) -> None:
+    records = audited.table("records").where("source = 'sample'")
+    assert records.where("payload like '%redacted%'").count() == 2
+    assert records.where("payload like '%hunter2%' or cast(raw as string) like '%secret%'").count() == 0
+
+
+def test_batches_have_their_places(audited: Audited) -> None:
+    rows = audited.rows(
+        "batches",
+        "sample",
+        "base_offset",
+        "last_offset",
+        "record_count",
+        "codec",
+        "is_control",
+        order=("base_offset",),
+    )
+    assert rows[:4] == [
+        (0, 0, 1, "none", True),
+        (1, 2, 2, "none", False),
+        (3, 4, 2, "none", False),
+        (5, 7, 3, "lz4", False),
+    ]
+    assert len(rows) == 15
+
+
+def test_a_torn_tail_is_in_the_damage_table(audited: Audited) -> None:
+    columns = ("file", "offset", "kind")
+    assert audited.rows("damage", "sample", *columns, order=("position",)) == [
+        ("00000000000000000023.log", 29, "torn")
+    ]
+
+
+def test_missing_offsets_between_segments_are_in_the_damage_table(audited: Audited) -> None:
+    rows = audited.rows("damage", "gap", "file", "position", "offset", "kind", "reason", order=("position",))
+    assert rows == [
+        (
+            *("00000000000000000005.log", 0, 2, "gap"),
+            "batch begins at offset 5; 2 was expected after 00000000000000000000.log",
+        )
+    ]
+
+
+def test_sound_logs_have_no_damage(audited: Audited) -> None:
+    assert audited.table("damage").where("source not in ('sample', 'gap')").count() == 0
+
+
+def test_partition_history_follows_every_change_and_leaves_out_the_aborted_one(audited: Audited) -> None:
+    columns = ("topic_name", "partition_id", "leader", "leader_epoch", "partition_epoch", "isr")
+    places = ("valid_from_offset", "valid_from_ms", "valid_to_offset", "valid_to_ms", "quorum_epoch")
+    rows = audited.rows(
+        "partition_history",
+        "sample",
+        *columns,
+        *places,
+        order=("topic_name", "partition_id", "valid_from_offset"),
+    )
+    assert rows == [
+        ("committed", 0, 1, 0, 0, [1], 18, 6000, None, None, 1),
+        ("orders", 0, 1, 0, 0, [1, 2], 6, 2000, 8, 3000, 1),
+        ("orders", 0, 2, 1, 1, [2], 8, 3000, 24, 8100, 1),
+        ("orders", 0, 1, 2, 2, [1], 24, 8100, 25, 9000, 2),
+        ("orders", 1, 2, 0, 0, [2, 1], 7, 2000, 25, 9000, 1),
+    ]
+
+
+def test_a_trimmed_log_begins_with_the_state_of_its_snapshot(audited: Audited) -> None:
+    columns = ("topic_id", "partition_id", "isr", "partition_epoch", "valid_from_offset", "valid_from_ms")
+    rows = audited.rows("partition_history", "trimmed", *columns, order=("valid_from_offset",))
+    assert rows == [(OLDER, 0, [1, 2], 0, 99, 50_000), (OLDER, 0, [1], 1, 101, 61_000)]
+
+
+def test_leader_changes_name_the_controller_and_tell_what_was_unclean(audited: Audited) -> None:
+    columns = ("offset", "topic_id", "partition_id", "old_leader", "new_leader", "leader_epoch", "unclean")
+    rows = audited.rows(
+        "leader_changes", "sample", *columns, "quorum_epoch", "controller_id", order=("offset",)
+    )
+    assert rows == [
+        (8, ORDERS, 0, 1, 2, 1, False, 1, 1),
+        (24, ORDERS, 0, 2, 1, 2, True, 2, 2),
+    ]
+
+
+def test_quorum_epochs_have_their_leader_and_their_span(audited: Audited) -> None:
+    columns = ("epoch", "leader_id", "voters", "granting_voters", "start_offset", "start_ms", "end_offset")
+    rows = audited.rows("quorum_epochs", "sample", *columns, "end_ms", "records", order=("epoch",))
+    assert rows == [
+        (1, 1, [1, 2, 3], [1, 2], 0, 1000, 23, 8000, 23),
+        (2, 2, [1, 2, 3], [2, 3], 23, 8000, None, None, 6),
+    ]
+
+
+def test_topics_have_a_beginning_and_an_end(audited: Audited) -> None:
+    columns = ("topic_name", "topic_id", "partitions", "replication_factor", "from_snapshot")
+    places = ("valid_from_offset", "valid_to_offset", "valid_to_ms")
+    sample = audited.rows("topics", "sample", *columns, *places, order=("valid_from_offset",))
+    assert sample == [
+        ("orders", ORDERS, 2, 2, False, 5, 25, 9000),
+        ("committed", COMMITTED, 1, 1, False, 17, None, None),
+    ]
+    assert audited.rows("topics", "trimmed", *columns, *places, order=("topic_id",)) == [
+        ("older", OLDER, 1, 2, True, 99, None, None)
+    ]
+
+
+def test_what_a_transaction_wrote_that_is_still_open_does_not_count(audited: Audited) -> None:
+    assert audited.rows("topics", "gap", "topic_name", order=("topic_name",)) == []
+
+
+def test_brokers_stand_as_the_log_leaves_them(audited: Audited) -> None:
+    columns = ("broker_id", "registered", "broker_epoch", "fenced", "registrations", "fencings")
+    places = ("first_registered_offset", "last_registered_ms", "last_change_offset")
+    rows = audited.rows("brokers", "sample", *columns, *places, order=("broker_id",))
+    assert rows == [(1, True, 1, True, 1, 1, 1, 1100, 26), (2, False, 2, False, 1, 0, 2, 1100, 27)]
+
+
+def test_a_brokers_listeners_are_readable(audited: Audited) -> None:
+    ((points, log_dirs),) = audited.rows("brokers", "trimmed", "end_points", "log_dirs", order=("broker_id",))
+    assert [point.asDict() for point in points] == [
+        {"name": "PLAINTEXT", "host": "b1", "port": 9092, "security_protocol": 0}
+    ]
+    assert log_dirs == ["AAAAAAAAAAAAAAAAAAATiA"]
+
+
+def test_every_column_of_every_table_says_what_it_means(spark: Any, audited: Audited) -> None:
+    from spark_replay.schemas import TABLES
+
+    assert set(audited.result.rows) == set(TABLES)
+    for name, schema in TABLES.items():
+        written = spark.read.parquet(str(audited.out / name)).schema
+        assert [(field.name, field.dataType) for field in written] == [(f.name, f.dataType) for f in schema]
+        assert all(field.metadata.get("comment") for field in written), name

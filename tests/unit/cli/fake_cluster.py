@@ -1,0 +1,111 @@
+"""A server that speaks the Kafka protocol and answers what the test says: the far end of the client commands."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from network.limits import ServerLimits
+from network.server import KafkaServer, Reply, RequestContext
+from wire.protocol.apis import ApiKey, response_class, supported_versions
+from wire.protocol.entities import build
+
+Answer = Callable[[Any], Mapping[str, object]]
+
+
+class FakeNode:
+    """Serves in a thread of its own; `requests` holds what was asked."""
+
+    def __init__(self, answers: Mapping[ApiKey, Answer]) -> None:
+        self.requests: list[Any] = []
+        self.port = 0
+        self._answers = answers
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._serve(), self._loop).result(10)
+
+    def stop(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _serve(self) -> None:
+        supported = {key: supported_versions(key) for key in (*self._answers, ApiKey.API_VERSIONS)}
+        self._server = KafkaServer(
+            host="127.0.0.1",
+            port=0,
+            handler=self._handle,
+            supported=supported,
+            listener_name="FAKE",
+            limits=ServerLimits(),
+        )
+        await self._server.start()
+        self.port = self._server.bound_port
+
+    def _handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
+        self.requests.append(request)
+        api_key = ApiKey(context.header.api_key)
+        values = self._answers[api_key](request)
+        reply(build(response_class(api_key, context.header.api_version), values))
+
+
+@contextmanager
+def fake_node(answers: Mapping[ApiKey, Answer]) -> Iterator[FakeNode]:
+    node = FakeNode(answers)
+    node.start()
+    try:
+        yield node
+    finally:
+        node.stop()
+
+
+def quorum_response(
+    *, error_code: int = 0, leader_id: int = 1, nodes: tuple[tuple[int, int], ...] = ()
+) -> dict[str, object]:
+    """A DescribeQuorum response: voters 1 (end 100), 2 (end 97), 3 (unknown); observer 11. `nodes` are (id, port)."""
+    ends = ((1, 100), (2, 97), (3, -1)) if not error_code else ()
+    observers = ((11, 90),) if not error_code else ()
+    return {
+        "error_code": 0,
+        "error_message": None,
+        "topics": [
+            {
+                "topic_name": "__cluster_metadata",
+                "partitions": [
+                    {
+                        "partition_index": 0,
+                        "error_code": error_code,
+                        "error_message": None,
+                        "leader_id": leader_id,
+                        "leader_epoch": 7,
+                        "high_watermark": 97,
+                        "current_voters": [_replica(*item) for item in ends],
+                        "observers": [_replica(*item) for item in observers],
+                    }
+                ],
+            }
+        ],
+        "nodes": [
+            {"node_id": node_id, "listeners": [{"name": "CONTROLLER", "host": "127.0.0.1", "port": port}]}
+            for node_id, port in nodes
+        ],
+    }
+
+
+def _replica(replica_id: int, end: int) -> dict[str, object]:
+    return {
+        "replica_id": replica_id,
+        "replica_directory_id": None,
+        "log_end_offset": end,
+        "last_fetch_timestamp": 1_700_000_000_000 if end >= 0 else -1,
+        "last_caught_up_timestamp": 1_700_000_000_000 if end >= 0 else -1,
+    }

@@ -1,0 +1,79 @@
+"""What `up` shows of nodes that start, are ready and end."""
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from cli.config.load import load_config
+from cli.config.model import ClusterConfig
+from cli.quorum_status import QuorumStatus, ReplicaLag
+from cli.up_view import ChangeLines, ClusterView, NodeState, NodeView, render
+from tests.unit.cli.config_files import write
+
+
+def cluster(folder: Path) -> ClusterConfig:
+    return load_config(write(folder))
+
+
+def console() -> Console:
+    return Console(file=io.StringIO(), width=100)
+
+
+def text_of(output: Console) -> str:
+    assert isinstance(output.file, io.StringIO)
+    return output.file.getvalue()
+
+
+def quorum(epoch: int) -> QuorumStatus:
+    lag = ReplicaLag(
+        replica_id=1,
+        directory_id=None,
+        log_end_offset=1234,
+        lag=0,
+        last_fetch_timestamp_ms=None,
+        last_caught_up_timestamp_ms=None,
+    )
+    return QuorumStatus(leader_id=1, leader_epoch=epoch, high_watermark=1200, voters=(lag,), observers=())
+
+
+STARTING = NodeView(state=NodeState.STARTING, pid=7)
+READY = NodeView(state=NodeState.READY, pid=7)
+ENDED = NodeView(state=NodeState.ENDED, pid=7, exit_status=5, last_lines="error: the port is taken")
+
+
+def test_the_table_names_leader_state_and_lag(tmp_path: Path) -> None:
+    output = console()
+    output.print(render(cluster(tmp_path), ClusterView({1: READY, 11: ENDED}, quorum(3))))
+    shown = text_of(output)
+    assert "leader 1, epoch 3, high watermark 1,200" in shown
+    rows = {line.split()[0]: line for line in shown.splitlines() if line.split()[:1] in (["1"], ["11"])}
+    assert "leader" in rows["1"]
+    assert "1,234" in rows["1"]
+    assert "ended (5)" in rows["11"]
+    assert "node 11: error: the port is taken" in shown
+
+
+def test_no_leader_is_said_so(tmp_path: Path) -> None:
+    output = console()
+    output.print(render(cluster(tmp_path), ClusterView({1: STARTING, 11: STARTING}, None)))
+    assert "no leader is known yet" in text_of(output)
+
+
+def test_lines_tell_changes_once(tmp_path: Path) -> None:
+    output = console()
+    lines = ChangeLines(output, cluster(tmp_path))
+    lines.show(ClusterView({1: STARTING}, None))
+    lines.show(ClusterView({1: STARTING}, None))
+    lines.show(ClusterView({1: READY}, quorum(3)))
+    lines.show(ClusterView({1: READY}, quorum(3)))
+    lines.show(ClusterView({1: READY}, quorum(4)))
+    lines.show(ClusterView({1: ENDED}, None))
+    assert [line.split(", pid")[0] for line in text_of(output).splitlines()] == [
+        "node 1 (controller, 127.0.0.1:9191",
+        "node 1 (controller, 127.0.0.1:9191",
+        "quorum: node 1 leads epoch 3",
+        "quorum: node 1 leads epoch 4",
+        "node 1 (controller, 127.0.0.1:9191",
+        "error: the port is taken",
+    ]
