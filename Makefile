@@ -25,6 +25,7 @@ $(STAMP): pyproject.toml tools/make_venv.sh
 
 .PHONY: setup
 setup: $(STAMP)  ## make .venv and install the project into it
+	@echo "kquorum: $(VENV) is ready"
 
 .PHONY: java
 java:
@@ -44,7 +45,7 @@ test-all: $(STAMP) java check  ## check, then every test
 
 .PHONY: check
 check: $(STAMP)  ## formatting, lint, types and layering
-	@$(BIN)/ruff format --check --quiet . || { echo "not formatted: run 'make format'" >&2; exit 1; }
+	@$(BIN)/ruff format --check --quiet --output-format concise . || { echo "not formatted: run 'make format'" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache > .import-lint.tmp || { cat .import-lint.tmp; rm -f .import-lint.tmp; exit 1; }

@@ -79,7 +79,9 @@ class IsrManager:
         """Values of an AlterPartitionRequest, which then counts as under way; None when nothing is due."""
         if self._in_flight or broker_epoch < 0:
             return None
-        due = [key for key, wish in self._wishes.items() if wish.due_ms <= now_ms][:MAX_PARTITIONS_PER_REQUEST]
+        due = [key for key, wish in self._wishes.items() if wish.due_ms <= now_ms][
+            :MAX_PARTITIONS_PER_REQUEST
+        ]
         topics: dict[UUID, list[Mapping[str, object]]] = {}
         asked = []
         for key in due:
@@ -139,7 +141,9 @@ class IsrManager:
             replica for replica in state.replicas if replica not in state.isr and cluster.is_active(replica)
         )
 
-    def _change(self, key: PartitionKey, state: PartitionState, missing: tuple[int, ...]) -> Mapping[str, object]:
+    def _change(
+        self, key: PartitionKey, state: PartitionState, missing: tuple[int, ...]
+    ) -> Mapping[str, object]:
         """In version 3 with broker epochs, so that the controller can refuse a replica that has restarted since."""
         brokers = self._image.cluster.brokers
         members = (*state.isr, *missing)

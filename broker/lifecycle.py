@@ -1,8 +1,8 @@
 """How a broker comes, stays and goes, seen from its controller: registration, heartbeats, controlled shutdown.
 
-Sans-IO. The owner asks `maybe_next_request` whenever something happened or `next_deadline_ms` came, sends what it gets,
-and reports the outcome. At most one request is under way, and one moment (`_communicate_at_ms`) says when the next is due,
-as in Kafka's BrokerLifecycleManager; the pauses are Kafka's.
+Sans-IO. The owner asks `maybe_next_request` whenever something happened or `next_deadline_ms` came, sends what it
+gets, and reports the outcome. At most one request is under way, and one moment (`_communicate_at_ms`) says when the
+next is due, as in Kafka's BrokerLifecycleManager; the pauses are Kafka's.
 """
 
 from collections.abc import Mapping
@@ -178,7 +178,9 @@ class BrokerLifecycle:
         self._in_flight = False
         self._back_off(now_ms)
 
-    def _event_of_reply(self, is_caught_up: bool, is_fenced: bool, should_shut_down: bool) -> LifecycleEvent | None:
+    def _event_of_reply(
+        self, is_caught_up: bool, is_fenced: bool, should_shut_down: bool
+    ) -> LifecycleEvent | None:
         state = self._state
         if state is BrokerState.STARTING and is_caught_up:
             return LifecycleEvent.CAUGHT_UP

@@ -28,8 +28,11 @@ TRANSITIONS: dict[tuple[BrokerState, LifecycleEvent], BrokerState] = {
     (_State.STARTING, _Event.CAUGHT_UP): _State.RECOVERY,
     (_State.RECOVERY, _Event.UNFENCED): _State.RUNNING,
     (_State.RUNNING, _Event.CONTROLLED_SHUTDOWN_ASKED): _State.PENDING_CONTROLLED_SHUTDOWN,
-    # Asked again, or asked of a broker that leads nothing as it never ran: the first wish stands, the second has no use.
-    (_State.PENDING_CONTROLLED_SHUTDOWN, _Event.CONTROLLED_SHUTDOWN_ASKED): _State.PENDING_CONTROLLED_SHUTDOWN,
+    # Asked again, the first wish stands; a broker that never ran leads nothing, so it need not ask anybody.
+    (
+        _State.PENDING_CONTROLLED_SHUTDOWN,
+        _Event.CONTROLLED_SHUTDOWN_ASKED,
+    ): _State.PENDING_CONTROLLED_SHUTDOWN,
     (_State.NOT_RUNNING, _Event.CONTROLLED_SHUTDOWN_ASKED): _State.SHUTTING_DOWN,
     (_State.STARTING, _Event.CONTROLLED_SHUTDOWN_ASKED): _State.SHUTTING_DOWN,
     (_State.RECOVERY, _Event.CONTROLLED_SHUTDOWN_ASKED): _State.SHUTTING_DOWN,

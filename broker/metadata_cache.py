@@ -40,7 +40,9 @@ class AliveBroker:
     is_fenced: bool = False
 
 
-def alive_brokers(image: MetadataImage, listener_name: str, *, with_fenced: bool = False) -> list[AliveBroker]:
+def alive_brokers(
+    image: MetadataImage, listener_name: str, *, with_fenced: bool = False
+) -> list[AliveBroker]:
     """Registered, unfenced brokers that have the listener, by id; one in controlled shutdown counts as alive."""
     found = []
     for broker_id, broker in sorted(image.cluster.brokers.items()):
@@ -71,10 +73,14 @@ def leader_view(image: MetadataImage, partition: PartitionState, listener_name: 
     if broker is None:
         return LeaderView(NO_NODE, is_registered=False, has_listener=False)
     has_listener = broker.end_point(listener_name) is not None
-    return LeaderView(partition.leader if has_listener else NO_NODE, is_registered=True, has_listener=has_listener)
+    return LeaderView(
+        partition.leader if has_listener else NO_NODE, is_registered=True, has_listener=has_listener
+    )
 
 
-def reachable_replicas(image: MetadataImage, broker_ids: Sequence[int], listener_name: str) -> tuple[int, ...]:
+def reachable_replicas(
+    image: MetadataImage, broker_ids: Sequence[int], listener_name: str
+) -> tuple[int, ...]:
     """Those of unfenced brokers that have the listener (the filter of Metadata version 0)."""
     return tuple(broker_id for broker_id in broker_ids if _is_reachable(image, broker_id, listener_name))
 

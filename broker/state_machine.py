@@ -26,12 +26,9 @@ class BrokerStateMachine:
     def __init__(self, cache: MetadataCache) -> None:
         self._cache = cache
         self._now_ms = 0
-        self._leader_id = -1
-        self._leader_epoch = 0
         self.loader = MetadataLoader(on_fault=_report)
         self.loader.publishers.append(self._publish)
         self.observers: list[ImageObserver] = []
-        self.leader_observers: list[Callable[[int, int], None]] = []
 
     @property
     def image(self) -> MetadataImage:
@@ -42,19 +39,12 @@ class BrokerStateMachine:
         """-1 before any metadata."""
         return self.loader.last_applied_offset
 
-    @property
-    def leader_id(self) -> int:
-        """The active controller as the log's replication knows it; -1 while unknown."""
-        return self._leader_id
-
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
         self._now_ms = now_ms
         self.loader.handle_commit(batches)
 
     def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
-        self._leader_id, self._leader_epoch = leader_id, leader_epoch
-        for observer in self.leader_observers:
-            observer(leader_id, leader_epoch)
+        """A broker decides nothing; its channels to the controller learn of leaders elsewhere."""
 
     def handle_time(self, now_ms: int) -> None:
         """Nothing here waits for time."""

@@ -11,6 +11,7 @@ from cli.exit_status import ExitStatus
 from network.connection import KafkaConnection
 from network.errors import NetworkError
 from wire.protocol.apis import ApiKey, api_name
+from wire.protocol.warm_up import warm_up
 
 T = TypeVar("T")
 CLIENT_ID = "kquorum-cli"
@@ -47,6 +48,7 @@ class ClusterClient:
         While somebody answers but none is accepted (an election, say), all are asked again until the time is up.
         Raises CliError (unreachable), naming what each address said.
         """
+        warm_up((ApiKey.API_VERSIONS, api_key))  # compiling is not the cluster's time
         said: dict[HostPort, str] = {}
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):

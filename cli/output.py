@@ -39,7 +39,9 @@ def make_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
         title=title or None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold", pad_edge=False
     )
     for column in columns:
-        table.add_column(column.removeprefix("#"), justify="right" if column.startswith("#") else "left")
+        table.add_column(
+            column.removeprefix("#"), justify="right" if column.startswith("#") else "left", overflow="fold"
+        )
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(as_text(cell)) for cell in row))
     return table

@@ -1,6 +1,7 @@
 """Following a cluster's changes over gRPC: whatever node answers, without gap or repetition across lost connections."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,8 @@ from cli.exit_status import ExitStatus
 from wire.proto import inspect_pb2 as pb
 from wire.proto.inspect_pb2_grpc import InspectStub
 
+# A node sends its first bytes at once, even when nothing changes.
+ANSWER_SECONDS = 2.0
 PAUSE_SECONDS = 0.2
 PAUSE_SECONDS_MAX = 2.0
 
@@ -68,21 +71,27 @@ class ChangeStream:
         Raises CliError when no node answers at first within the time limit, or refuses what is asked.
         """
         deadline = asyncio.get_running_loop().time() + self._timeout_ms / 1000
-        attempt = 0
+        index = failures = 0
         while True:
-            address = self._addresses[attempt % len(self._addresses)]
-            attempt += 1
+            address = self._addresses[index]
             try:
-                async for change in self._changes_from(address):
-                    attempt = 0 if len(self._addresses) == 1 else self._addresses.index(address)
-                    yield change
+                async with contextlib.aclosing(self._changes_from(address)) as changes:
+                    async for change in changes:
+                        failures = 0
+                        yield change
+                reason = "the stream ended"
             except grpc.aio.AioRpcError as error:
                 self._check_retriable(address, error)
-                if not self._progress.cluster_id and asyncio.get_running_loop().time() >= deadline:
-                    raise self._unreachable(address, error) from None
-                self._tell_interruption(address, error)
-            if attempt >= len(self._addresses):
-                await asyncio.sleep(min(PAUSE_SECONDS * (attempt // len(self._addresses)), PAUSE_SECONDS_MAX))
+                reason = _reason(error)
+            except TimeoutError:
+                reason = f"no answer within {ANSWER_SECONDS:g} s"
+            if not self._progress.cluster_id and asyncio.get_running_loop().time() >= deadline:
+                raise self._unreachable(address, reason)
+            self._tell_interruption(address, reason)
+            failures += 1
+            index = (index + 1) % len(self._addresses)
+            rounds = failures // len(self._addresses)
+            await asyncio.sleep(min(PAUSE_SECONDS * rounds, PAUSE_SECONDS_MAX))
 
     async def _changes_from(self, address: HostPort) -> AsyncGenerator[pb.Change]:
         progress = self._progress
@@ -91,6 +100,7 @@ class ChangeStream:
         async with grpc.aio.insecure_channel(str(address), options=_OPTIONS) as channel:
             stub: Any = InspectStub(channel)  # type: ignore[no-untyped-call]
             call = stub.Watch(request)
+            await asyncio.wait_for(call.initial_metadata(), ANSWER_SECONDS)
             async for change in call:
                 if change.kind == pb.INITIAL_STATE:
                     if self._accept_marker(address, change):
@@ -130,18 +140,18 @@ class ChangeStream:
             case grpc.StatusCode.DATA_LOSS:
                 raise CliError(f"{address}: {error.details()}", status=ExitStatus.DAMAGED_INPUT) from None
 
-    def _tell_interruption(self, address: HostPort, error: grpc.aio.AioRpcError) -> None:
+    def _tell_interruption(self, address: HostPort, reason: str) -> None:
         """Once for each interruption, not for each attempt."""
         if not self._is_interrupted:
             self._is_interrupted = True
             if self._progress.cluster_id:
-                self._tell(f"lost the stream from {address} ({_reason(error)}); trying again")
+                self._tell(f"lost the stream from {address} ({reason}); trying again")
 
-    def _unreachable(self, address: HostPort, error: grpc.aio.AioRpcError) -> CliError:
+    def _unreachable(self, address: HostPort, reason: str) -> CliError:
         tried = ", ".join(str(other) for other in self._addresses)
         return CliError(
-            f"no gRPC listener answers within {self._timeout_ms} ms (tried {tried}); the last answer, of {address}: "
-            f"{_reason(error)}",
+            f"no gRPC listener answers within {self._timeout_ms} ms (tried {tried}); "
+            f"the last answer, of {address}: {reason}",
             status=ExitStatus.UNREACHABLE,
         )
 

@@ -1,4 +1,4 @@
-"""What a broker and a controller must agree on when a client's request is forwarded (KIP-590): see EnvelopeRequest.json.
+"""What a broker and a controller must agree on when a client's request is forwarded (KIP-590, EnvelopeRequest.json).
 
 The envelope carries the client's request as it came, header included, its principal in the form of Kafka's
 DefaultPrincipalData (an int16 version, then the fields), and its address as four or sixteen bytes.

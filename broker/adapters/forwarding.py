@@ -48,7 +48,9 @@ class Forwarder:
             log.warning("cannot forward: %s", error)
             return None
         if envelope.error_code is ErrorCode.unsupported_version:
-            log.warning("the controller cannot read %s version %d", ApiKey(header.api_key).name, header.api_version)
+            log.warning(
+                "the controller cannot read %s version %d", ApiKey(header.api_key).name, header.api_version
+            )
             return None
         if envelope.error_code is not ErrorCode.none:
             reason = f"the controller refused the envelope: {envelope.error_code.name}"
@@ -61,7 +63,13 @@ class Forwarder:
         version = supported_versions(ApiKey.CREATE_TOPICS)[1]
         values = {
             "topics": [
-                {"name": name, "num_partitions": -1, "replication_factor": -1, "assignments": (), "configs": ()}
+                {
+                    "name": name,
+                    "num_partitions": -1,
+                    "replication_factor": -1,
+                    "assignments": (),
+                    "configs": (),
+                }
                 for name in names
             ],
             "timeout_ms": CREATION_TIMEOUT_MS,

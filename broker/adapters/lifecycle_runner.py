@@ -126,7 +126,9 @@ class LifecycleRunner:
         if response.error_code:
             log.warning("the controller refused %s: %s", request.api_key.name, response.error_code.name)
         if request.api_key is ApiKey.BROKER_REGISTRATION:
-            self._lifecycle.handle_registration_reply(self._now_ms(), response.error_code, response.broker_epoch)
+            self._lifecycle.handle_registration_reply(
+                self._now_ms(), response.error_code, response.broker_epoch
+            )
             return
         self._lifecycle.handle_heartbeat_reply(
             self._now_ms(),

@@ -35,7 +35,13 @@ class BrokerListener:
     """`handle` is the handler of a KafkaServer; one for each listener name serves all of them."""
 
     def __init__(
-        self, *, cache: MetadataCache, forwarder: Forwarder, cluster_id: str, dice: Dice, auto_create_topics: bool
+        self,
+        *,
+        cache: MetadataCache,
+        forwarder: Forwarder,
+        cluster_id: str,
+        dice: Dice,
+        auto_create_topics: bool,
     ) -> None:
         self._cache = cache
         self._forwarder = forwarder
@@ -66,7 +72,9 @@ class BrokerListener:
             case ApiKey.METADATA:
                 return self._metadata(context, request)
             case ApiKey.DESCRIBE_CLUSTER:
-                return handle_describe_cluster(request, image, self._cluster_id, context.listener_name, self._dice)
+                return handle_describe_cluster(
+                    request, image, self._cluster_id, context.listener_name, self._dice
+                )
             case ApiKey.DESCRIBE_TOPIC_PARTITIONS:
                 return handle_describe_topic_partitions(request, image, context.listener_name)
             case ApiKey.DESCRIBE_CONFIGS:

@@ -36,7 +36,9 @@ def _result(image: MetadataImage, asked: Any) -> Values:
         "error_message": message,
         "resource_type": resource.type,
         "resource_name": resource.name,
-        "configs": [_config(resource, key, values[key]) for key in _asked_keys(values, asked.configuration_keys)],
+        "configs": [
+            _config(resource, key, values[key]) for key in _asked_keys(values, asked.configuration_keys)
+        ],
     }
 
 

@@ -44,7 +44,12 @@ def _start_of(request: Any) -> _Start | None:
 
 
 def _page(
-    image: MetadataImage, listener_name: str, names: Sequence[str], start: _Start | None, limit: int, lists_all: bool
+    image: MetadataImage,
+    listener_name: str,
+    names: Sequence[str],
+    start: _Start | None,
+    limit: int,
+    lists_all: bool,
 ) -> Values:
     topics: list[Values] = []
     remaining = limit

@@ -57,7 +57,9 @@ def handle_metadata(
 ) -> MetadataAnswer:
     """`request` is any version of MetadataRequest; topics by name, by id, or all."""
     wants_operations = getattr(request, "include_topic_authorized_operations", False)
-    view = _View(image, listener_name, version, ALL_TOPIC_OPERATIONS if wants_operations else OPERATIONS_NOT_ASKED)
+    view = _View(
+        image, listener_name, version, ALL_TOPIC_OPERATIONS if wants_operations else OPERATIONS_NOT_ASKED
+    )
     topics, missing = _topics(view, request)
     wants_cluster = getattr(request, "include_cluster_authorized_operations", False)
     values: Values = {
@@ -80,10 +82,8 @@ def _topics(view: _View, request: Any) -> tuple[list[Values], tuple[str, ...]]:
     if asked is None or (not asked and view.version < FIRST_VERSION_WITH_NULL_FOR_ALL):
         by_name = view.image.topics.by_name
         return [_known_topic(view, by_name[name]) for name in sorted(by_name)], ()
-    found: list[Values] = []
     missing: list[str] = []
-    for topic in asked:
-        found.append(_asked_topic(view, topic, missing.append))
+    found = [_asked_topic(view, topic, missing.append) for topic in asked]
     return found, tuple(missing)
 
 
@@ -92,7 +92,11 @@ def _asked_topic(view: _View, asked: Any, report_missing: Callable[[str], object
     topic_id: UUID | None = getattr(asked, "topic_id", None)
     if topic_id is not None:
         by_id = view.image.topics.by_id.get(topic_id)
-        return _error(view, None, topic_id, ErrorCode.unknown_topic_id) if by_id is None else _known_topic(view, by_id)
+        return (
+            _error(view, None, topic_id, ErrorCode.unknown_topic_id)
+            if by_id is None
+            else _known_topic(view, by_id)
+        )
     if name is None:
         return _error(view, None, ZERO_UUID, ErrorCode.invalid_request)
     by_name = view.image.topics.by_name.get(name)

@@ -1,6 +1,6 @@
 """An audit's summary as tables on the terminal."""
 
-from typing import Any
+from typing import Any, Literal
 
 from rich import box
 from rich.console import Console
@@ -16,7 +16,6 @@ _EXTENT = (
     ("offsets", "offsets"),
     ("from (UTC)", "first_ms"),
     ("to", "last_ms"),
-    ("damaged", "damaged_places"),
 )
 _CONTENT = (
     ("log", "source"),
@@ -24,8 +23,9 @@ _CONTENT = (
     ("brokers", "brokers"),
     ("topics", "topics"),
     ("partitions", "partitions"),
-    ("leader changes", "leader_changes"),
+    ("leader\nchanges", "leader_changes"),
     ("unclean", "unclean_leader_changes"),
+    ("damaged", "damaged_places"),
 )
 _LEFT = ("log", "offsets")
 
@@ -46,9 +46,10 @@ def print_summary(console: Console, summary: dict[str, Any]) -> None:
 
 
 def _sources(sources: list[dict[str, Any]], columns: tuple[tuple[str, str], ...]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for title, _ in columns:
-        table.add_column(title, justify="left" if title in _LEFT else "right", overflow="fold")
+        justify: Literal["left", "right"] = "left" if title in _LEFT else "right"
+        table.add_column(title, justify=justify, overflow="fold", no_wrap=title != "log", vertical="bottom")
     for source in sources:
         table.add_row(*(_cell(source, name) for _, name in columns))
     return table

@@ -93,7 +93,7 @@ def list_topics(
         )
         for item in found
     ]
-    columns = ("topic", "id", "#partitions", "#replicas", "#leaderless", "#under-replicated")
+    columns = ("topic", "id", "#partitions", "#replicas", "#leaderless", "#short isr")
     print_table(f"{len(found)} topics", columns, rows)
 
 

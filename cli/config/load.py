@@ -30,7 +30,7 @@ def load_config(path: Path, *, data_dir: Path | None = None) -> ClusterConfig:
     nodes = [_node_config(node, data_dir) for node in raw.nodes]
     problems = [problem for outcome in nodes if isinstance(outcome, list) for problem in outcome]
     if problems:
-        raise ConfigError(problems)
+        raise ConfigError(dict.fromkeys(problems))
     configs = [node for node in nodes if isinstance(node, NodeConfig)]
     problems = list(_broken_rules(raw, configs))
     if problems:

@@ -1,8 +1,8 @@
 """A copy of a config with free loopback ports, so that a whole quorum can run anywhere beside anything."""
 
+import secrets
 import socket
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 
 from cli.config.addresses import format_address, parse_host_port, parse_listener
@@ -11,19 +11,47 @@ from cli.config.raw import RawNode
 from cli.config.values import as_items
 
 LOOPBACK = "127.0.0.1"
+_LOWEST_PORT = 15_000
+_IANA_FIRST_EPHEMERAL = 49_152
+_EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _ADDRESS_KEYS = ("kquorum.grpc.listener", "kquorum.metrics.listener")
 _DROPPED_KEYS = ("controller.quorum.voters", "controller.quorum.bootstrap.servers", "advertised.listeners")
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Different loopback ports which nobody listens on at this moment."""
-    with ExitStack() as held:
-        ports = []
-        for _ in range(count):
-            server = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-            server.bind((LOOPBACK, 0))
-            ports.append(int(server.getsockname()[1]))
-        return tuple(ports)
+    """Different loopback ports which nobody listens on at this moment.
+
+    They are below the range from which the system takes the near ends of outgoing connections: a port of that range
+    can be taken by any connection between this moment and the one when a node listens there.
+    """
+    candidates = list(range(_LOWEST_PORT, _first_ephemeral_port()))
+    secrets.SystemRandom().shuffle(candidates)
+    ports: list[int] = []
+    for port in candidates:
+        if len(ports) == count:
+            break
+        if _is_free(port):
+            ports.append(port)
+    assert len(ports) == count, f"fewer than {count} loopback ports are free"
+    return tuple(ports)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True
+
+
+def _first_ephemeral_port() -> int:
+    """As Linux is set; elsewhere IANA's."""
+    try:
+        first = int(_EPHEMERAL_RANGE.read_text().split()[0])
+    except (OSError, ValueError):
+        return _IANA_FIRST_EPHEMERAL
+    return first if first > _LOWEST_PORT + 1000 else _IANA_FIRST_EPHEMERAL
 
 
 def with_free_ports(path: Path, target: Path, *, data_dir: Path | None = None) -> Path:

@@ -105,7 +105,9 @@ class QuorumMember:
         for channel in self._channels:
             channel.close()
         if self._watched is not None:
-            await self.driver.stop(LEAVE_TIMEOUT_IN_ELECTIONS * self.config.controller_quorum_election_timeout_ms)
+            await self.driver.stop(
+                LEAVE_TIMEOUT_IN_ELECTIONS * self.config.controller_quorum_election_timeout_ms
+            )
         self._requests.close()
         self._transport.close()
 

@@ -1,5 +1,6 @@
 """The listening side of a node: Kafka-protocol servers, and the gRPC server where the config has one."""
 
+import errno
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -52,26 +53,29 @@ async def start_grpc(config: NodeConfig, source: NodeInspectSource) -> Stoppable
 
 
 def check_addresses_are_free(listeners: Sequence[Listener]) -> None:
-    """Raises PortInUse or another CannotListen, for listeners that open only later: at once, not after the wait."""
+    """Raises PortInUse, or CannotListen for want of a privilege or a host, for listeners that open only later.
+
+    Whoever starts a broker wants to hear of it at once, not after the broker was admitted. The rest of what can go
+    wrong (a host without IPv6, say) is left to the server's own start.
+    """
     for listener in listeners:
         for family, kind, _, _, address in _addresses(listener):
-            with socket.socket(family, kind) as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                try:
+            try:
+                with socket.socket(family, kind) as probe:
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                     probe.bind(address)
-                except OSError as error:
+            except OSError as error:
+                if error.errno in (errno.EADDRINUSE, errno.EACCES):
                     raise listen_error(listener.host, listener.port, error) from error
 
 
 def _addresses(listener: Listener) -> list[tuple[int, int, int, str, tuple[object, ...]]]:
     try:
-        found = socket.getaddrinfo(
+        return socket.getaddrinfo(  # type: ignore[return-value]
             listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError as error:
         raise listen_error(listener.host, listener.port, error) from error
-    # One of each family is enough; a host without IPv6 refuses what the server would then not open either.
-    return [item for item in found if item[0] == socket.AF_INET]  # type: ignore[misc]
 
 
 def advertised(listeners: Sequence[Listener]) -> tuple[Mapping[str, object], ...]:

@@ -51,7 +51,12 @@ class ControllerChannel:
     """
 
     def __init__(
-        self, find_controller: FindController, *, client_id: str, request_timeout_ms: int, retry_timeout_ms: int
+        self,
+        find_controller: FindController,
+        *,
+        client_id: str,
+        request_timeout_ms: int,
+        retry_timeout_ms: int,
     ) -> None:
         self._find_controller = find_controller
         self._client_id = client_id
@@ -94,7 +99,11 @@ class ControllerChannel:
         self._forget(self._connection)
 
     async def _attempt(
-        self, address: ControllerAddress, api_key: ApiKey, body: "Mapping[str, object] | RequestPayload", timeout_ms: int
+        self,
+        address: ControllerAddress,
+        api_key: ApiKey,
+        body: "Mapping[str, object] | RequestPayload",
+        timeout_ms: int,
     ) -> Any:
         connection = await self._connected(address, timeout_ms)
         try:
@@ -113,7 +122,9 @@ class ControllerChannel:
             if current is not None and not current.is_lost and self._address == address:
                 return current
             self._forget(current)
-            self._connection = await KafkaConnection.connect(address.host, address.port, self._client_id, timeout_ms)
+            self._connection = await KafkaConnection.connect(
+                address.host, address.port, self._client_id, timeout_ms
+            )
             self._address = address
             return self._connection
 

@@ -10,7 +10,13 @@ import grpc
 from metadata.adapters.grpc_feed import ChangeFeed, Watcher, WatcherOverrun
 from metadata.adapters.grpc_messages import change_message, image_chunks
 from metadata.adapters.grpc_records import RecordFilter, UnknownType
-from metadata.adapters.grpc_source import CommittedLog, LogUnreadable, OffsetOutOfRange, ServerStopping
+from metadata.adapters.grpc_source import (
+    CommittedLog,
+    LogUnreadable,
+    NotReady,
+    OffsetOutOfRange,
+    ServerStopping,
+)
 from metadata.changes import ChangeKind, ChangeTracker
 from metadata.image.errors import ReplayError
 from wire.errors import DecodeError
@@ -31,6 +37,7 @@ _STATUS: Mapping[type[Exception], grpc.StatusCode] = {
     OffsetOutOfRange: grpc.StatusCode.OUT_OF_RANGE,
     WatcherOverrun: grpc.StatusCode.RESOURCE_EXHAUSTED,
     ServerStopping: grpc.StatusCode.UNAVAILABLE,
+    NotReady: grpc.StatusCode.UNAVAILABLE,
     LogUnreadable: grpc.StatusCode.DATA_LOSS,
     ReplayError: grpc.StatusCode.DATA_LOSS,
     DecodeError: grpc.StatusCode.DATA_LOSS,
@@ -88,6 +95,7 @@ class InspectService(InspectServicer):
             await asyncio.sleep(0)
 
     async def _read_log(self, request: pb.ReadLogRequest) -> AsyncGenerator[pb.LogRecord]:
+        self._log.check_ready()
         wanted = RecordFilter(request.types, request.include_control)
         start = self._log.source.log_start_offset()
         position = request.from_offset if request.HasField("from_offset") else start
@@ -121,24 +129,33 @@ class InspectService(InspectServicer):
             )
 
     async def _watch(self, request: pb.WatchRequest) -> AsyncGenerator[pb.Change]:
+        self._log.check_ready()
         kinds = [ChangeKind[pb.ChangeKind.Name(kind)] for kind in request.kinds if kind > pb.INITIAL_STATE]
-        has_start = request.HasField("from_offset")
-        start = request.from_offset if has_start else self._feed.tracker.resume_offset
-        if has_start:
+        if request.HasField("from_offset"):
+            start = request.from_offset
             self._check_in_range(start, follow=True)
-        watcher = Watcher(kinds, start if has_start else 0, self._watcher_queue_changes)
-        base = self._base_for(start) if has_start else None
+            tracker = self._tracker_before(start)
+        else:
+            tracker = await self._tracker_now()
+            start = tracker.resume_offset
+        watcher = Watcher(kinds, start, self._watcher_queue_changes)
         yield self._initial_state(start)
         try:
-            if base is None:
-                self._feed.attach(watcher)
-            else:
-                async for message in self._catch_up(base, watcher):
-                    yield message
+            async for message in self._catch_up(tracker, watcher):
+                yield message
             async for change in watcher.changes():
                 yield change_message(change)
         finally:
             self._feed.detach(watcher)
+
+    async def _tracker_now(self) -> ChangeTracker:
+        """At the high watermark: the image of a node that has just started is behind it."""
+        tracker, end = ChangeTracker(self._log.source.committed_image()), self._log.high_watermark
+        while tracker.position < end:
+            for batch in self._log.read(tracker.position, end):
+                tracker.replay(batch)
+            await asyncio.sleep(0)
+        return tracker
 
     async def _catch_up(self, tracker: ChangeTracker, watcher: Watcher) -> AsyncGenerator[pb.Change]:
         """The changes up to where the feed stands; the watcher is attached in the very turn in which it is reached."""
@@ -150,7 +167,7 @@ class InspectService(InspectServicer):
             await asyncio.sleep(0)
         self._feed.attach(watcher)
 
-    def _base_for(self, offset: int) -> ChangeTracker:
+    def _tracker_before(self, offset: int) -> ChangeTracker:
         image = self._log.image_before(offset)
         if image is None:
             raise OffsetOutOfRange(

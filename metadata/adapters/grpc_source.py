@@ -62,6 +62,10 @@ class LogUnreadable(Exception):
     """Committed bytes of the node's own log cannot be read."""
 
 
+class NotReady(Exception):
+    """The node has just started and cannot tell yet; another one may."""
+
+
 class ServerStopping(Exception):
     """The node goes down; streams end."""
 
@@ -107,6 +111,13 @@ class CommittedLog:
                 f"the log of node {self.source.node_id} cannot be read at {start_offset}: {_why(data)}"
             )
         return batches
+
+    def check_ready(self) -> None:
+        """Raises NotReady while the node does not know what is committed, or has not loaded its snapshot."""
+        if self.source.high_watermark() < 0:
+            raise NotReady(f"node {self.source.node_id} does not know yet what is committed")
+        if self.source.committed_image().end_offset < self.source.log_start_offset():
+            raise NotReady(f"node {self.source.node_id} is still loading its snapshot")
 
     def check_not_deleted(self, offset: int) -> None:
         """Raises OffsetOutOfRange below the start of the log."""

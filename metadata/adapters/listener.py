@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from metadata.adapters.envelope import EnvelopeRefusedError, refusal_of, unwrap, wrap, wrap_entity
 from metadata.controller.controller import HANDLERS
 from metadata.controller.requests import ControllerRequest, Values
+from metadata.image.image import MetadataImage
 from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
 from network.requests import Handler, Reply, RequestContext
-from metadata.image.image import MetadataImage
 from raft.adapters.kafka_codec.codec import RAFT_APIS
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class, supported_versions
@@ -25,7 +25,9 @@ CONTROLLER_APIS = (*HANDLERS, ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE)
 class RequestSink(Protocol):
     """The part of a Controller that a listener needs."""
 
-    def handle_request(self, now_ms: int, request: ControllerRequest, reply: Callable[[Values], None]) -> None: ...
+    def handle_request(
+        self, now_ms: int, request: ControllerRequest, reply: Callable[[Values], None]
+    ) -> None: ...
 
 
 def controller_listener_apis() -> dict[ApiKey, tuple[int, int]]:
@@ -38,7 +40,9 @@ def server_features(image: MetadataImage, supported: Mapping[str, tuple[int, int
     """What ApiVersions tells of features (KIP-584): this program's ranges, and the cluster's levels as of the image."""
     return ServerFeatures(
         supported=tuple(SupportedFeature(name, low, high) for name, (low, high) in sorted(supported.items())),
-        finalized=tuple(FinalizedFeature(name, level) for name, level in sorted(image.features.finalized.items())),
+        finalized=tuple(
+            FinalizedFeature(name, level) for name, level in sorted(image.features.finalized.items())
+        ),
         finalized_epoch=image.provenance.last_contained_offset,
     )
 
@@ -51,7 +55,12 @@ class ControllerListener:
     """
 
     def __init__(
-        self, *, controller: RequestSink, handle_raft: Handler, now_ms: Callable[[], int], wake: Callable[[], None]
+        self,
+        *,
+        controller: RequestSink,
+        handle_raft: Handler,
+        now_ms: Callable[[], int],
+        wake: Callable[[], None],
     ) -> None:
         self._controller = controller
         self._handle_raft = handle_raft
@@ -82,7 +91,9 @@ class ControllerListener:
             return
         if inner.api_key in RAFT_APIS:
             forwarded = replace(context, header=_inner_header(inner), principal=inner.principal)
-            self._handle_raft(forwarded, inner.body, lambda entity: _reply_wrapped(answer, inner, entity, reply))
+            self._handle_raft(
+                forwarded, inner.body, lambda entity: _reply_wrapped(answer, inner, entity, reply)
+            )
             return
         self._controller.handle_request(
             self._now_ms(), inner, lambda values: reply(build(answer, wrap(inner, values)))

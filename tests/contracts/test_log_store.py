@@ -182,7 +182,7 @@ def test_random_appends_and_cuts_match_a_list(open_log: Opener) -> None:
     log = open_log()
     model: list[LogBatch] = []
     epoch = 1
-    for _ in range(300):
+    for _ in range(150):
         choice = dice.random()
         if choice < 0.75:
             epoch += dice.random() < 0.1

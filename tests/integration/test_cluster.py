@@ -1,7 +1,6 @@
-"""A quorum of real processes keeps what it committed while its nodes die and come back; two real Kafka clients look on."""
+"""A quorum of real processes keeps what it committed while nodes die and come back; two Kafka clients look on."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.config.materialise import free_ports
 from cli.exit_status import ExitStatus
 from raft.adapters.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from tests.support.cluster import CLUSTER_ID, Cluster
@@ -85,13 +86,11 @@ def test_a_broker_that_no_controller_takes(tmp_path: Path) -> None:
 
 
 def test_both_roles_in_one_process(tmp_path: Path) -> None:
+    controller_port, broker_port = free_ports(2)
     both = {
         "process.roles": "broker,controller",
-        "listeners": "CONTROLLER://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+        "listeners": f"CONTROLLER://127.0.0.1:{controller_port},PLAINTEXT://127.0.0.1:{broker_port}",
     }
-    cluster = Cluster(tmp_path, controllers=1, brokers=0)
-    ports = cluster.ports[1], cluster.ports[1] + 1
-    both["listeners"] = f"CONTROLLER://127.0.0.1:{ports[0]},PLAINTEXT://127.0.0.1:{ports[1]}"
     with Cluster(tmp_path, controllers=1, brokers=0, node_overrides={1: both}) as combined:
         combined.format()
         assert combined.start_and_wait_for_end(1) == ExitStatus.USAGE

@@ -135,21 +135,29 @@ class TopicsClient:
 
     def list(self) -> list[str]:
         """Every topic that this broker knows, in its order, doubles included. Raises ClientError."""
-        response = self._raw.request(
+        response = self._metadata(None)
+        if int(getattr(response, "error_code", 0)):
+            raise refused(int(response.error_code), response.error_code.name, None)
+        return [str(topic.name) for topic in response.topics]
+
+    def brokers(self) -> set[int]:
+        """The brokers which this broker knows to be alive. Raises ClientError."""
+        return {int(broker.node_id) for broker in self._metadata(()).brokers}
+
+    def close(self) -> None:
+        self._raw.close()
+
+    def _metadata(self, topics: tuple[str, ...] | None) -> Any:
+        """None asks for all topics."""
+        return self._raw.request(
             ApiKey.METADATA,
             {
-                "topics": None,
+                "topics": topics,
                 "allow_auto_topic_creation": False,
                 "include_cluster_authorized_operations": False,
                 "include_topic_authorized_operations": False,
             },
         )
-        if int(getattr(response, "error_code", 0)):
-            raise refused(int(response.error_code), response.error_code.name, None)
-        return [str(topic.name) for topic in response.topics]
-
-    def close(self) -> None:
-        self._raw.close()
 
 
 def _check_only_result(results: Any) -> None:

@@ -178,6 +178,34 @@ class Schedule:
         pass
 
 
+class UntilOk:
+    """One operation at a time until one ends as ok."""
+
+    def __init__(self, make: Callable[[int], Op], pause_ns: int = SECOND_NS // 20) -> None:
+        self._make = make
+        self._pause_ns = pause_ns
+        self._process: int | None = None
+        self._due_ns = 0
+        self._is_done = False
+
+    def next(self, context: Context) -> Next:
+        if self._is_done:
+            return None
+        if self._process is not None or not context.free:
+            return Wait()
+        if context.time_ns < self._due_ns:
+            return Wait(self._due_ns)
+        self._process = context.free[0]
+        return self._make(self._process)
+
+    def update(self, op: Op) -> None:
+        if op.type is OpType.INVOKE or op.process != self._process:
+            return
+        self._process = None
+        self._is_done = op.type is OpType.OK
+        self._due_ns = op.time_ns + self._pause_ns
+
+
 class OncePerNode:
     """On each node: the operation again and again until `is_done` says so of one that ended, or time is up."""
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from tests.jepsen.checker import VALID_KEY, Results, Verdict
 from tests.jepsen.history import History, OpType
-from tests.jepsen.set_lives import CREATE, LIST, Life, Read, in_sequence, lag_ms, lives_of
+from tests.jepsen.set_lives import LIST, Life, Read, in_sequence, lag_ms, lives_of
 
 _SHOWN_MAX = 50
 _QUANTILES = (0.0, 0.5, 0.95, 0.99, 1.0)

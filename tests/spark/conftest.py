@@ -1,5 +1,12 @@
-"""One Spark session and one audit for all tests: starting Spark is most of the time that they take."""
+"""One audit for all tests, whatever the number of test processes: starting Spark is most of the time that it takes.
 
+The first process that asks builds the tables; the others wait for it and read the Parquet files without any Spark.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.spark.random_history import write_random_history
@@ -19,28 +27,32 @@ RANDOM_SEED = 20_260_131
 
 @dataclass(frozen=True)
 class Audited:
-    """The tables of one audit of several logs."""
+    """The logs that were audited, their tables, and the number of rows that the audit says it wrote to each."""
 
     root: Path
     out: Path
-    spark: Any
-    result: Any
+    written: dict[str, int]
 
-    def table(self, name: str) -> Any:
-        from spark_replay.audit import read_table
-
-        return read_table(self.spark, self.out, name)
+    def table(self, name: str, source: str | None = None, columns: tuple[str, ...] | None = None) -> Any:
+        """One table, or the rows of one log in it, as Arrow."""
+        filters = None if source is None else [("source", "=", source)]
+        return pq.read_table(self.out / name, columns=columns and list(columns), filters=filters)
 
     def rows(self, name: str, source: str, *columns: str, order: tuple[str, ...]) -> list[tuple[Any, ...]]:
         """The rows of one log, in order, as plain tuples of the columns named."""
-        chosen = self.table(name).where(f"source = '{source}'").orderBy(*order).select(*columns)
-        return [tuple(row) for row in chosen.collect()]
+        chosen = self.table(name, source).sort_by([(column, "ascending") for column in order]).select(columns)
+        return [tuple(row[column] for column in columns) for row in chosen.to_pylist()]
+
+    def counts(self, name: str, *keys: str) -> dict[tuple[Any, ...], int]:
+        """How many rows of a table have each combination of `keys`."""
+        grouped = self.table(name, columns=keys).group_by(list(keys)).aggregate([([], "count_all")])
+        return {tuple(row[key] for key in keys): row["count_all"] for row in grouped.to_pylist()}
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A quiet local session on two cores; skips where there is no Java to run it."""
-    if shutil.which("java") is None:
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java, and there is none on this machine")
     from spark_replay.session import start_session
 
@@ -50,24 +62,37 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def audited(spark: Any, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Audited:
+def audited(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Audited:
     """An audit of every log the tests know: written by hand, random, and real where there are any."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "audited"
+    shared.mkdir(exist_ok=True)
+    root, out, done = shared / "logs", shared / "tables", shared / "done.json"
+    with (shared / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            _write_logs(root, request)
+            done.write_text(json.dumps(_build(request.getfixturevalue("spark"), root, out)))
+    return Audited(root, out, json.loads(done.read_text()))
+
+
+def _build(spark: Any, root: Path, out: Path) -> dict[str, int]:
     from spark_replay.audit import build
 
-    root = tmp_path_factory.mktemp("logs")
+    return build(spark, root, out, split_bytes=1024 * 1024).rows
+
+
+def _write_logs(root: Path, request: pytest.FixtureRequest) -> None:
+    shutil.rmtree(root, ignore_errors=True)
     write_sample(root / "sample")
     write_trimmed_sample(root / "trimmed")
-    write_gap(root / "gap")
+    _write_gap(root / "gap")
     write_random_history(root / "random", seed=RANDOM_SEED, operations=900)
-    try:
+    with contextlib.suppress(pytest.skip.Exception):  # then only the tests of real logs skip
         (root / "real").symlink_to(request.getfixturevalue("real_logs"))
-    except pytest.skip.Exception:
-        pass  # only the tests of real logs skip
-    out = tmp_path_factory.mktemp("tables")
-    return Audited(root, out, spark, build(spark, root, out, split_bytes=64 * 1024))
 
 
-def write_gap(folder: Path) -> None:
+def _write_gap(folder: Path) -> None:
     """Two segments with offsets 2 to 4 missing between them, and a transaction that is open at the end."""
     log_folder = folder / "__cluster_metadata-0"
     log_folder.mkdir(parents=True)

@@ -9,7 +9,7 @@ import pytest
 from cli.main import run
 from tests.support.sample_logs import write_sample
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
 class Unstopped:
@@ -104,13 +104,14 @@ def test_the_summary_fits_a_terminal_of_80_columns(capsys: pytest.CaptureFixture
         ("epochs", "brokers", "topics", "partitions", "leader_changes", "unclean_leader_changes"), 12_345
     )
     source = {
-        **{
-            "source": "three-controllers-1",
-            "records": 1_234_567,
-            "first_offset": 0,
-            "last_offset": 1_234_566,
-        },
-        **{"first_ms": 1_737_526_000_000, "last_ms": 1_737_560_000_000, "damaged_places": 0, **figures},
+        "source": "three-controllers-1",
+        "records": 1_234_567,
+        "first_offset": 0,
+        "last_offset": 1_234_566,
+        "first_ms": 1_737_526_000_000,
+        "last_ms": 1_737_560_000_000,
+        "damaged_places": 0,
+        **figures,
     }
     damage = {
         "kind": "torn",

@@ -1,12 +1,12 @@
 """The tables of small logs written by hand, row by row."""
 
-from typing import Any
+import json
 
 import pytest
 
 from tests.spark.conftest import Audited
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 ORDERS, COMMITTED, OLDER = "AAAAAAAAAAAAAAAAAAAD6Q", "AAAAAAAAAAAAAAAAAAAD6w", "AAAAAAAAAAAAAAAAAAAD7A"
 
@@ -30,9 +30,9 @@ def test_a_record_keeps_its_fields_as_json_and_an_unknown_one_its_bytes(audited:
 
 
 def test_no_secret_is_in_the_tables(audited: Audited) -> None:
-    records = audited.table("records").where("source = 'sample'")
-    assert records.where("payload like '%redacted%'").count() == 2
-    assert records.where("payload like '%hunter2%' or cast(raw as string) like '%secret%'").count() == 0
+    rows = audited.rows("records", "sample", "payload", "raw", order=("offset",))
+    assert sum("redacted" in (payload or "") for payload, _ in rows) == 2
+    assert not [row for row in rows if "hunter2" in (row[0] or "") or b"secret" in (row[1] or b"")]
 
 
 def test_batches_have_their_places(audited: Audited) -> None:
@@ -73,7 +73,7 @@ def test_missing_offsets_between_segments_are_in_the_damage_table(audited: Audit
 
 
 def test_sound_logs_have_no_damage(audited: Audited) -> None:
-    assert audited.table("damage").where("source not in ('sample', 'gap')").count() == 0
+    assert {source for (source,) in audited.counts("damage", "source")} == {"sample", "gap"}
 
 
 def test_partition_history_follows_every_change_and_leaves_out_the_aborted_one(audited: Audited) -> None:
@@ -147,17 +147,17 @@ def test_brokers_stand_as_the_log_leaves_them(audited: Audited) -> None:
 
 def test_a_brokers_listeners_are_readable(audited: Audited) -> None:
     ((points, log_dirs),) = audited.rows("brokers", "trimmed", "end_points", "log_dirs", order=("broker_id",))
-    assert [point.asDict() for point in points] == [
-        {"name": "PLAINTEXT", "host": "b1", "port": 9092, "security_protocol": 0}
-    ]
+    assert points == [{"name": "PLAINTEXT", "host": "b1", "port": 9092, "security_protocol": 0}]
     assert log_dirs == ["AAAAAAAAAAAAAAAAAAATiA"]
 
 
-def test_every_column_of_every_table_says_what_it_means(spark: Any, audited: Audited) -> None:
+def test_every_column_of_every_table_says_what_it_means(audited: Audited) -> None:
     from spark_replay.schemas import TABLES
 
-    assert set(audited.result.rows) == set(TABLES)
+    assert set(audited.written) == set(TABLES)
     for name, schema in TABLES.items():
-        written = spark.read.parquet(str(audited.out / name)).schema
-        assert [(field.name, field.dataType) for field in written] == [(f.name, f.dataType) for f in schema]
-        assert all(field.metadata.get("comment") for field in written), name
+        table = audited.table(name)
+        kept = json.loads(table.schema.metadata[b"org.apache.spark.sql.parquet.row.metadata"])
+        assert [field["name"] for field in kept["fields"]] == schema.fieldNames()
+        assert all(field["metadata"].get("comment") for field in kept["fields"]), name
+        assert table.num_rows == audited.written[name]

@@ -89,7 +89,7 @@ class Cluster:
     def format(self, node_ids: Iterable[int] | None = None) -> None:
         config = load_config(self.config_path)
         nodes = [config.node(node_id) for node_id in node_ids or self.node_ids]
-        format_nodes(nodes, cluster_id=CLUSTER_ID, metadata_version=LATEST)
+        format_nodes(nodes, cluster_id=CLUSTER_ID, metadata_version=LATEST, ignore_formatted=False)
 
     def data_folder(self, node_id: int) -> Path:
         return self.folder / f"node-{node_id}"
@@ -131,7 +131,9 @@ class Cluster:
         node = self._processes[node_id]
         node.terminate()
         if not node.wait_stopped(timeout_s):
-            raise NodeFailed(f"node {node_id} did not stop within {timeout_s:.0f} s of SIGTERM:\n{node.tail()}")
+            raise NodeFailed(
+                f"node {node_id} did not stop within {timeout_s:.0f} s of SIGTERM:\n{node.tail()}"
+            )
         status = node.exit_status
         assert status is not None
         return status

@@ -3,6 +3,8 @@
 import socket
 from pathlib import Path
 
+import pytest
+
 from cli.config.load import load_config
 from cli.config.materialise import free_ports, with_free_ports
 from tests.unit.cli.config_files import EXAMPLE, changed, write
@@ -14,6 +16,13 @@ def test_free_ports_differ_and_can_be_bound() -> None:
     for port in ports:
         with socket.socket() as server:
             server.bind(("127.0.0.1", port))
+
+
+def test_free_ports_are_out_of_the_way_of_outgoing_connections() -> None:
+    range_file = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    if not range_file.exists():
+        pytest.skip("this system does not tell its ephemeral range")
+    assert max(free_ports(200)) < int(range_file.read_text().split()[0])
 
 
 def test_every_listener_moves_and_the_voters_follow(tmp_path: Path) -> None:

@@ -305,3 +305,28 @@ def test_a_stopping_node_ends_its_streams(request_type: pb.WatchRequest) -> None
     error = run(main)
     assert error.code() == grpc.StatusCode.UNAVAILABLE
     assert "node 7 is stopping" in error.details()
+
+
+def test_a_node_that_has_just_started_says_so_instead_of_telling_old_news() -> None:
+    unknowing, loading, behind = filled_source(), filled_source(), filled_source()
+    unknowing.committed = -1
+    loading.start, loading.image = 2, FakeSource().image
+    behind.image = FakeSource().image
+
+    async def refusal(source: FakeSource) -> grpc.aio.AioRpcError:
+        async with serving(source) as rig:
+            return await failure_of(take(rig.stub.Watch(pb.WatchRequest()), 1))
+
+    async def news(source: FakeSource) -> list[pb.Change]:
+        async with serving(source) as rig:
+            call = rig.stub.Watch(pb.WatchRequest())
+            marker = await take(call, 1)
+            source.append(leader_change(1, leader=2, isr=(2,)))
+            source.commit_all()
+            return [*marker, *await take(call, 1)]
+
+    errors = [run(lambda source=source: refusal(source)) for source in (unknowing, loading)]  # type: ignore[misc]
+    assert {error.code() for error in errors} == {grpc.StatusCode.UNAVAILABLE}
+    assert "does not know yet what is committed" in errors[0].details()
+    assert "loading its snapshot" in errors[1].details()
+    assert kinds(run(lambda: news(behind))) == [(3, "INITIAL_STATE"), (4, "PARTITION_CHANGED")]

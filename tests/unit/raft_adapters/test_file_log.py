@@ -227,3 +227,18 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         log.append([batch(0)])
     monkeypatch.undo()
     log.close()
+
+
+def test_a_log_whose_beginning_was_removed_starts_at_its_first_segment(tmp_path: Path) -> None:
+    log = FileLog(tmp_path, SegmentLimits(segment_bytes=400))
+    log.append([batch(offset) for offset in range(8)])
+    log.close()
+    segments = sorted(tmp_path.glob("*.log"))
+    segments[0].unlink()
+    first = int(segments[1].stem)
+    log = FileLog(tmp_path)
+    assert (log.summary().log_start_offset, log.summary().epochs) == (first, ((1, first),))
+    assert parse_batches(log.read(first, 1)) == (batch(first),)
+    with pytest.raises(AssertionError, match="below the log's start"):
+        log.read(first - 1, 1)
+    log.close()

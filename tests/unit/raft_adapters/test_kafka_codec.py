@@ -30,6 +30,7 @@ from wire.errors import DecodeError, UnsupportedVersion
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class
 from wire.protocol.entities import build
+from wire.protocol.headers import EncodedBody
 
 KEY = ReplicaKey(2, UUID(int=22))
 LISTENERS = (Endpoint("CONTROLLER", "c1", 9093),)
@@ -164,12 +165,12 @@ def test_the_short_way_gives_the_same_bytes(api_key: ApiKey, response: Response)
         for endpoints in (ENDPOINTS, {}, {1: Endpoint("C", "h" * 200, 65535)}):
             answer = codec.encode_response(api_key, version, response, endpoints)
             built = encode(codec.build_response(api_key, version, response, endpoints))
-            assert (answer.data if isinstance(answer, codec.EncodedBody) else encode(answer)) == built
+            assert (answer.data if isinstance(answer, EncodedBody) else encode(answer)) == built
 
 
 def test_a_successful_fetch_takes_the_short_way() -> None:
     answer = codec.encode_response(ApiKey.FETCH, 17, RESPONSES[7][1], ENDPOINTS)
-    assert isinstance(answer, codec.EncodedBody)
+    assert isinstance(answer, EncodedBody)
 
 
 @pytest.mark.parametrize("api_key", [ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.FETCH])
@@ -182,7 +183,7 @@ def test_an_answer_says_where_the_leader_listens(api_key: ApiKey) -> None:
 
 def other_topics() -> list[list[dict[str, object]]]:
     """Requests for another topic, another partition, none, and two topics."""
-    fields = {
+    fields: dict[str, object] = {
         "replica_epoch": 1, "replica_id": 1, "last_offset_epoch": 0, "last_offset": 0, "pre_vote": False,
         "replica_directory_id": None, "voter_directory_id": None, "leader_id": 1, "leader_epoch": 1,
         "preferred_candidates": [], "preferred_successors": [],
@@ -209,7 +210,7 @@ def test_another_partition_is_an_invalid_request(api_key: ApiKey, topics: list[A
 
 def superset(cls: Any, topics: list[Any]) -> dict[str, object]:
     """`build` refuses names which no version of a struct has, so each API gets those it knows."""
-    fields, partition_fields = {
+    names: dict[str, tuple[set[str], set[str]]] = {
         "VoteRequest": (
             {"cluster_id", "voter_id"},
             {"replica_epoch", "replica_id", "last_offset_epoch", "last_offset", "pre_vote", "replica_directory_id",
@@ -223,7 +224,8 @@ def superset(cls: Any, topics: list[Any]) -> dict[str, object]:
             {"cluster_id", "leader_endpoints"},
             {"leader_id", "leader_epoch", "preferred_candidates", "preferred_successors"},
         ),
-    }[cls.__name__]  # fmt: skip
+    }  # fmt: skip
+    fields, partition_fields = names[cls.__name__]
     values: dict[str, object] = {"cluster_id": "c", "voter_id": 1, "leader_endpoints": []}
     values = {name: value for name, value in values.items() if name in fields}
     values["topics"] = [

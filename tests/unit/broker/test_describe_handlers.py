@@ -1,0 +1,158 @@
+"""DescribeCluster, DescribeTopicPartitions and DescribeConfigs as a broker answers them from its image."""
+
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from broker.handlers.describe_cluster import handle_describe_cluster
+from broker.handlers.describe_configs import handle_describe_configs
+from broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
+from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
+from wire.codec import encode
+from wire.metadata_records.configs import ConfigRecord
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, response_class, supported_versions
+from wire.protocol.entities import build
+
+IMAGE = image_of(
+    broker_record(1),
+    broker_record(2, fenced=True),
+    *topic_records(1, "alpha", *(partition_record(1, index, (1, 2)) for index in range(3))),
+    *topic_records(2, "beta", *(partition_record(2, index, (2,)) for index in range(2))),
+    ConfigRecord(resource_type=2, resource_name="alpha", name="retention.ms", value="5000"),
+    ConfigRecord(resource_type=4, resource_name="", name="ssl.keystore.password", value="hush"),
+)
+
+
+class LowDice:
+    def randint(self, low: int, high: int) -> int:
+        assert low <= high
+        return low
+
+
+def sendable(api_key: ApiKey, values: dict[str, Any], version: int | None = None) -> Any:
+    """The response entity, encoded once to show that it can be sent."""
+    lowest, highest = supported_versions(api_key)
+    for each in [version] if version is not None else range(lowest, highest + 1):
+        entity = build(response_class(api_key, each), values)
+        assert encode(entity)
+    return entity
+
+
+def cluster(version: int = 2, **fields: object) -> Any:
+    values = {"include_cluster_authorized_operations": False, "include_fenced_brokers": False} | fields
+    request = build(request_class(ApiKey.DESCRIBE_CLUSTER, version), values)
+    return sendable(
+        ApiKey.DESCRIBE_CLUSTER, handle_describe_cluster(request, IMAGE, "the-cluster", LISTENER, LowDice())
+    )
+
+
+def test_the_cluster_is_its_alive_brokers() -> None:
+    answer = cluster()
+    assert (answer.cluster_id, answer.controller_id) == ("the-cluster", 1)
+    assert [(broker.broker_id, broker.host, broker.is_fenced) for broker in answer.brokers] == [(1, "b1", False)]
+
+
+def test_fenced_brokers_are_listed_on_request() -> None:
+    answer = cluster(include_fenced_brokers=True)
+    assert [(broker.broker_id, broker.is_fenced) for broker in answer.brokers] == [(1, False), (2, True)]
+
+
+@pytest.mark.parametrize(
+    ("endpoint_type", "error"), [(2, ErrorCode.mismatched_endpoint_type), (9, ErrorCode.unsupported_endpoint_type)]
+)
+def test_a_broker_does_not_describe_controllers(endpoint_type: int, error: ErrorCode) -> None:
+    answer = cluster(endpoint_type=endpoint_type)
+    assert answer.error_code is error
+    assert answer.error_message
+
+
+def partitions(names: tuple[str, ...], limit: int = 2000, cursor: tuple[str, int] | None = None) -> Any:
+    values = {
+        "topics": [{"name": name} for name in names],
+        "response_partition_limit": limit,
+        "cursor": None if cursor is None else {"topic_name": cursor[0], "partition_index": cursor[1]},
+    }
+    request = build(request_class(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0), values)
+    return sendable(
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS, handle_describe_topic_partitions(request, IMAGE, LISTENER)
+    )
+
+
+def shape(answer: Any) -> list[tuple[str, list[int]]]:
+    return [(topic.name, [each.partition_index for each in topic.partitions]) for topic in answer.topics]
+
+
+def test_all_topics_in_one_page() -> None:
+    answer = partitions(())
+    assert shape(answer) == [("alpha", [0, 1, 2]), ("beta", [0, 1])]
+    assert answer.next_cursor is None
+
+
+def test_pages_go_on_where_the_cursor_points() -> None:
+    seen: list[tuple[str, int]] = []
+    cursor: tuple[str, int] | None = None
+    pages = 0
+    while True:
+        answer = partitions((), limit=2, cursor=cursor)
+        seen += [(name, index) for name, indexes in shape(answer) for index in indexes]
+        pages += 1
+        if answer.next_cursor is None:
+            break
+        cursor = answer.next_cursor.topic_name, answer.next_cursor.partition_index
+    assert seen == [("alpha", 0), ("alpha", 1), ("alpha", 2), ("beta", 0), ("beta", 1)]
+    assert pages == 3
+
+
+def test_a_page_that_is_exactly_full_points_to_the_next_topic() -> None:
+    answer = partitions((), limit=3)
+    assert (answer.next_cursor.topic_name, answer.next_cursor.partition_index) == ("beta", 0)
+
+
+def test_unknown_and_unlawful_names_have_their_errors_and_topics_are_sorted() -> None:
+    answer = partitions(("zeta", "beta", "a b"))
+    assert [(topic.name, topic.error_code) for topic in answer.topics] == [
+        ("a b", ErrorCode.invalid_topic_exception),
+        ("beta", ErrorCode.none),
+        ("zeta", ErrorCode.unknown_topic_or_partition),
+    ]
+
+
+@pytest.mark.parametrize("cursor", [("alpha", -1), ("gone", 0)])
+def test_a_cursor_that_makes_no_sense_is_refused(cursor: tuple[str, int]) -> None:
+    answer = partitions(("alpha",), cursor=cursor)
+    assert [topic.error_code for topic in answer.topics] == [ErrorCode.invalid_request]
+
+
+def configs(resource_type: int, name: str, keys: tuple[str, ...] | None = None) -> Any:
+    resource = {"resource_type": resource_type, "resource_name": name, "configuration_keys": keys}
+    values = {"resources": [resource], "include_synonyms": True, "include_documentation": True}
+    request = build(request_class(ApiKey.DESCRIBE_CONFIGS, 4), values)
+    return sendable(ApiKey.DESCRIBE_CONFIGS, handle_describe_configs(request, IMAGE)).results[0]
+
+
+def test_the_configs_that_were_set_are_told_and_nothing_is_invented() -> None:
+    found = configs(2, "alpha").configs
+    assert [(each.name, each.value, each.config_source) for each in found] == [("retention.ms", "5000", 1)]
+    assert configs(2, "beta").configs == ()
+    assert configs(2, "alpha", ("compression.type",)).configs == ()
+
+
+def test_a_secret_is_not_told() -> None:
+    (found,) = configs(4, "").configs
+    assert (found.name, found.value, found.is_sensitive) == ("ssl.keystore.password", None, True)
+    assert found.synonyms[0].value is None
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "name", "error"),
+    [
+        (2, "none", ErrorCode.unknown_topic_or_partition),
+        (2, "a b", ErrorCode.invalid_topic_exception),
+        (4, "one", ErrorCode.invalid_request),
+        (8, "1", ErrorCode.invalid_request),
+    ],
+)
+def test_resources_that_are_not_there(resource_type: int, name: str, error: ErrorCode) -> None:
+    assert configs(resource_type, name).error_code is error

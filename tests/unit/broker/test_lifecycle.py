@@ -1,0 +1,246 @@
+"""The broker's lifecycle: Kafka's states, one step for each reply, and the pauses between requests."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from broker.lifecycle import BrokerIdentity, BrokerLifecycle, LifecycleConfig, LifecycleRequest
+from broker.lifecycle_states import TRANSITIONS, BrokerState, LifecycleEvent, next_state
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, supported_versions
+from wire.protocol.entities import build
+
+CONFIG = LifecycleConfig(heartbeat_interval_ms=2000, session_timeout_ms=9000, initial_registration_timeout_ms=60_000)
+
+
+class MiddleDice:
+    """Always the middle: no jitter."""
+
+    def randint(self, low: int, high: int) -> int:
+        return (low + high) // 2
+
+
+class HighDice:
+    def randint(self, low: int, high: int) -> int:
+        return high
+
+
+def make(config: LifecycleConfig = CONFIG) -> BrokerLifecycle:
+    identity = BrokerIdentity(
+        broker_id=101,
+        cluster_id="cluster",
+        incarnation_id=UUID(int=7 << 64),
+        listeners=({"name": "PLAINTEXT", "host": "h", "port": 9092, "security_protocol": 0},),
+        features=({"name": "metadata.version", "min_supported_version": 4, "max_supported_version": 25},),
+        log_dirs=(UUID(int=(1 << 90) + 2), UUID(int=(1 << 90) + 1)),
+    )
+    return BrokerLifecycle(identity, config, MiddleDice())
+
+
+def sent(lifecycle: BrokerLifecycle, now_ms: int, applied_offset: int = -1) -> LifecycleRequest:
+    request = lifecycle.maybe_next_request(now_ms, applied_offset)
+    assert request is not None
+    return request
+
+
+def heartbeat(
+    lifecycle: BrokerLifecycle,
+    now_ms: int,
+    *,
+    caught_up: bool = False,
+    fenced: bool = True,
+    shut_down: bool = False,
+    error: ErrorCode = ErrorCode.none,
+) -> LifecycleRequest:
+    request = sent(lifecycle, now_ms)
+    assert request.api_key is ApiKey.BROKER_HEARTBEAT
+    lifecycle.handle_heartbeat_reply(
+        now_ms, error=error, is_caught_up=caught_up, is_fenced=fenced, should_shut_down=shut_down
+    )
+    return request
+
+
+def registered(now_ms: int = 0) -> BrokerLifecycle:
+    lifecycle = make()
+    lifecycle.start(now_ms)
+    assert sent(lifecycle, now_ms).api_key is ApiKey.BROKER_REGISTRATION
+    lifecycle.handle_registration_reply(now_ms, ErrorCode.none, 42)
+    return lifecycle
+
+
+def running() -> BrokerLifecycle:
+    """In state RUNNING at time 10, the next heartbeat due at 2010."""
+    lifecycle = registered()
+    heartbeat(lifecycle, 0, caught_up=True)
+    lifecycle.set_ready_to_unfence(10)
+    heartbeat(lifecycle, 10, caught_up=True, fenced=False)
+    assert lifecycle.state is BrokerState.RUNNING
+    return lifecycle
+
+
+def test_nothing_is_sent_before_the_start() -> None:
+    lifecycle = make()
+    assert lifecycle.state is BrokerState.NOT_RUNNING
+    assert lifecycle.maybe_next_request(0, -1) is None
+    assert lifecycle.next_deadline_ms() is None
+
+
+def test_the_registration_goes_out_at_once_and_fits_every_version_of_the_request() -> None:
+    lifecycle = make()
+    lifecycle.start(5)
+    request = sent(lifecycle, 5)
+    assert request.api_key is ApiKey.BROKER_REGISTRATION
+    assert request.values["log_dirs"] == (UUID(int=(1 << 90) + 1), UUID(int=(1 << 90) + 2)), "sorted"
+    first, last = supported_versions(ApiKey.BROKER_REGISTRATION)
+    for version in range(first, last + 1):
+        assert build(request_class(ApiKey.BROKER_REGISTRATION, version), request.values)
+
+
+def test_only_one_request_is_under_way() -> None:
+    lifecycle = make()
+    lifecycle.start(0)
+    sent(lifecycle, 0)
+    assert lifecycle.maybe_next_request(1_000_000, -1) is None
+
+
+def test_a_registered_broker_sends_heartbeats_every_10_ms_until_it_has_caught_up() -> None:
+    lifecycle = registered()
+    assert lifecycle.broker_epoch == 42
+    first = heartbeat(lifecycle, 0)
+    assert first.values["want_fence"] is True
+    assert first.values["current_metadata_offset"] == -1
+    assert lifecycle.next_deadline_ms() == 10
+    assert lifecycle.maybe_next_request(9, -1) is None
+    heartbeat(lifecycle, 10, caught_up=True)
+    assert lifecycle.state is BrokerState.RECOVERY
+    assert lifecycle.next_deadline_ms() == 2010
+
+
+def test_a_reply_moves_one_step_even_if_it_would_allow_two() -> None:
+    lifecycle = registered()
+    heartbeat(lifecycle, 0, caught_up=True, fenced=False)
+    assert lifecycle.state is BrokerState.RECOVERY
+
+
+def test_being_ready_to_unfence_is_told_at_once() -> None:
+    lifecycle = registered()
+    heartbeat(lifecycle, 0, caught_up=True)
+    lifecycle.set_ready_to_unfence(5)
+    assert heartbeat(lifecycle, 5, fenced=False).values["want_fence"] is False
+    assert lifecycle.state is BrokerState.RUNNING
+
+
+def test_a_wish_during_a_request_makes_the_next_one_immediate() -> None:
+    lifecycle = registered()
+    heartbeat(lifecycle, 0, caught_up=True)
+    sent(lifecycle, 2010)
+    lifecycle.set_ready_to_unfence(2011)
+    lifecycle.handle_heartbeat_reply(
+        2012, error=ErrorCode.none, is_caught_up=True, is_fenced=True, should_shut_down=False
+    )
+    assert lifecycle.next_deadline_ms() == 2012
+
+
+def test_a_running_broker_that_is_fenced_again_goes_on_running() -> None:
+    lifecycle = running()
+    heartbeat(lifecycle, 2010, caught_up=True, fenced=True)
+    assert lifecycle.state is BrokerState.RUNNING
+    assert lifecycle.is_fenced
+
+
+def test_failures_double_the_pause_up_to_the_session_timeout() -> None:
+    lifecycle = running()
+    now_ms, pauses = 2010, []
+    for _ in range(9):
+        sent(lifecycle, now_ms)
+        lifecycle.handle_failure(now_ms)
+        deadline_ms = lifecycle.next_deadline_ms()
+        assert deadline_ms is not None
+        pauses.append(deadline_ms - now_ms)
+        now_ms = deadline_ms
+    assert pauses == [100, 200, 400, 800, 1600, 3200, 6400, 9000, 9000]
+    heartbeat(lifecycle, now_ms, fenced=False)
+    assert lifecycle.next_deadline_ms() == now_ms + 2000, "a success forgets the failures"
+
+
+def test_the_jitter_is_two_percent() -> None:
+    lifecycle = BrokerLifecycle(make()._identity, CONFIG, HighDice())
+    lifecycle.start(0)
+    sent(lifecycle, 0)
+    lifecycle.handle_failure(0)
+    assert lifecycle.next_deadline_ms() == 102
+
+
+def test_an_error_in_the_registration_is_tried_again_and_one_in_a_heartbeat_keeps_the_epoch() -> None:
+    lifecycle = make()
+    lifecycle.start(0)
+    sent(lifecycle, 0)
+    lifecycle.handle_registration_reply(0, ErrorCode.duplicate_broker_registration, -1)
+    assert sent(lifecycle, 100).api_key is ApiKey.BROKER_REGISTRATION
+    lifecycle.handle_registration_reply(100, ErrorCode.none, 7)
+    heartbeat(lifecycle, 100, error=ErrorCode.stale_broker_epoch)
+    assert sent(lifecycle, 200).api_key is ApiKey.BROKER_HEARTBEAT
+    assert lifecycle.broker_epoch == 7
+
+
+def test_a_broker_that_is_never_registered_gives_up_and_says_why() -> None:
+    lifecycle = make()
+    lifecycle.start(0)
+    sent(lifecycle, 0)
+    assert lifecycle.next_deadline_ms() == 60_000
+    lifecycle.handle_time(59_999)
+    assert lifecycle.state is BrokerState.STARTING
+    lifecycle.handle_time(60_000)
+    assert lifecycle.state is BrokerState.SHUTTING_DOWN
+    assert lifecycle.failure is not None
+    assert "initial.broker.registration.timeout.ms" in lifecycle.failure
+
+
+def test_the_registration_timeout_ends_with_the_first_registration() -> None:
+    lifecycle = registered()
+    lifecycle.handle_time(1_000_000)
+    assert lifecycle.state is BrokerState.STARTING
+
+
+def test_controlled_shutdown_asks_at_once_then_after_50_ms_then_at_the_interval() -> None:
+    lifecycle = running()
+    lifecycle.begin_controlled_shutdown(100)
+    assert lifecycle.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+    assert heartbeat(lifecycle, 100, fenced=False).values["want_shut_down"] is True
+    assert lifecycle.next_deadline_ms() == 150
+    lifecycle.begin_controlled_shutdown(120)
+    heartbeat(lifecycle, 120, fenced=False)
+    assert lifecycle.next_deadline_ms() == 2120
+    heartbeat(lifecycle, 2120, shut_down=True)
+    assert lifecycle.state is BrokerState.SHUTTING_DOWN
+    assert lifecycle.maybe_next_request(1_000_000, -1) is None
+    assert lifecycle.next_deadline_ms() is None
+
+
+@pytest.mark.parametrize("steps", [(), ("start",)])
+def test_a_broker_that_never_ran_shuts_down_at_once(steps: Sequence[str]) -> None:
+    lifecycle = make()
+    if steps:
+        lifecycle.start(0)
+    lifecycle.begin_controlled_shutdown(0)
+    assert lifecycle.state is BrokerState.SHUTTING_DOWN
+
+
+def test_a_reply_after_the_end_changes_nothing() -> None:
+    lifecycle = running()
+    sent(lifecycle, 2010)
+    lifecycle.begin_shutdown()
+    lifecycle.handle_heartbeat_reply(
+        2011, error=ErrorCode.none, is_caught_up=True, is_fenced=False, should_shut_down=False
+    )
+    assert lifecycle.state is BrokerState.SHUTTING_DOWN
+
+
+def test_every_state_can_be_shut_down_and_unlisted_moves_are_bugs() -> None:
+    for state in BrokerState:
+        assert next_state(state, LifecycleEvent.SHUTDOWN_ASKED) is BrokerState.SHUTTING_DOWN
+    assert (BrokerState.RUNNING, LifecycleEvent.STARTED) not in TRANSITIONS
+    with pytest.raises(AssertionError, match="running"):
+        next_state(BrokerState.RUNNING, LifecycleEvent.STARTED)

@@ -1,0 +1,169 @@
+"""Metadata answers: Kafka's rules for leaders, listeners, fenced brokers and unknown topics, in every version."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from broker.handlers.metadata import ALL_TOPIC_OPERATIONS, OPERATIONS_NOT_ASKED, MetadataAnswer, handle_metadata
+from broker.metadata_cache import controller_id_for_clients
+from metadata.image.image import MetadataImage
+from tests.support.images import (
+    LISTENER,
+    broker_record,
+    image_of,
+    partition_record,
+    topic_id,
+    topic_records,
+)
+from wire.codec import decode, encode
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, response_class, supported_versions
+from wire.protocol.entities import build
+
+VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
+
+
+class LowDice:
+    def randint(self, low: int, high: int) -> int:
+        assert low <= high
+        return low
+
+
+IMAGE = image_of(
+    broker_record(1),
+    broker_record(2, fenced=True),
+    broker_record(3, listener="OTHER"),
+    *topic_records(
+        1,
+        "orders",
+        partition_record(1, 0, (1, 2)),
+        partition_record(1, 1, (2, 1), leader=-1, isr=()),
+        partition_record(1, 2, (3, 1)),
+        partition_record(1, 3, (9, 1)),
+    ),
+    *topic_records(2, "__consumer_offsets", partition_record(2, 0, (1,))),
+)
+
+
+def ask(
+    names: Sequence[str] | None = None,
+    *,
+    version: int = VERSIONS[-1],
+    image: MetadataImage = IMAGE,
+    ids: Sequence[UUID] = (),
+    **fields: object,
+) -> MetadataAnswer:
+    topics: Any = None if names is None and not ids and version > 0 else [{"name": name, "topic_id": None} for name in names or ()]
+    if ids:
+        topics = [{"name": None, "topic_id": each} for each in ids]
+    values = {"topics": topics, "include_topic_authorized_operations": False} | fields
+    if version in range(8, 11):
+        values |= {"include_cluster_authorized_operations": False}
+    request = build(request_class(ApiKey.METADATA, version), values)
+    answer = handle_metadata(request, version, image, "cluster", LISTENER, LowDice())
+    response = build(response_class(ApiKey.METADATA, version), answer.values)
+    assert decode(type(response), encode(response))[0] == response, "what is answered can be sent"
+    return answer
+
+
+def topics_of(answer: MetadataAnswer) -> dict[Any, Any]:
+    topics: Any = answer.values["topics"]
+    return {topic["name"]: topic for topic in topics}
+
+
+def partition(answer: MetadataAnswer, index: int) -> Any:
+    return topics_of(answer)["orders"]["partitions"][index]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_version_lists_all_topics_and_one_by_name(version: int) -> None:
+    assert set(topics_of(ask(version=version))) == {"orders", "__consumer_offsets"}
+    answer = ask(["orders", "missing"], version=version)
+    assert [topic["error_code"] for topic in topics_of(answer).values()] == [
+        ErrorCode.none,
+        ErrorCode.unknown_topic_or_partition,
+    ]
+
+
+def test_an_empty_list_means_none_from_version_1_on() -> None:
+    assert topics_of(ask([], version=1)) == {}
+
+
+def test_brokers_are_the_unfenced_ones_with_the_listener() -> None:
+    assert ask().values["brokers"] == [{"node_id": 1, "host": "b1", "port": 9001, "rack": "rack-1"}]
+
+
+def test_the_controller_told_to_clients_is_an_alive_broker_and_never_a_fenced_one() -> None:
+    assert ask().values["controller_id"] == 1
+    assert controller_id_for_clients(image_of(broker_record(2, fenced=True)), LowDice()) == -1
+
+
+def test_a_healthy_partition_has_its_leader_and_names_the_replica_that_is_offline() -> None:
+    assert partition(ask(), 0) == {
+        "error_code": ErrorCode.none,
+        "partition_index": 0,
+        "leader_id": 1,
+        "leader_epoch": 3,
+        "replica_nodes": (1, 2),
+        "isr_nodes": (1, 2),
+        "offline_replicas": (2,),
+    }
+
+
+def test_a_fenced_leader_is_told_all_the_same() -> None:
+    image = image_of(broker_record(2, fenced=True), *topic_records(1, "orders", partition_record(1, 0, (2,))))
+    assert partition(ask(image=image), 0)["leader_id"] == 2
+
+
+def test_a_partition_without_a_registered_leader_is_leader_not_available_with_its_true_epoch() -> None:
+    for index in (1, 3):
+        found = partition(ask(), index)
+        assert (found["error_code"], found["leader_id"]) == (ErrorCode.leader_not_available, -1)
+        assert found["leader_epoch"] == 3
+        assert found["replica_nodes"]
+
+
+@pytest.mark.parametrize(("version", "error"), [(5, ErrorCode.leader_not_available), (6, ErrorCode.listener_not_found)])
+def test_a_leader_without_the_listener(version: int, error: ErrorCode) -> None:
+    assert partition(ask(version=version), 2)["error_code"] is error
+
+
+def test_version_0_hides_replicas_that_cannot_be_reached_and_says_so() -> None:
+    found = partition(ask(version=0), 0)
+    assert found["error_code"] is ErrorCode.replica_not_available
+    assert found["replica_nodes"] == found["isr_nodes"] == (1,)
+
+
+def test_topics_by_id() -> None:
+    answer = ask(ids=[topic_id(1), topic_id(99)])
+    topics: Any = answer.values["topics"]
+    assert [(topic["name"], topic["error_code"]) for topic in topics] == [
+        ("orders", ErrorCode.none),
+        (None, ErrorCode.unknown_topic_id),
+    ]
+    assert answer.topics_to_create == ()
+
+
+def test_an_internal_topic_is_marked() -> None:
+    assert topics_of(ask())["__consumer_offsets"]["is_internal"] is True
+
+
+def test_an_unlawful_name_is_refused_and_never_created() -> None:
+    answer = ask(["not/lawful", "..", "lawful"], allow_auto_topic_creation=True)
+    assert topics_of(answer)["not/lawful"]["error_code"] is ErrorCode.invalid_topic_exception
+    assert topics_of(answer)[".."]["error_code"] is ErrorCode.invalid_topic_exception
+    assert answer.topics_to_create == ("lawful",)
+
+
+def test_a_client_that_does_not_want_topics_created_is_heard() -> None:
+    assert ask(["new"], allow_auto_topic_creation=False).topics_to_create == ()
+    assert ask(["new"], version=3).topics_to_create == ("new",), "before version 4 nobody can decline"
+
+
+def test_operations_are_told_when_asked_for() -> None:
+    asked = topics_of(ask(["orders"], include_topic_authorized_operations=True))
+    assert asked["orders"]["topic_authorized_operations"] == ALL_TOPIC_OPERATIONS
+    assert topics_of(ask(["orders"]))["orders"]["topic_authorized_operations"] == OPERATIONS_NOT_ASKED

@@ -1,0 +1,84 @@
+"""Controllers for tests of those who talk to them: real listeners on loopback, the decisions made by the test."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from kio.schema.errors import ErrorCode
+
+from metadata.adapters.controller_channel import ControllerAddress
+from metadata.adapters.listener import ControllerListener
+from metadata.controller.requests import ControllerRequest, Values
+from network.requests import Reply, RequestContext
+from network.server import KafkaServer
+from wire.protocol.apis import response_class
+from wire.protocol.entities import build
+
+Result = TypeVar("Result")
+
+
+class FakeController:
+    """Answers as told; `requests` are those it got. Without an answer it keeps the requester waiting."""
+
+    def __init__(self, answer: Callable[[ControllerRequest], Values | None]) -> None:
+        self.answer = answer
+        self.requests: list[ControllerRequest] = []
+        self.raft_requests: list[RequestContext] = []
+        self.turns = 0
+
+    def handle_request(self, now_ms: int, request: ControllerRequest, reply: Callable[[Values], None]) -> None:
+        assert now_ms == 1234
+        self.requests.append(request)
+        values = self.answer(request)
+        if values is not None:
+            reply(values)
+
+    def handle_raft(self, context: RequestContext, _request: Any, reply: Reply) -> None:
+        """Answers only what is asked of any leader: who leads."""
+        self.raft_requests.append(context)
+        values = {"error_code": ErrorCode.none, "error_message": None, "topics": (), "nodes": ()}
+        reply(build(response_class(context.header.api_key, context.header.api_version), values))
+
+    def wake(self) -> None:
+        self.turns += 1
+
+
+class RunningController:
+    """A FakeController that listens, for the time of an `async with`."""
+
+    def __init__(self, node_id: int, answer: Callable[[ControllerRequest], Values | None]) -> None:
+        self.node_id = node_id
+        self.controller = FakeController(answer)
+        listener = ControllerListener(
+            controller=self.controller,
+            handle_raft=self.controller.handle_raft,
+            now_ms=lambda: 1234,
+            wake=self.controller.wake,
+        )
+        self.server = KafkaServer(
+            host="127.0.0.1",
+            port=0,
+            handler=listener.handle,
+            supported=listener.supported,
+            listener_name="CONTROLLER",
+        )
+
+    @property
+    def address(self) -> ControllerAddress:
+        return ControllerAddress(self.node_id, "127.0.0.1", self.port)
+
+    async def __aenter__(self) -> "RunningController":
+        await self.server.start()
+        self.port = self.server.bound_port
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.server.stop()
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    async def bounded() -> Result:
+        async with asyncio.timeout(30):
+            return await work
+
+    return asyncio.run(bounded())

@@ -1,0 +1,166 @@
+"""Envelopes: what a broker packs, a controller unpacks; and every way in which one can be wrong has its own error."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from metadata.adapters.controller_channel import ControllerChannel
+from metadata.adapters.envelope import EnvelopeRefusedError, unwrap, wrap
+from metadata.adapters.listener import controller_listener_apis
+from metadata.controller.requests import ControllerRequest, Values
+from metadata.forwarding import (
+    decode_address,
+    decode_principal,
+    encode_address,
+    encode_principal,
+    says_not_controller,
+)
+from tests.unit.metadata_adapters.controllers import RunningController, run
+from wire.errors import DecodeError
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, supported_versions
+from wire.protocol.entities import build
+from wire.protocol.headers import decode_response, encode_request
+
+SERVED = controller_listener_apis()
+DELETE = {"topics": [{"name": "old", "topic_id": None}], "topic_names": ["old"], "timeout_ms": 1000}
+
+
+def packed(api_key: ApiKey = ApiKey.DELETE_TOPICS, version: int = 6, body: Values | None = None) -> bytes:
+    entity = build(request_class(api_key, version), DELETE if body is None else body)
+    return encode_request(api_key, version, 77, "the-client", entity)
+
+
+def envelope(**fields: object) -> Any:
+    values = {
+        "request_data": packed(),
+        "request_principal": encode_principal("User:alice"),
+        "client_host_address": encode_address("10.1.2.3"),
+    } | fields
+    return build(request_class(ApiKey.ENVELOPE, 0), values)
+
+
+def refusal(**fields: object) -> ErrorCode:
+    with pytest.raises(EnvelopeRefusedError) as caught:
+        unwrap(envelope(**fields), SERVED)
+    return caught.value.error
+
+
+def test_the_request_comes_out_with_its_own_client() -> None:
+    request = unwrap(envelope(), SERVED)
+    assert (request.api_key, request.api_version, request.correlation_id) == (ApiKey.DELETE_TOPICS, 6, 77)
+    assert (request.principal, request.client_id, request.client_host) == ("User:alice", "the-client", "10.1.2.3")
+    assert request.body.topics[0].name == "old"
+
+
+def test_what_may_not_be_forwarded_is_an_invalid_request() -> None:
+    heartbeat = {
+        "broker_id": 1,
+        "broker_epoch": 1,
+        "current_metadata_offset": 1,
+        "want_fence": False,
+        "want_shut_down": False,
+        "offline_log_dirs": (),
+    }
+    data = packed(ApiKey.BROKER_HEARTBEAT, 1, heartbeat)
+    assert refusal(request_data=data) is ErrorCode.invalid_request
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00", packed()[:-3], b"\x7f\xff" + packed()[2:], packed()[:3] + b"\x63" + packed()[4:]])
+def test_an_unreadable_request_is_an_unsupported_version(data: bytes) -> None:
+    assert refusal(request_data=data) is ErrorCode.unsupported_version
+
+
+@pytest.mark.parametrize("data", [None, b"", b"\x00\x01" + encode_principal("User:a")[2:], b"\x00\x00\x09", encode_principal("User:a") + b"x"])
+def test_an_unreadable_principal_has_its_own_error(data: bytes | None) -> None:
+    assert refusal(request_principal=data) is ErrorCode.principal_deserialization_failure
+
+
+@pytest.mark.parametrize("address", [b"", b"abc", bytes(15)])
+def test_an_address_of_another_length_is_an_invalid_request(address: bytes) -> None:
+    assert refusal(client_host_address=address) is ErrorCode.invalid_request
+
+
+def test_the_answer_is_packed_with_its_header() -> None:
+    request = unwrap(envelope(), SERVED)
+    values = {"responses": [{"name": "old", "topic_id": None, "error_code": ErrorCode.none, "error_message": None}]}
+    wrapped = wrap(request, values)
+    assert wrapped["error_code"] is ErrorCode.none
+    correlation_id, inner = decode_response(ApiKey.DELETE_TOPICS, 6, wrapped["response_data"])
+    assert correlation_id == 77
+    assert inner == build(type(inner), values)
+
+
+def test_not_controller_inside_is_raised_to_the_envelope() -> None:
+    request = unwrap(envelope(), SERVED)
+    entry = {"name": "old", "topic_id": None, "error_code": ErrorCode.not_controller, "error_message": None}
+    assert wrap(request, {"responses": [entry]}) == {"error_code": ErrorCode.not_controller, "response_data": None}
+    assert not says_not_controller({"error_code": 0, "topics": ({"error_code": 36},)})
+
+
+@given(st.text(min_size=1, max_size=20).filter(lambda text: ":" not in text), st.text(max_size=50))
+def test_principals_come_back_as_they_were(kind: str, name: str) -> None:
+    assert decode_principal(encode_principal(f"{kind}:{name}")) == f"{kind}:{name}"
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_a_principal_or_a_decode_error(data: bytes) -> None:
+    try:
+        decode_principal(data)
+    except DecodeError:
+        return
+
+
+@given(st.ip_addresses())
+def test_addresses_come_back_as_they_were(address: Any) -> None:
+    assert decode_address(encode_address(str(address))) == str(address)
+
+
+def test_a_zone_is_left_off_an_address() -> None:
+    assert decode_address(encode_address("fe80::1%eth0")) == "fe80::1"
+
+
+def test_a_forwarded_describe_quorum_reaches_the_replica_with_the_client_in_its_context() -> None:
+    question = {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]}
+    version = supported_versions(ApiKey.DESCRIBE_QUORUM)[1]
+    values = {
+        "request_data": packed(ApiKey.DESCRIBE_QUORUM, version, question),
+        "request_principal": encode_principal("User:alice"),
+        "client_host_address": encode_address("10.1.2.3"),
+    }
+
+    async def work() -> None:
+        async with RunningController(1, lambda _: None) as running:
+            channel = ControllerChannel(
+                lambda: running.address, client_id="t", request_timeout_ms=5000, retry_timeout_ms=5000
+            )
+            answer = await channel.request(ApiKey.ENVELOPE, values)
+            channel.close()
+            correlation_id, _ = decode_response(ApiKey.DESCRIBE_QUORUM, version, answer.response_data)
+            assert correlation_id == 77
+            (context,) = running.controller.raft_requests
+            assert (context.principal, context.header.client_id) == ("User:alice", "the-client")
+
+    run(work())
+
+
+def test_a_forwarded_request_is_given_to_the_controller_and_the_driver_is_woken() -> None:
+    def answer(request: ControllerRequest) -> Values:
+        entry = {"name": "old", "topic_id": None, "error_code": ErrorCode.none, "error_message": None}
+        assert request.principal == "User:alice"
+        return {"responses": [entry]}
+
+    async def work() -> None:
+        async with RunningController(1, answer) as running:
+            channel = ControllerChannel(
+                lambda: running.address, client_id="t", request_timeout_ms=5000, retry_timeout_ms=5000
+            )
+            reply = await channel.request(ApiKey.ENVELOPE, envelope())
+            channel.close()
+            assert reply.error_code is ErrorCode.none
+            assert running.controller.turns == 1
+
+    run(work())

@@ -1,0 +1,99 @@
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from network.requests import RequestContext
+from raft.adapters.kafka_codec import codec
+from raft.adapters.raft_requests import RaftRequests
+from raft.inputs import Input, RequestReceived
+from raft.messages import DescribeQuorumRequest, FetchRequest, FetchResponse, VoteRequest, VoteResponse
+from raft.ready import OutboundResponse
+from raft.voters import Endpoint, ReplicaKey
+from wire.codec import decode
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, response_class
+from wire.protocol.entities import build
+from wire.protocol.headers import EncodedBody, RequestHeader
+
+VOTE = VoteRequest(
+    cluster_id="c",
+    replica_epoch=3,
+    candidate=ReplicaKey(1),
+    voter=ReplicaKey(2),
+    last_offset=0,
+    last_offset_epoch=0,
+)
+FETCH = FetchRequest(
+    cluster_id="c",
+    replica=ReplicaKey(1),
+    current_leader_epoch=3,
+    fetch_offset=0,
+    last_fetched_epoch=0,
+    max_wait_ms=500,
+    max_bytes=1000,
+    high_watermark=-1,
+)
+
+
+class Listener:
+    """Stands for the server, and for the driver behind the requests."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Input] = []
+        self.requests = RaftRequests({1: Endpoint("CONTROLLER", "c1", 9093)}, self.inputs.append)
+
+    def ask(self, api_key: ApiKey, version: int, entity: Any) -> list[Any]:
+        """The replies to one request, as they come."""
+        replies: list[Any] = []
+        context = RequestContext(1, "127.0.0.1", "CONTROLLER", RequestHeader(api_key, version, 5, "x"))
+        self.requests.handle(context, entity, replies.append)
+        return replies
+
+
+def test_requests_get_ids_of_their_own_and_answers_in_the_version_asked() -> None:
+    listener = Listener()
+    old = listener.ask(ApiKey.VOTE, 0, codec.encode_request(VOTE, 0))
+    new = listener.ask(ApiKey.VOTE, 2, codec.encode_request(VOTE, 2))
+    first, second = listener.inputs
+    assert isinstance(first, RequestReceived)
+    assert isinstance(second, RequestReceived)
+    assert second == RequestReceived(second.request_id, VOTE)
+    answer = VoteResponse(leader_id=1, leader_epoch=3)
+    listener.requests.respond(OutboundResponse(second.request_id, answer))
+    assert old == []
+    listener.requests.respond(OutboundResponse(first.request_id, answer))
+    assert (type(old[0]), type(new[0])) == (response_class(ApiKey.VOTE, 0), response_class(ApiKey.VOTE, 2))
+    assert new[0].node_endpoints[0].host == "c1"
+    assert listener.requests.open_requests == 0
+
+
+def test_a_fetch_is_answered_with_bytes_that_a_client_reads() -> None:
+    listener = Listener()
+    replies = listener.ask(ApiKey.FETCH, 17, codec.encode_request(FETCH, 17))
+    (received,) = listener.inputs
+    assert isinstance(received, RequestReceived)
+    answer = FetchResponse(leader_id=1, leader_epoch=3, high_watermark=9, log_start_offset=0, records=b"abc")
+    listener.requests.respond(OutboundResponse(received.request_id, answer))
+    (body,) = replies
+    assert isinstance(body, EncodedBody)
+    entity, end = decode(response_class(ApiKey.FETCH, 17), body.data)
+    assert end == len(body.data)
+    assert codec.decode_response(ApiKey.FETCH, entity) == answer
+
+
+def test_what_is_not_ours_is_answered_without_asking_the_core() -> None:
+    listener = Listener()
+    topics = [{"topic_name": "other", "partitions": [{"partition_index": 0}]}]
+    entity = build(request_class(ApiKey.DESCRIBE_QUORUM, 2), {"topics": topics})
+    (answer,) = listener.ask(ApiKey.DESCRIBE_QUORUM, 2, entity)
+    assert answer.topics[0].partitions[0].error_code is ErrorCode.unknown_topic_or_partition
+    assert listener.inputs == []
+
+
+def test_closing_hangs_up_on_all_who_wait() -> None:
+    listener = Listener()
+    entity = codec.encode_request(DescribeQuorumRequest(), 1)
+    waiting = [listener.ask(ApiKey.DESCRIBE_QUORUM, 1, entity) for _ in range(2)]
+    listener.requests.close()
+    assert waiting == [[None], [None]]
+    assert listener.requests.open_requests == 0
