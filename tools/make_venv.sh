@@ -35,10 +35,14 @@ if ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
 fi
 
 started=$SECONDS
-echo "kquorum: making $venv with $("$python" --version) ($python); packages are downloaded once"
-rm -rf "$venv"
-trap 'rm -rf "$venv"' ERR INT TERM
-"$python" -m venv "$venv"
+if [ -e "$venv/.kquorum-installed" ] && is_new_enough "$venv/bin/python"; then
+    echo "kquorum: bringing $venv up to date with pyproject.toml"
+else
+    echo "kquorum: making $venv with $("$python" --version) ($python); packages are downloaded once"
+    rm -rf "$venv"
+    trap 'rm -rf "$venv"' ERR INT TERM
+    "$python" -m venv "$venv"
+fi
 # editable_mode=compat puts the sources on the path by a plain .pth file: Spark's workers and mypy understand it.
 "$venv/bin/python" -m pip install --quiet --editable "$root[dev]" --config-settings editable_mode=compat \
     || { rm -rf "$venv"; fail "the packages of pyproject.toml could not be installed; see pip's message above" 1; }
