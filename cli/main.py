@@ -68,6 +68,8 @@ def _root(
 
 def main() -> None:
     """Run the command line; every failure ends in one clear message and a documented exit status."""
+    # kio loads Hypothesis wherever it is installed, to register strategies: 0.2 s that no command has a use for.
+    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     sys.exit(run(sys.argv[1:]))
 
 

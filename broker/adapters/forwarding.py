@@ -112,7 +112,7 @@ def _body_of(header: RequestHeader, response: bytes | None) -> EncodedBody:
 def _refused(header: RequestHeader, request: Any, error: ErrorCode, reason: str) -> EncodedBody:
     api_key = ApiKey(header.api_key)
     if api_key is ApiKey.DESCRIBE_QUORUM:
-        values: Values = {"error_code": error, "error_message": reason, "topics": ()}
+        values: Values = {"error_code": error, "error_message": reason, "topics": (), "nodes": ()}
     else:
         inner = ControllerRequest(api_key=api_key, api_version=header.api_version, body=request)
         values = refusal(inner, ApiError(error, reason))

@@ -22,6 +22,7 @@ from wire.errors import DecodeError
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class, supported_versions
 from wire.protocol.entities import build
+from wire.protocol.headers import EncodedBody
 
 log = logging.getLogger("broker.listener")
 
@@ -97,11 +98,14 @@ class BrokerListener:
         return answer.values
 
     async def _forward(self, context: RequestContext, request: Any, reply: Reply) -> None:
+        answer: EncodedBody | None = None
         try:
-            reply(await self._forwarder.forward(context, request))
+            answer = await self._forwarder.forward(context, request)
         except DecodeError as error:
-            log.error("forwarding %s: %s", ApiKey(context.header.api_key).name, error)
-            reply(None)
+            log.error("the controller's answer to %s: %s", ApiKey(context.header.api_key).name, error)
+        finally:
+            # Whatever happened, a client is never left waiting: without an answer its connection ends.
+            reply(answer)
 
     async def _create(self, context: RequestContext, names: tuple[str, ...]) -> None:
         """Once for all clients that ask while it is under way; they ask again until the topic shows."""

@@ -7,6 +7,7 @@ import pytest
 
 from cli.config.materialise import free_ports
 from cli.exit_status import ExitStatus
+from cli.processes import wait_until
 from raft.adapters.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from tests.support.cluster import CLUSTER_ID, Cluster
 
@@ -95,3 +96,47 @@ def test_both_roles_in_one_process(tmp_path: Path) -> None:
         combined.format()
         assert combined.start_and_wait_for_end(1) == ExitStatus.USAGE
         assert "not supported yet" in only_line(combined, 1)
+
+
+def test_assertions_switched_off(small: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    cluster = Cluster(small.folder, controllers=1, brokers=0)
+    cluster.write_config()
+    cluster.format()
+    assert cluster.start_and_wait_for_end(1) == ExitStatus.USAGE
+    assert "python -O" in only_line(cluster, 1)
+
+
+def test_a_log_that_is_damaged_in_its_midst(small: Cluster) -> None:
+    with small:
+        segment = _written_segment(small)
+        content = bytearray(segment.read_bytes())
+        content[80] ^= 0xFF
+        segment.write_bytes(content)
+        assert small.start_and_wait_for_end(1) == ExitStatus.DAMAGED_INPUT
+    line = only_line(small, 1)
+    assert str(segment) in line
+    assert "nothing was changed" in line
+    assert segment.read_bytes() == bytes(content)
+
+
+def test_a_torn_end_is_cut_and_the_node_goes_on(small: Cluster) -> None:
+    with small:
+        segment = _written_segment(small)
+        whole = segment.stat().st_size
+        with segment.open("ab") as file:
+            file.write(segment.read_bytes()[:40])
+        small.start_node(1)
+        assert small.quorum().leader_id == 1
+        assert "40 bytes of a torn write" in small.log_text(1)
+        assert small.terminate(1) == ExitStatus.OK
+        assert segment.stat().st_size > whole
+
+
+def _written_segment(cluster: Cluster) -> Path:
+    """The first segment of a controller that has run and stopped."""
+    cluster.format()
+    cluster.start_node(1)
+    assert wait_until(lambda: cluster.quorum().high_watermark > 5, 20), cluster.tails()
+    assert cluster.terminate(1) == ExitStatus.OK
+    return cluster.data_folder(1) / "__cluster_metadata-0" / f"{0:020}.log"

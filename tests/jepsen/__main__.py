@@ -31,7 +31,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=40.0, help="operations a second (40)")
     parser.add_argument("--concurrency", type=int, default=12, help="clients (12)")
     parser.add_argument("--quiet", type=float, default=5.0, metavar="S", help="seconds before each fault (5)")
-    parser.add_argument("--fault", type=float, default=6.0, metavar="S", help="seconds of each fault (6)")
+    parser.add_argument("--fault", type=float, default=8.0, metavar="S", help="seconds of each fault (8)")
     parser.add_argument(
         "--op-timeout", type=float, default=5.0, metavar="S", help="a client waits so long (5)"
     )
@@ -45,8 +45,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         parser.error("times and rates must be above 0")
     if not 1 <= options.nodes <= 9 or options.brokers < 1:
         parser.error("--nodes must be 1 to 9, --brokers at least 1")
-    if options.concurrency < options.brokers:
-        parser.error("--concurrency must be at least the number of brokers: each has to be read")
+    if options.concurrency < 2 * options.brokers:
+        parser.error("--concurrency must be at least twice --brokers: each has a client that only reads")
     return options
 
 

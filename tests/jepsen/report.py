@@ -47,7 +47,7 @@ class Reporter:
         self._progress.stop()
 
     def say(self, line: str) -> None:
-        self._console.print(line, highlight=False)
+        self._console.print(line, highlight=False, soft_wrap=True)
 
     def on_event(self, op: Op) -> None:
         if op.is_client:

@@ -46,7 +46,7 @@ class Options:
     rate: float = 40.0
     concurrency: int = 12
     quiet_s: float = 5.0
-    fault_s: float = 6.0
+    fault_s: float = 8.0
     op_timeout_s: float = 5.0
     seed: int = 1
 
@@ -108,7 +108,7 @@ def _run_ops(
     options: Options, members: Members, network: Network, reporter: Reporter, folder: RunFolder
 ) -> History:
     """The history is written also when the run is interrupted."""
-    workload = topics_set.TopicsSet(members.brokers, options.rate, Random(options.seed))
+    workload = topics_set.TopicsSet(members.brokers, options.rate, options.concurrency, Random(options.seed))
     steps = plan(options.nemesis, options.time_s, options.quiet_s, options.fault_s)
     generator = Phases(
         Together(workload.main(round(options.time_s * SECOND_NS)), Schedule(steps)),

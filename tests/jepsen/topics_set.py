@@ -13,7 +13,7 @@ from tests.jepsen.set_lives import CREATE, DELETE, LIST
 NAME = "topics-set"
 TOPIC_PREFIX = "jepsen-"
 RECOVERY_NS = 30 * SECOND_NS
-_CREATES, _DELETES, _LISTS = 50, 8, 42  # of a hundred
+_CREATES, _DELETES, _LISTS = 60, 12, 28  # of a hundred operations of a client that writes
 
 
 def topic_name(element: int) -> str:
@@ -27,10 +27,16 @@ def element_of(topic: str) -> int | None:
 
 
 class TopicsSet:
-    """What to do: creates, lists and some deletes at a rate; at the end a barrier, and every broker's final read."""
+    """What to do: creates, lists and some deletes at a rate; at the end a barrier, and every broker's final read.
 
-    def __init__(self, nodes: tuple[int, ...], rate: float, dice: Random) -> None:
+    One client of each broker only reads: when no controller answers, all that write are soon waiting, and what
+    brokers show in that time is what matters most.
+    """
+
+    def __init__(self, nodes: tuple[int, ...], rate: float, concurrency: int, dice: Random) -> None:
+        assert concurrency >= 2 * len(nodes), "each broker needs a client that reads and one that writes"
         self._nodes = nodes
+        self._concurrency = concurrency
         self._rate = rate
         self._dice = dice
         self._next_element = 0
@@ -47,6 +53,8 @@ class TopicsSet:
         return Phases(TimeLimit(RECOVERY_NS, barrier), TimeLimit(RECOVERY_NS, reads))
 
     def _any(self, process: int) -> Op:
+        if process % self._concurrency < len(self._nodes):
+            return Op(type=OpType.INVOKE, f=LIST, process=process)
         kinds = {CREATE: _CREATES, LIST: _LISTS, DELETE: _DELETES if self._deletable else 0}
         (f,) = self._dice.choices(list(kinds), weights=list(kinds.values()))
         if f == CREATE:

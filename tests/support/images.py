@@ -41,7 +41,12 @@ def topic_records(number: int, name: str, *partitions: PartitionRecord) -> tuple
 
 
 def partition_record(
-    number: int, index: int, replicas: tuple[int, ...], *, isr: tuple[int, ...] | None = None, leader: int = -2
+    number: int,
+    index: int,
+    replicas: tuple[int, ...],
+    *,
+    isr: tuple[int, ...] | None = None,
+    leader: int = -2,
 ) -> PartitionRecord:
     """The leader is the first replica unless another is named; directories are those of the brokers."""
     return PartitionRecord(
@@ -74,7 +79,9 @@ def after(image: MetadataImage, *records: MetadataRecord) -> tuple[MetadataDelta
     first = image.end_offset
     for offset, record in enumerate(records, first):
         delta.replay(record, offset)
-    last = Provenance(last_contained_offset=first + len(records) - 1, last_contained_epoch=1, timestamp_ms=1000)
+    last = Provenance(
+        last_contained_offset=first + len(records) - 1, last_contained_epoch=1, timestamp_ms=1000
+    )
     return delta, delta.apply(last)
 
 

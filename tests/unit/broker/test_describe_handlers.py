@@ -51,7 +51,9 @@ def cluster(version: int = 2, **fields: object) -> Any:
 def test_the_cluster_is_its_alive_brokers() -> None:
     answer = cluster()
     assert (answer.cluster_id, answer.controller_id) == ("the-cluster", 1)
-    assert [(broker.broker_id, broker.host, broker.is_fenced) for broker in answer.brokers] == [(1, "b1", False)]
+    assert [(broker.broker_id, broker.host, broker.is_fenced) for broker in answer.brokers] == [
+        (1, "b1", False)
+    ]
 
 
 def test_fenced_brokers_are_listed_on_request() -> None:
@@ -60,7 +62,8 @@ def test_fenced_brokers_are_listed_on_request() -> None:
 
 
 @pytest.mark.parametrize(
-    ("endpoint_type", "error"), [(2, ErrorCode.mismatched_endpoint_type), (9, ErrorCode.unsupported_endpoint_type)]
+    ("endpoint_type", "error"),
+    [(2, ErrorCode.mismatched_endpoint_type), (9, ErrorCode.unsupported_endpoint_type)],
 )
 def test_a_broker_does_not_describe_controllers(endpoint_type: int, error: ErrorCode) -> None:
     answer = cluster(endpoint_type=endpoint_type)

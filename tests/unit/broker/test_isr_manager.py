@@ -45,7 +45,9 @@ class World:
         lowest, highest = supported_versions(ApiKey.ALTER_PARTITION)
         for version in range(lowest, highest + 1):
             assert build(request_class(ApiKey.ALTER_PARTITION, version), values)
-        return {change["partition_index"]: list(change["new_isr"]) for change in values["topics"][0]["partitions"]}
+        return {
+            change["partition_index"]: list(change["new_isr"]) for change in values["topics"][0]["partitions"]
+        }
 
     def answer(self, now_ms: int, errors: dict[int, ErrorCode], top: ErrorCode = ErrorCode.none) -> None:
         partitions = [

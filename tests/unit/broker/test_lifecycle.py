@@ -12,7 +12,9 @@ from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, supported_versions
 from wire.protocol.entities import build
 
-CONFIG = LifecycleConfig(heartbeat_interval_ms=2000, session_timeout_ms=9000, initial_registration_timeout_ms=60_000)
+CONFIG = LifecycleConfig(
+    heartbeat_interval_ms=2000, session_timeout_ms=9000, initial_registration_timeout_ms=60_000
+)
 
 
 class MiddleDice:

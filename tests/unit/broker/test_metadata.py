@@ -7,7 +7,12 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.handlers.metadata import ALL_TOPIC_OPERATIONS, OPERATIONS_NOT_ASKED, MetadataAnswer, handle_metadata
+from broker.handlers.metadata import (
+    ALL_TOPIC_OPERATIONS,
+    OPERATIONS_NOT_ASKED,
+    MetadataAnswer,
+    handle_metadata,
+)
 from broker.metadata_cache import controller_id_for_clients
 from metadata.image.image import MetadataImage
 from tests.support.images import (
@@ -56,7 +61,11 @@ def ask(
     ids: Sequence[UUID] = (),
     **fields: object,
 ) -> MetadataAnswer:
-    topics: Any = None if names is None and not ids and version > 0 else [{"name": name, "topic_id": None} for name in names or ()]
+    topics: Any = (
+        None
+        if names is None and not ids and version > 0
+        else [{"name": name, "topic_id": None} for name in names or ()]
+    )
     if ids:
         topics = [{"name": None, "topic_id": each} for each in ids]
     values = {"topics": topics, "include_topic_authorized_operations": False} | fields
@@ -126,7 +135,9 @@ def test_a_partition_without_a_registered_leader_is_leader_not_available_with_it
         assert found["replica_nodes"]
 
 
-@pytest.mark.parametrize(("version", "error"), [(5, ErrorCode.leader_not_available), (6, ErrorCode.listener_not_found)])
+@pytest.mark.parametrize(
+    ("version", "error"), [(5, ErrorCode.leader_not_available), (6, ErrorCode.listener_not_found)]
+)
 def test_a_leader_without_the_listener(version: int, error: ErrorCode) -> None:
     assert partition(ask(version=version), 2)["error_code"] is error
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from kio.schema.errors import ErrorCode
 
@@ -26,7 +26,9 @@ class FakeController:
         self.raft_requests: list[RequestContext] = []
         self.turns = 0
 
-    def handle_request(self, now_ms: int, request: ControllerRequest, reply: Callable[[Values], None]) -> None:
+    def handle_request(
+        self, now_ms: int, request: ControllerRequest, reply: Callable[[Values], None]
+    ) -> None:
         assert now_ms == 1234
         self.requests.append(request)
         values = self.answer(request)
@@ -67,13 +69,19 @@ class RunningController:
     def address(self) -> ControllerAddress:
         return ControllerAddress(self.node_id, "127.0.0.1", self.port)
 
-    async def __aenter__(self) -> "RunningController":
+    async def __aenter__(self) -> Self:
         await self.server.start()
         self.port = self.server.bound_port
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.server.stop()
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    """Let the loop turn until the condition holds; `run` bounds the wait."""
+    while not condition():  # noqa: ASYNC110 - the condition is the fake's state, which signals nobody
+        await asyncio.sleep(0.001)
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:

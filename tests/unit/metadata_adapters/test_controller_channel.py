@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel, ControllerUnavailable
 from metadata.controller.requests import ControllerRequest, Values
 from network.server import KafkaServer
-from tests.unit.metadata_adapters.controllers import RunningController, run
+from tests.unit.metadata_adapters.controllers import RunningController, eventually, run
 from wire.protocol.api_keys import ApiKey
 
 HEARTBEAT = {
@@ -46,7 +46,9 @@ class Leadership:
         return self.address
 
 
-def channel_to(leadership: Leadership, *, retry_timeout_ms: int = 10_000, request_timeout_ms: int = 5_000) -> ControllerChannel:
+def channel_to(
+    leadership: Leadership, *, retry_timeout_ms: int = 10_000, request_timeout_ms: int = 5_000
+) -> ControllerChannel:
     return ControllerChannel(
         leadership.find,
         client_id="test",
@@ -75,8 +77,7 @@ def test_without_a_known_leader_it_waits_until_one_is_known() -> None:
             leadership = Leadership()
             channel = channel_to(leadership)
             waiting = asyncio.create_task(channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))
-            while leadership.asked < 2:
-                await asyncio.sleep(0)
+            await eventually(lambda: leadership.asked >= 2)
             leadership.address = controller.address
             channel.handle_leader_change(1, 1)
             assert (await waiting).is_caught_up
@@ -129,8 +130,7 @@ def test_a_request_at_a_leader_that_hangs_moves_to_the_new_leader_at_once() -> N
             leadership = Leadership(hanging.address)
             channel = channel_to(leadership, retry_timeout_ms=25_000, request_timeout_ms=25_000)
             waiting = asyncio.create_task(channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))
-            while not hanging.controller.requests:
-                await asyncio.sleep(0.001)
+            await eventually(lambda: hanging.controller.requests)
             leadership.address = new.address
             channel.handle_leader_change(2, 2)
             async with asyncio.timeout(5):
@@ -144,7 +144,9 @@ def test_the_reason_is_told_when_the_time_is_up() -> None:
     async def work(leadership: Leadership) -> None:
         await channel_to(leadership, retry_timeout_ms=200).request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)
 
-    with pytest.raises(ControllerUnavailable, match=r"BROKER_HEARTBEAT within 200 ms: no active controller is known"):
+    with pytest.raises(
+        ControllerUnavailable, match=r"BROKER_HEARTBEAT within 200 ms: no active controller is known"
+    ):
         run(work(Leadership()))
 
     async def refused() -> None:

@@ -52,7 +52,11 @@ def refusal(**fields: object) -> ErrorCode:
 def test_the_request_comes_out_with_its_own_client() -> None:
     request = unwrap(envelope(), SERVED)
     assert (request.api_key, request.api_version, request.correlation_id) == (ApiKey.DELETE_TOPICS, 6, 77)
-    assert (request.principal, request.client_id, request.client_host) == ("User:alice", "the-client", "10.1.2.3")
+    assert (request.principal, request.client_id, request.client_host) == (
+        "User:alice",
+        "the-client",
+        "10.1.2.3",
+    )
     assert request.body.topics[0].name == "old"
 
 
@@ -69,12 +73,23 @@ def test_what_may_not_be_forwarded_is_an_invalid_request() -> None:
     assert refusal(request_data=data) is ErrorCode.invalid_request
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00", packed()[:-3], b"\x7f\xff" + packed()[2:], packed()[:3] + b"\x63" + packed()[4:]])
+@pytest.mark.parametrize(
+    "data", [b"", b"\x00", packed()[:-3], b"\x7f\xff" + packed()[2:], packed()[:3] + b"\x63" + packed()[4:]]
+)
 def test_an_unreadable_request_is_an_unsupported_version(data: bytes) -> None:
     assert refusal(request_data=data) is ErrorCode.unsupported_version
 
 
-@pytest.mark.parametrize("data", [None, b"", b"\x00\x01" + encode_principal("User:a")[2:], b"\x00\x00\x09", encode_principal("User:a") + b"x"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        b"",
+        b"\x00\x01" + encode_principal("User:a")[2:],
+        b"\x00\x00\x09",
+        encode_principal("User:a") + b"x",
+    ],
+)
 def test_an_unreadable_principal_has_its_own_error(data: bytes | None) -> None:
     assert refusal(request_principal=data) is ErrorCode.principal_deserialization_failure
 
@@ -86,7 +101,9 @@ def test_an_address_of_another_length_is_an_invalid_request(address: bytes) -> N
 
 def test_the_answer_is_packed_with_its_header() -> None:
     request = unwrap(envelope(), SERVED)
-    values = {"responses": [{"name": "old", "topic_id": None, "error_code": ErrorCode.none, "error_message": None}]}
+    values = {
+        "responses": [{"name": "old", "topic_id": None, "error_code": ErrorCode.none, "error_message": None}]
+    }
     wrapped = wrap(request, values)
     assert wrapped["error_code"] is ErrorCode.none
     correlation_id, inner = decode_response(ApiKey.DELETE_TOPICS, 6, wrapped["response_data"])
@@ -97,7 +114,10 @@ def test_the_answer_is_packed_with_its_header() -> None:
 def test_not_controller_inside_is_raised_to_the_envelope() -> None:
     request = unwrap(envelope(), SERVED)
     entry = {"name": "old", "topic_id": None, "error_code": ErrorCode.not_controller, "error_message": None}
-    assert wrap(request, {"responses": [entry]}) == {"error_code": ErrorCode.not_controller, "response_data": None}
+    assert wrap(request, {"responses": [entry]}) == {
+        "error_code": ErrorCode.not_controller,
+        "response_data": None,
+    }
     assert not says_not_controller({"error_code": 0, "topics": ({"error_code": 36},)})
 
 

@@ -1,0 +1,254 @@
+"""The broker's listener over a real socket: metadata from the cache, administration through a controller."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from broker.adapters.forwarding import Forwarder
+from broker.adapters.listener import FORWARDED_APIS, LOCAL_APIS, BrokerListener
+from broker.metadata_cache import MetadataCache
+from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
+from metadata.adapters.listener import server_features
+from metadata.controller.requests import ControllerRequest, Values
+from metadata.features import SUPPORTED_FEATURES
+from network.connection import KafkaConnection
+from network.errors import ConnectionLost
+from network.server import KafkaServer
+from tests.support.images import broker_record, image_of, partition_record, topic_records
+from tests.unit.metadata_adapters.controllers import RunningController, eventually, run
+from wire.metadata_records.features import FeatureLevelRecord
+from wire.protocol.api_keys import ApiKey
+
+IMAGE = image_of(
+    FeatureLevelRecord(name="metadata.version", feature_level=25),
+    broker_record(101),
+    *topic_records(1, "orders", partition_record(1, 0, (101,))),
+)
+TOPIC = {"name": "new", "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
+CREATE = {"topics": [TOPIC], "timeout_ms": 1000, "validate_only": False}
+
+
+class LowDice:
+    def randint(self, low: int, high: int) -> int:
+        assert low <= high
+        return low
+
+
+def created(request: ControllerRequest, error: ErrorCode = ErrorCode.none) -> Values:
+    """What a controller answers to CreateTopics."""
+    entries = [
+        {
+            "name": topic.name,
+            "topic_id": None,
+            "error_code": error,
+            "error_message": None,
+            "num_partitions": 1,
+            "replication_factor": 1,
+            "configs": (),
+        }
+        for topic in request.body.topics
+    ]
+    return {"topics": entries}
+
+
+@dataclass
+class Broker:
+    cache: MetadataCache
+    listener: BrokerListener
+    client: KafkaConnection
+
+    async def ask(self, api_key: ApiKey, values: dict[str, Any]) -> Any:
+        return await self.client.request(api_key, values, 10_000)
+
+
+@asynccontextmanager
+async def broker(
+    controller: Callable[[], ControllerAddress | None],
+    *,
+    auto_create: bool = False,
+    retry_timeout_ms: int = 5_000,
+) -> AsyncIterator[Broker]:
+    channel = ControllerChannel(
+        controller, client_id="forwarding", request_timeout_ms=5_000, retry_timeout_ms=retry_timeout_ms
+    )
+    cache = MetadataCache()
+    cache.swap(IMAGE)
+    listener = BrokerListener(
+        cache=cache,
+        forwarder=Forwarder(channel),
+        cluster_id="the-cluster",
+        dice=LowDice(),
+        auto_create_topics=auto_create,
+    )
+    server = KafkaServer(
+        host="127.0.0.1",
+        port=0,
+        handler=listener.handle,
+        supported=listener.supported,
+        listener_name="PLAINTEXT",
+        features=lambda: server_features(cache.image, SUPPORTED_FEATURES),
+    )
+    await server.start()
+    client = await KafkaConnection.connect("127.0.0.1", server.bound_port, "the-client", 5_000)
+    try:
+        yield Broker(cache, listener, client)
+    finally:
+        client.close()
+        await listener.stop()
+        await server.stop()
+        channel.close()
+
+
+def with_broker(
+    test: Callable[[Broker, RunningController], Awaitable[None]],
+    answer: Callable[[ControllerRequest], Values | None] = created,
+    **options: Any,
+) -> None:
+    async def work() -> None:
+        async with (
+            RunningController(1, answer) as controller,
+            broker(lambda: controller.address, **options) as node,
+        ):
+            await test(node, controller)
+
+    run(work())
+
+
+def metadata(*names: str, allow_creation: bool = False) -> dict[str, Any]:
+    return {
+        "topics": [{"name": name, "topic_id": None} for name in names] or None,
+        "allow_auto_topic_creation": allow_creation,
+        "include_topic_authorized_operations": False,
+    }
+
+
+def test_what_is_offered_is_what_is_served_and_the_features_are_told() -> None:
+    async def test(node: Broker, _controller: RunningController) -> None:
+        answer: Any = await node.ask(
+            ApiKey.API_VERSIONS, {"client_software_name": "test", "client_software_version": "1"}
+        )
+        offered = {entry.api_key for entry in answer.api_keys}
+        assert offered == LOCAL_APIS | FORWARDED_APIS | {ApiKey.API_VERSIONS}
+        assert ApiKey.FIND_COORDINATOR not in offered
+        assert ApiKey.BROKER_HEARTBEAT not in offered
+        finalized = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+        assert finalized == {"metadata.version": 25}
+        assert answer.finalized_features_epoch == IMAGE.provenance.last_contained_offset
+
+    with_broker(test)
+
+
+def test_an_api_that_is_not_offered_ends_the_connection_at_once() -> None:
+    async def test(node: Broker, _controller: RunningController) -> None:
+        from wire.protocol.apis import request_class
+        from wire.protocol.entities import build
+
+        request = build(request_class(ApiKey.FIND_COORDINATOR, 0), {"key": "group"})
+        await node.client.send(ApiKey.FIND_COORDINATOR, 0, request)
+
+    with pytest.raises(ConnectionLost):
+        with_broker(test)
+
+
+def test_metadata_needs_no_controller() -> None:
+    async def work() -> None:
+        async with broker(lambda: None) as node:
+            answer = await node.ask(ApiKey.METADATA, metadata())
+            assert [topic.name for topic in answer.topics] == ["orders"]
+            assert answer.cluster_id == "the-cluster"
+            described = await node.ask(
+                ApiKey.DESCRIBE_CLUSTER,
+                {"include_cluster_authorized_operations": False, "include_fenced_brokers": False},
+            )
+            assert [each.broker_id for each in described.brokers] == [101]
+
+    run(work())
+
+
+def test_a_creation_is_forwarded_with_its_client_and_the_answer_comes_back() -> None:
+    async def test(node: Broker, controller: RunningController) -> None:
+        answer = await node.ask(ApiKey.CREATE_TOPICS, CREATE)
+        assert [(topic.name, topic.error_code) for topic in answer.topics] == [("new", ErrorCode.none)]
+        (request,) = controller.controller.requests
+        assert (request.principal, request.client_id) == ("User:ANONYMOUS", "the-client")
+        assert request.client_host == "127.0.0.1"
+
+    with_broker(test)
+
+
+def test_not_controller_is_never_shown_to_a_client() -> None:
+    refusals: list[int] = []
+
+    def answer(request: ControllerRequest) -> Values:
+        if len(refusals) < 2:
+            refusals.append(1)
+            return created(request, ErrorCode.not_controller)
+        return created(request)
+
+    async def test(node: Broker, _controller: RunningController) -> None:
+        response = await node.ask(ApiKey.CREATE_TOPICS, CREATE)
+        assert response.topics[0].error_code is ErrorCode.none
+
+    with_broker(test, answer)
+    assert len(refusals) == 2
+
+
+@pytest.mark.parametrize("api_key", sorted(FORWARDED_APIS))
+def test_without_a_controller_every_forwarded_request_times_out_with_an_answer(api_key: ApiKey) -> None:
+    bodies: dict[ApiKey, dict[str, Any]] = {
+        ApiKey.CREATE_TOPICS: CREATE,
+        ApiKey.DELETE_TOPICS: {"topics": [{"name": "orders", "topic_id": None}], "timeout_ms": 1000},
+        ApiKey.UNREGISTER_BROKER: {"broker_id": 1},
+        ApiKey.DESCRIBE_QUORUM: {"topics": ()},
+    }
+
+    async def work() -> Any:
+        async with broker(lambda: None, retry_timeout_ms=200) as node:
+            return await node.ask(api_key, bodies[api_key])
+
+    answer = run(work())
+    entries = getattr(answer, "responses", None) or getattr(answer, "topics", None) or [answer]
+    assert [entry.error_code for entry in entries] == [ErrorCode.request_timed_out]
+
+
+def test_requests_of_one_client_are_answered_in_order_though_one_is_forwarded() -> None:
+    async def test(node: Broker, _controller: RunningController) -> None:
+        creation, listing = await asyncio.gather(
+            node.ask(ApiKey.CREATE_TOPICS, CREATE), node.ask(ApiKey.METADATA, metadata("orders"))
+        )
+        assert creation.topics[0].name == "new"
+        assert listing.topics[0].error_code is ErrorCode.none
+
+    with_broker(test)
+
+
+def test_an_unknown_topic_is_created_once_for_all_who_ask_if_they_agree() -> None:
+    answered: list[ControllerRequest] = []
+
+    def answer(request: ControllerRequest) -> None:
+        answered.append(request)
+
+    async def test(node: Broker, _controller: RunningController) -> None:
+        for _ in range(3):
+            listing = await node.ask(ApiKey.METADATA, metadata("new", allow_creation=True))
+            assert listing.topics[0].error_code is ErrorCode.unknown_topic_or_partition
+        await node.ask(ApiKey.METADATA, metadata("not-wanted", allow_creation=False))
+        await eventually(lambda: answered)
+        assert [[topic.name for topic in request.body.topics] for request in answered] == [["new"]]
+        assert answered[0].client_host == "127.0.0.1"
+
+    with_broker(test, answer, auto_create=True)
+
+
+def test_automatic_creation_can_be_off() -> None:
+    async def test(node: Broker, controller: RunningController) -> None:
+        await node.ask(ApiKey.METADATA, metadata("new", allow_creation=True))
+        await node.ask(ApiKey.CREATE_TOPICS, CREATE)
+        assert len(controller.controller.requests) == 1, "only the client's own creation was forwarded"
+
+    with_broker(test, auto_create=False)
