@@ -37,5 +37,9 @@ def main(address: str) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:9291")
+    except grpc.RpcError as error:
+        sys.exit(
+            f"the stream ended ({error.code().name}: {error.details()}); resume from the last offset + 1"
+        )
     except KeyboardInterrupt:
         sys.exit(130)

@@ -8,10 +8,13 @@ import pyarrow as pa
 
 from spark_replay.rows import RecordRow, Row
 
+# `json.dumps` with options makes an encoder for each call.
+_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
 
 def payload_text(payload: Mapping[str, object] | None) -> str | None:
     """A record's fields as compact JSON."""
-    return None if payload is None else json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
+    return None if payload is None else _ENCODE(payload)
 
 
 class ColumnBuffer:

@@ -12,6 +12,7 @@ import hashlib
 import math
 import uuid
 
+from wire.audit_note import AUDIT_NOTE_TAG, audit_note_to_json
 from wire.sensitive_configs import is_sensitive_config
 from wire.uuids import uuid_to_text
 
@@ -51,7 +52,8 @@ def may_hold_secrets(api_key: int) -> bool:
 def record_to_json(record: object, *, show_secrets: bool = False) -> dict[str, object]:
     """The fields of a metadata or control record as values which `json.dumps` accepts.
 
-    Unknown tagged fields appear, when there are any, as `unknown_tagged_fields: [{"tag": int, "data": base64}]`.
+    Unknown tagged fields appear, when there are any, as `unknown_tagged_fields: [{"tag": int, "data": base64}]`; an
+    audit note among them as `audit_note: {...}`.
     A secret reads `[redacted]`; a delegation token's id keeps a digest so that its records can be matched.
     """
     fields = _fields_to_json(record)
@@ -67,8 +69,23 @@ def _fields_to_json(entity: object) -> dict[str, object]:
         if field.name != TAGS:
             fields[field.name] = _value_to_json(value)
         elif value:
-            fields[TAGS] = [{"tag": tag, "data": _base64(data)} for tag, data in value]
+            fields |= _tagged_fields_to_json(value)
     return fields
+
+
+def _tagged_fields_to_json(tagged_fields: tuple[tuple[int, bytes], ...]) -> dict[str, object]:
+    """An audit note is shown as what it says; what nobody here knows, as its bytes."""
+    unknown = []
+    shown: dict[str, object] = {}
+    for tag, data in tagged_fields:
+        note = audit_note_to_json(data) if tag == AUDIT_NOTE_TAG else None
+        if note is None:
+            unknown.append({"tag": tag, "data": _base64(data)})
+        else:
+            shown["audit_note"] = note
+    if unknown:
+        shown[TAGS] = unknown
+    return shown
 
 
 def _value_to_json(value: object) -> object:

@@ -7,6 +7,7 @@ from spark_replay.rows import BatchRow, DamageRow, RecordRow
 
 TYPE_WIDTH = 31
 
+_ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _RESET, _DIM, _CYAN, _GREEN, _YELLOW, _RED = (
     "\x1b[0m",
     "\x1b[2m",
@@ -27,7 +28,7 @@ def iso_time(timestamp_ms: int) -> str:
 
 
 def compact_json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODE(value)
 
 
 def record_json(source: str, row: RecordRow, topic_name: str | None) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 # Kafka's server keys that a working server.properties may hold and that have no effect in a metadata quorum.
 IGNORED_KEYS = frozenset(
     """
-    authorizer.class.name auto.create.topics.enable auto.leader.rebalance.enable background.threads compression.type
-    connections.max.idle.ms connections.max.reauth.ms delete.topic.enable early.start.listeners
+    authorizer.class.name auto.leader.rebalance.enable background.threads compression.type
+    connections.max.idle.ms connections.max.reauth.ms early.start.listeners
     fetch.max.bytes fetch.purgatory.purge.interval.requests group.coordinator.rebalance.protocols
     group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size group.min.session.timeout.ms
     inter.broker.protocol.version leader.imbalance.check.interval.seconds leader.imbalance.per.broker.percentage
@@ -30,7 +30,7 @@ IGNORED_KEYS = frozenset(
     socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes
     socket.send.buffer.bytes super.users transaction.max.timeout.ms
     transaction.state.log.min.isr transaction.state.log.num.partitions
-    transaction.state.log.replication.factor transactional.id.expiration.ms unclean.leader.election.enable
+    transaction.state.log.replication.factor transactional.id.expiration.ms
     unstable.api.versions.enable unstable.feature.versions.enable
     """.split()  # noqa: SIM905 - a paragraph of names reads better than a column of strings
 )

@@ -93,6 +93,9 @@ class NodeConfig(BaseModel):
     num_partitions: Positive = Field(1, alias="num.partitions")
     default_replication_factor: Positive = Field(1, alias="default.replication.factor")
     min_insync_replicas: Positive = Field(1, alias="min.insync.replicas")
+    auto_create_topics_enable: Flag = Field(True, alias="auto.create.topics.enable")
+    delete_topic_enable: Flag = Field(True, alias="delete.topic.enable")
+    unclean_leader_election_enable: Flag = Field(False, alias="unclean.leader.election.enable")
 
     kquorum_grpc_listener: Address = Field(None, alias="kquorum.grpc.listener")
     kquorum_metrics_listener: Address = Field(None, alias="kquorum.metrics.listener")

@@ -131,7 +131,7 @@ class BrokerNode:
             forwarder=Forwarder(forwarding),
             cluster_id=self._member.cluster_id,
             dice=self._member.dice,
-            auto_create_topics=True,
+            auto_create_topics=self._config.auto_create_topics_enable,
         )
         self._listener = listener
         warm_up((*listener.supported, *CONTROLLER_APIS))

@@ -101,5 +101,7 @@ def controller_config(config: NodeConfig, folders: NodeFolders) -> ControllerCon
         default_replication_factor=config.default_replication_factor,
         broker_session_timeout_ms=config.broker_session_timeout_ms,
         metadata_max_idle_interval_ms=config.metadata_max_idle_interval_ms,
+        delete_topic_enable=config.delete_topic_enable,
+        unclean_leader_election_enable=config.unclean_leader_election_enable,
         bootstrap_records=folders.bootstrap_records(),
     )

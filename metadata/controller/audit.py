@@ -7,7 +7,7 @@ before it, so that a note cannot be taken out or changed without a trace.
 import hashlib
 
 from metadata.controller.requests import ControllerRequest
-from metadata.image.delta import AUDIT_NOTE_TAG
+from wire.audit_note import AUDIT_NOTE_TAG
 from wire.metadata_records.features import NoOpRecord
 from wire.proto.audit_pb2 import AuditNote
 

@@ -13,11 +13,9 @@ from metadata.image.image import MetadataImage, Provenance
 from metadata.image.quotas import ClientQuotasDelta, ProducerIdsDelta
 from metadata.image.security import SecurityDelta
 from metadata.image.topics_delta import TopicsDelta
+from wire.audit_note import AUDIT_NOTE_TAG
 from wire.metadata_records import cluster, configs, features, security, topics
 from wire.schema import MetadataRecord
-
-# A NoOpRecord may carry an audit note in this tagged field, which Kafka's readers skip.
-AUDIT_NOTE_TAG = 7000
 
 
 class MetadataDelta:

@@ -86,6 +86,15 @@ def test_a_broker_that_no_controller_takes(tmp_path: Path) -> None:
         assert "broker 101 was not admitted" in only_line(cluster, 101)
 
 
+def test_a_broker_told_to_stop_while_it_looks_for_a_controller(small: Cluster) -> None:
+    with small:
+        small.format()
+        small.launch(101)
+        assert wait_until(lambda: "starting as broker" in small.log_text(101), 30), small.tails()
+        assert small.terminate(101) == ExitStatus.OK
+        assert "Traceback" not in small.output(101) + small.log_text(101)
+
+
 def test_both_roles_in_one_process(tmp_path: Path) -> None:
     controller_port, broker_port = free_ports(2)
     both = {

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from cli.processes import wait_until
 from tests.tidy.tree import ROOT
@@ -49,7 +50,7 @@ class Up:
             for node, pid in re.findall(r"node (\d+) \(.*pid (\d+)\) is ready", self.said())
         }
 
-    def ask(self, *arguments: str) -> object:
+    def ask(self, *arguments: str) -> Any:
         done = subprocess.run(
             command(*arguments, "--config", str(self.config), "--json"),
             cwd=ROOT,
@@ -91,7 +92,7 @@ def test_a_cluster_comes_up_and_stops_cleanly(tmp_path: Path) -> None:
         pids = up.pids()
         assert sorted(pids) == [1, 2, 3, 11, 12, 13]
         up.ask("topics", "create", "orders", "--partitions", "2")
-        assert [topic["name"] for topic in up.ask("topics", "list")] == ["orders"]  # type: ignore[index, attr-defined]
+        assert [topic["name"] for topic in up.ask("topics", "list")] == ["orders"]
         up.process.send_signal(signal.SIGINT)
         assert up.process.wait(TIMEOUT_S) == 0, up.said()
         assert "error" not in up.said()
@@ -100,7 +101,7 @@ def test_a_cluster_comes_up_and_stops_cleanly(tmp_path: Path) -> None:
     with running(tmp_path) as again:
         again.wait_all_ready()
         assert "formatted" not in again.said()
-        assert [topic["name"] for topic in again.ask("topics", "list")] == ["orders"]  # type: ignore[index, attr-defined]
+        assert [topic["name"] for topic in again.ask("topics", "list")] == ["orders"]
 
 
 def test_a_node_that_dies_is_shown_and_the_others_go_on(tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_a_node_that_dies_is_shown_and_the_others_go_on(tmp_path: Path) -> None:
         pids = up.pids()
         os.kill(pids[13], signal.SIGKILL)
         up.wait(lambda said: "ended with exit status -9" in said, "was the end of node 13 shown")
-        assert len(up.ask("quorum", "status")["voters"]) == 3  # type: ignore[index, call-overload]
+        assert len(up.ask("quorum", "status")["voters"]) == 3
         up.process.send_signal(signal.SIGTERM)
         assert up.process.wait(TIMEOUT_S) == 1
         assert "ended before they were asked to: node 13 (exit status -9)" in up.said()

@@ -109,6 +109,10 @@ class Cluster:
         for node in nodes:
             node.wait_ready(STARTUP_TIMEOUT_S)
 
+    def launch(self, node_id: int) -> None:
+        """Start a node without waiting for it."""
+        self._processes[node_id].start()
+
     def start_node(self, node_id: int) -> None:
         self.start_nodes((node_id,))
 

@@ -174,9 +174,6 @@ def second_segment() -> LogBuilder:
     return log.records(9200, NoOpRecord())
 
 
-TORN_POSITION_OFFSET = 29
-
-
 def write_sample(folder: Path, *, torn: bool = True) -> Path:
     """A metadata folder with both segments, and half a batch at their end if `torn`."""
     log_folder = folder / "__cluster_metadata-0"

@@ -140,13 +140,14 @@ class NamespaceNetwork:
 def remove_stale_namespaces() -> list[str]:
     """Takes away what runs left behind that are no more; answers their names."""
     names = [path.name for path in _NAMESPACES.glob(f"{PREFIX}-*")] if _NAMESPACES.is_dir() else []
-    stale = [name for name in names if not _is_alive(name)]
+    stale = [name for name in names if not is_alive(name)]
     for name in stale:
         _remove(name)
     return stale
 
 
-def _is_alive(name: str) -> bool:
+def is_alive(name: str) -> bool:
+    """Whether the process that made the namespace still runs."""
     match name.split("-"):
         case [_, pid, started, _] if pid.isdigit():
             return started == start_of(int(pid))

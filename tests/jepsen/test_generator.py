@@ -1,0 +1,209 @@
+"""Generators say when what is to be done, and the interpreter does it."""
+
+import threading
+from random import Random
+from typing import Any
+
+from tests.jepsen.generator import (
+    SECOND_NS,
+    Context,
+    Generator,
+    Next,
+    OncePerNode,
+    Ops,
+    Phases,
+    Schedule,
+    Stagger,
+    TimeLimit,
+    Together,
+    UntilOk,
+    Wait,
+)
+from tests.jepsen.history import NEMESIS, Op, OpType
+from tests.jepsen.interpreter import Interpreter
+from tests.jepsen.nemesis import ISOLATE_LEADER, NONE, plan
+from tests.jepsen.topics_set import TopicsSet
+
+
+def make(process: int) -> Op:
+    return Op(type=OpType.INVOKE, f="create", process=process)
+
+
+def at(time_ns: int, *free: int) -> Context:
+    return Context(time_ns, free, lambda process: 11 + process % 2)
+
+
+def run_instantly(generator: Generator, processes: int, until_ns: int) -> list[Op]:
+    """What is invoked when every operation ends as ok at once, in simulated time."""
+    now_ns = 0
+    done: list[Op] = []
+    while now_ns <= until_ns:
+        turn = len(done) % processes
+        clients = [(turn + place) % processes for place in range(processes)]
+        answer: Next = generator.next(at(now_ns, *clients, NEMESIS))
+        if answer is None:
+            break
+        if isinstance(answer, Wait):
+            assert answer.until_ns is None or answer.until_ns > now_ns, "waiting for the past never ends"
+            now_ns = now_ns + 1_000_000 if answer.until_ns is None else answer.until_ns
+            continue
+        op = Op(
+            type=OpType.INVOKE,
+            f=answer.f,
+            value=answer.value,
+            process=answer.process,
+            time_ns=now_ns,
+            node=11 + answer.process % 2,
+            final=answer.final,
+        )
+        generator.update(op)
+        generator.update(op.ended(OpType.OK, op.value))
+        done.append(op)
+    return done
+
+
+def test_stagger_keeps_the_rate() -> None:
+    generator = TimeLimit(100 * SECOND_NS, Stagger(20.0, Ops(make), Random(1)))
+    assert 1800 < len(run_instantly(generator, 3, 1000 * SECOND_NS)) < 2200
+
+
+def test_a_time_limit_ends_what_would_go_on() -> None:
+    generator = TimeLimit(SECOND_NS, Ops(make))
+    assert isinstance(generator.next(at(5, 0)), Op)
+    assert isinstance(generator.next(at(SECOND_NS + 4, 0)), Op)
+    assert generator.next(at(SECOND_NS + 5, 0)) is None
+
+
+def test_a_phase_begins_when_all_of_the_one_before_has_ended() -> None:
+    generator = Phases(TimeLimit(10, Ops(make)), Ops(make))
+    op = generator.next(at(0, 0, 1))
+    assert isinstance(op, Op)
+    generator.update(op)
+    assert generator.next(at(20, 1)) == Wait()
+    generator.update(op.ended(OpType.INFO, None))
+    assert isinstance(generator.next(at(21, 1)), Op)
+
+
+def test_clients_and_nemesis_have_processes_of_their_own() -> None:
+    generator = Together(
+        TimeLimit(10 * SECOND_NS, Stagger(5.0, Ops(make), Random(2))), Schedule([(2, "cut"), (3, "heal")])
+    )
+    ops = run_instantly(generator, 2, 60 * SECOND_NS)
+    assert [(op.f, op.time_ns) for op in ops if op.process == NEMESIS] == [
+        ("cut", 2 * SECOND_NS),
+        ("heal", 5 * SECOND_NS),
+    ]
+    assert {op.f for op in ops if op.process != NEMESIS} == {"create"}
+
+
+def test_until_ok_tries_one_at_a_time_until_it_succeeds() -> None:
+    generator = UntilOk(make, pause_ns=10)
+    op = generator.next(at(0, 4, 5))
+    assert isinstance(op, Op)
+    generator.update(op)
+    assert generator.next(at(1, 5)) == Wait()
+    generator.update(op.ended(OpType.INFO, None))
+    assert generator.next(at(1, 5)) == Wait(10)
+    again = generator.next(at(10, 5))
+    assert isinstance(again, Op)
+    generator.update(again.ended(OpType.OK, None))
+    assert generator.next(at(11, 4, 5)) is None
+
+
+def test_once_per_node_asks_every_node_until_it_is_content() -> None:
+    contents = {11: [False, True], 12: [True]}
+
+    def is_done(op: Op) -> bool:
+        return contents[op.node or 0].pop(0)
+
+    asked = run_instantly(OncePerNode((11, 12), make, is_done), 4, 10 * SECOND_NS)
+    assert sorted(op.node or 0 for op in asked) == [11, 11, 12]
+    assert contents == {11: [], 12: []}
+
+
+def test_topics_set_deletes_only_what_was_acknowledged_and_never_uses_a_name_twice() -> None:
+    workload = TopicsSet((11, 12), 100.0, 4, Random(3))
+    ops = run_instantly(workload.main(20 * SECOND_NS), 4, 60 * SECOND_NS)
+    created = [op.value for op in ops if op.f == "create"]
+    deleted = [op.value for op in ops if op.f == "delete"]
+    assert len(created) == len(set(created)) > 100
+    assert len(deleted) == len(set(deleted)) > 10
+    assert set(deleted) <= set(created)
+    assert {op.f for op in ops if op.process < 2} == {"list"}, "one client of each broker only reads"
+
+
+def test_one_seed_asks_the_same_questions() -> None:
+    asked = [
+        [
+            (op.f, op.value, op.time_ns)
+            for op in run_instantly(TopicsSet((11,), 50.0, 4, Random(4)).main(SECOND_NS), 4, SECOND_NS)
+        ]
+        for _ in range(2)
+    ]
+    assert asked[0] == asked[1] != []
+
+
+def test_the_plan_has_whole_faults_only() -> None:
+    assert plan(ISOLATE_LEADER, 20, 5, 8) == [(5, ISOLATE_LEADER), (8, "heal")]
+    assert len(plan(ISOLATE_LEADER, 60, 5, 8)) == 8
+    assert plan(ISOLATE_LEADER, 10, 5, 8) == plan(NONE, 60, 5, 8) == []
+
+
+class FakeWorker:
+    """Ends its operations as told; hears how often it was opened and closed."""
+
+    def __init__(self, ends: list[OpType | type[Exception]]) -> None:
+        self._ends = ends
+        self.calls: list[str] = []
+        self.threads: set[str] = set()
+
+    def open(self) -> None:
+        self.calls.append("open")
+
+    def invoke(self, op: Op) -> Op:
+        self.threads.add(threading.current_thread().name)
+        end: Any = self._ends.pop(0)
+        if isinstance(end, OpType):
+            return op.ended(end, op.value)
+        raise end("it broke")
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+class Exactly:
+    """So many operations."""
+
+    def __init__(self, count: int) -> None:
+        self._left = count
+
+    def next(self, context: Context) -> Next:
+        if not self._left:
+            return None
+        clients = [process for process in context.free if process != NEMESIS]
+        if not clients:
+            return Wait()
+        self._left -= 1
+        return make(clients[0])
+
+    def update(self, op: Op) -> None:
+        pass
+
+
+def test_a_client_that_crashed_goes_on_as_another_process() -> None:
+    worker = FakeWorker([OpType.OK, OpType.INFO, RuntimeError, OpType.FAIL])
+    history = Interpreter([worker], [11], FakeWorker([])).run(Exactly(4))
+    ends = [(op.type, op.process) for op in history if op.type is not OpType.INVOKE]
+    assert ends == [(OpType.OK, 0), (OpType.INFO, 0), (OpType.INFO, 1), (OpType.FAIL, 2)]
+    assert [op.error for op in history if op.process == 1][-1] == "RuntimeError: it broke"
+    assert worker.calls == ["open", "close", "open", "close", "open", "close"]
+    assert len(worker.threads) == 1
+
+
+def test_the_history_is_in_the_order_in_which_things_happened() -> None:
+    workers = [FakeWorker([OpType.OK] * 50) for _ in range(3)]
+    history = Interpreter(workers, [11, 12, 13], FakeWorker([])).run(Exactly(50))
+    assert [op.time_ns for op in history] == sorted(op.time_ns for op in history)
+    assert [op.index for op in history] == list(range(100))
+    assert all(operation.is_ok for operation in history.operations())
+    assert {op.node for op in history} == {11, 12, 13}

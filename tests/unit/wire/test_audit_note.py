@@ -1,0 +1,30 @@
+"""An audit note reads as what it says; anything else under its tag is shown as bytes."""
+
+from wire.audit_note import AUDIT_NOTE_TAG
+from wire.metadata_records.features import NoOpRecord
+from wire.proto.audit_pb2 import AuditNote
+from wire.record_json import record_to_json
+
+
+def test_a_note_is_shown_in_words() -> None:
+    note = AuditNote(
+        principal="User:alice", api_key=20, reason="spring cleaning", previous_note_hash=b"\x01\xff"
+    )
+    record = NoOpRecord(unknown_tagged_fields=((AUDIT_NOTE_TAG, note.SerializeToString()), (7001, b"x")))
+    shown = record_to_json(record)
+    assert shown["audit_note"] == {
+        "principal": "User:alice",
+        "client_id": "",
+        "client_address": "",
+        "api": "DELETE_TOPICS",
+        "correlation_id": 0,
+        "reason": "spring cleaning",
+        "covered_records": 0,
+        "previous_note_hash": "01ff",
+    }
+    assert shown["unknown_tagged_fields"] == [{"tag": 7001, "data": "eA=="}]
+
+
+def test_bytes_that_are_no_note_are_kept() -> None:
+    record = NoOpRecord(unknown_tagged_fields=((AUDIT_NOTE_TAG, b"\xff\xff\xff"),))
+    assert record_to_json(record) == {"unknown_tagged_fields": [{"tag": AUDIT_NOTE_TAG, "data": "////"}]}

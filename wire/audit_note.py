@@ -1,0 +1,40 @@
+"""Audit notes: who asked for the records that follow, carried by a NoOpRecord in a tagged field that Kafka skips."""
+
+from typing import Final
+
+from wire.protocol.api_keys import ApiKey
+
+AUDIT_NOTE_TAG: Final = 7000
+
+
+def audit_note_to_json(data: bytes) -> dict[str, object] | None:
+    """The note in a tagged field's bytes as plain values; None if it is not one.
+
+    Fields as in `wire/proto/audit.proto`, with the API by name and the hash in hex.
+    """
+    # Protobuf is imported here because most logs, Kafka's own above all, hold no note.
+    from google.protobuf.message import DecodeError
+
+    from wire.proto.audit_pb2 import AuditNote
+
+    try:
+        note = AuditNote.FromString(data)
+    except DecodeError:
+        return None
+    return {
+        "principal": note.principal,
+        "client_id": note.client_id,
+        "client_address": note.client_address,
+        "api": api_name(note.api_key),
+        "correlation_id": note.correlation_id,
+        "reason": note.reason,
+        "covered_records": note.covered_records,
+        "previous_note_hash": note.previous_note_hash.hex(),
+    }
+
+
+def api_name(api_key: int) -> str:
+    try:
+        return ApiKey(api_key).name
+    except ValueError:
+        return f"API {api_key}"
