@@ -8,15 +8,18 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from cli.processes import wait_until
+from tests.jepsen.cluster import Members
 from tests.jepsen.net import namespaces
 from tests.jepsen.net.namespaces import NamespaceNetwork, remove_stale_namespaces, start_of
 from tests.jepsen.net.network import Network, NetworkUnavailable, isolation
 from tests.jepsen.net.proxies import ProxyNetwork
+from tests.jepsen.run import open_network
 
 A, B, C = 1, 2, 11
 PATIENCE_S = 5.0
@@ -217,3 +220,14 @@ def test_namespaces_of_a_run_that_was_killed_are_removed_by_the_next() -> None:
         assert remove_stale_namespaces() == []
         assert len(our_namespaces()) == 3
     assert our_namespaces() == []
+
+
+def test_without_root_auto_takes_proxies_and_says_why_there_are_no_namespaces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    members = Members((A, B), (C,))
+    with ExitStack() as stack:
+        assert open_network(stack, "auto", members).name == "proxy"
+    with ExitStack() as stack, pytest.raises(NetworkUnavailable, match="need root"):
+        open_network(stack, "netns", members)
