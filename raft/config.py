@@ -34,6 +34,11 @@ class QuorumConfig:
     def begin_quorum_epoch_interval_ms(self) -> int:
         return max(1, self.fetch_timeout_ms // 2)
 
+    @property
+    def pre_vote_retry_ms(self) -> int:
+        """When a voter that refused a pre-vote is asked again; see `elections.handle_vote_response`."""
+        return max(self.retry_backoff_ms, self.election_timeout_ms // 10)
+
     def problems(self) -> list[str]:
         """Every broken rule, as sentences; empty when the config is sound."""
         found = []

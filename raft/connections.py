@@ -56,8 +56,10 @@ class Connections:
         self._connections[node_id] = _Connection()
         return True
 
-    def back_off(self, node_id: int, now_ms: int) -> None:
-        self._connections[node_id] = _Connection(None, now_ms + self._config.retry_backoff_ms)
+    def back_off(self, node_id: int, now_ms: int, backoff_ms: int | None = None) -> None:
+        """Leave a peer alone for a while, by default for the retry back-off."""
+        wait_ms = self._config.retry_backoff_ms if backoff_ms is None else backoff_ms
+        self._connections[node_id] = _Connection(None, now_ms + wait_ms)
 
     def reset(self) -> None:
         self._connections.clear()

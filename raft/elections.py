@@ -128,10 +128,10 @@ def poll_nominee(replica: Replica, role: Prospective | Candidate, now_ms: int) -
 
 
 def votes_wanted(replica: Replica, role: Prospective | Candidate) -> tuple[int, ...]:
-    """The voters still to be asked; none once a majority has refused."""
+    """The voters to be asked, in a pre-vote also those that refused; none once a majority has refused."""
     if _is_lost(replica, role):
         return ()
-    answered = role.granted | role.rejected
+    answered = role.granted if isinstance(role, Prospective) else role.granted | role.rejected
     return tuple(voter_id for voter_id in replica.other_voters if voter_id not in answered)
 
 
@@ -161,16 +161,25 @@ def _vote_request(replica: Replica, voter_id: int, pre_vote: bool) -> VoteReques
     )
 
 
-def handle_vote_response(replica: Replica, source_id: int, response: VoteResponse) -> None:
-    """Counts for the nomination that asked: the connections forget requests of earlier roles."""
+def handle_vote_response(replica: Replica, now_ms: int, source_id: int, response: VoteResponse) -> None:
+    """Counts for the nomination that asked: the connections forget requests of earlier roles.
+
+    A refused pre-vote is not the last word. When a leader dies, its followers' time-outs end within milliseconds
+    of each other: the first to ask is refused by one that still hopes, and the second perhaps for its shorter
+    log. Were both to wait out their elections, writes would stop for twice the fetch timeout.
+    """
     role = replica.role
     if not isinstance(role, Prospective | Candidate) or source_id not in replica.voters.voters:
         return
     if response.vote_granted:
-        assert source_id not in role.rejected, f"node {source_id} took back its rejection"
+        assert isinstance(role, Prospective) or source_id not in role.rejected, (
+            f"node {source_id} voted twice"
+        )
+        role.rejected.discard(source_id)
         role.granted.add(source_id)
-    else:
+    elif source_id not in role.granted:
         role.rejected.add(source_id)
+        replica.connections.back_off(source_id, now_ms, replica.config.pre_vote_retry_ms)
 
 
 # Learning who leads

@@ -3,6 +3,7 @@
 from raft.batches import LogBatch, parse_batches
 from raft.errors import LogDivergedBelowHighWatermarkError
 from raft.messages import NO_LEADER, UNKNOWN_OFFSET, FetchRequest, FetchResponse
+from raft.ready import LeaderAndEpoch
 from raft.replica import Replica
 from raft.replication import truncation_target
 from raft.roles import Candidate, Follower, Prospective, Unattached
@@ -14,7 +15,7 @@ def poll_fetch(replica: Replica, now_ms: int) -> None:
     The offset of a Fetch is the acknowledgement of all below it, so a replica that may vote fetches only what
     follows its flushed log (kraft-semantics A3.3).
     """
-    if replica.config.can_be_voter and replica.log.flushed_offset < replica.log.log_end_offset:
+    if not _may_fetch(replica):
         return
     if replica.fetch_destination is not None and not _is_fetch_over(replica, now_ms):
         return
@@ -22,6 +23,18 @@ def poll_fetch(replica: Replica, now_ms: int) -> None:
     if destination is not None:
         replica.send(destination, fetch_request(replica), now_ms)
         replica.fetch_destination = destination
+
+
+def _may_fetch(replica: Replica) -> bool:
+    return not replica.config.can_be_voter or replica.log.flushed_offset >= replica.log.log_end_offset
+
+
+def _silent_leader_id(replica: Replica) -> int:
+    """The leader of this epoch that this replica gave up, while it looks for one; it is asked separately."""
+    silent = replica.silent_leader
+    if silent is None or silent.epoch != replica.epoch or not isinstance(replica.role, Unattached):
+        return NO_LEADER
+    return silent.leader_id
 
 
 def _is_fetch_over(replica: Replica, now_ms: int) -> bool:
@@ -35,7 +48,12 @@ def _pick_destination(replica: Replica, now_ms: int) -> int | None:
     following = isinstance(replica.role, Follower)
     if following and replica.connections.is_ready(leader_id, now_ms) and not replica.leader_is_silent:
         return leader_id
-    ready = [voter_id for voter_id in replica.other_voters if replica.connections.is_ready(voter_id, now_ms)]
+    silent_id = _silent_leader_id(replica)
+    ready = [
+        voter_id
+        for voter_id in replica.other_voters
+        if voter_id != silent_id and replica.connections.is_ready(voter_id, now_ms)
+    ]
     if not ready:
         return None
     return ready[replica.dice.randint(0, len(ready) - 1)]
@@ -43,7 +61,7 @@ def _pick_destination(replica: Replica, now_ms: int) -> int | None:
 
 def next_fetch_at_ms(replica: Replica) -> int | None:
     """When the next Fetch can go out, were nothing to be heard before; None if a flush must come first."""
-    if replica.config.can_be_voter and replica.log.flushed_offset < replica.log.log_end_offset:
+    if not _may_fetch(replica):
         return None
     if replica.fetch_destination is not None:
         return replica.connections.ready_at_ms(replica.fetch_destination)
@@ -75,6 +93,7 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
     role.fetch_deadline_ms = now_ms + replica.config.fetch_timeout_ms
     role.has_fetched = True
     replica.leader_is_silent = False
+    replica.silent_leader = None
     if response.diverging is not None:
         _truncate(replica, truncation_target(replica.log, response.diverging))
         return
@@ -128,6 +147,7 @@ def poll_follower(replica: Replica, role: Follower, now_ms: int) -> None:
         if replica.is_voter:
             replica.become_prospective(now_ms, "fetch timeout")
         else:
+            replica.silent_leader = LeaderAndEpoch(replica.leader_id, replica.epoch)
             replica.become_unattached(replica.epoch, now_ms, "fetch timeout", replica.leader_id)
         return
     poll_fetch(replica, now_ms)
@@ -137,12 +157,26 @@ def poll_unattached(replica: Replica, role: Unattached, now_ms: int) -> None:
     if role.election_deadline_ms is not None and now_ms >= role.election_deadline_ms:
         replica.become_prospective(now_ms, "no leader was heard of")
         return
+    _maybe_probe_silent_leader(replica, now_ms)
     poll_fetch(replica, now_ms)
 
 
-def learns_leader(replica: Replica, leader_id: int, leader_epoch: int) -> bool:
-    """Whether a response of this epoch names the leader that this replica was looking for."""
+def _maybe_probe_silent_leader(replica: Replica, now_ms: int) -> None:
+    """Ask the silent leader itself as well, beside the others: it may only have been slow. Should it hang, the
+    Fetch to it holds up no other; should both be answered, `_appendable` takes the records once."""
+    silent_id = _silent_leader_id(replica)
+    if silent_id != NO_LEADER and _may_fetch(replica) and replica.connections.is_ready(silent_id, now_ms):
+        replica.send(silent_id, fetch_request(replica), now_ms)
+
+
+def learns_leader(replica: Replica, source_id: int, leader_id: int, leader_epoch: int) -> bool:
+    """Whether a response of this epoch names the leader that this replica was looking for.
+
+    Hearsay of a leader that has fallen silent here does not count: that node has only not noticed yet.
+    """
     if leader_epoch != replica.epoch or leader_id in (NO_LEADER, replica.config.node_id):
+        return False
+    if replica.silent_leader == LeaderAndEpoch(leader_id, leader_epoch) and source_id != leader_id:
         return False
     if isinstance(replica.role, Unattached):
         return True

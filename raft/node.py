@@ -172,7 +172,7 @@ class RaftNode:
             case FetchResponse():
                 following.handle_fetch_response(replica, now_ms, source_id, response)
             case VoteResponse():
-                elections.handle_vote_response(replica, source_id, response)
+                elections.handle_vote_response(replica, now_ms, source_id, response)
             case BeginQuorumEpochResponse():
                 leadership.handle_begin_quorum_epoch_response(replica, now_ms, source_id)
             case EndQuorumEpochResponse():
@@ -195,7 +195,7 @@ class RaftNode:
         if response.leader_epoch > replica.epoch:
             self._enter_newer_epoch(now_ms, response)
             return False
-        if following.learns_leader(replica, response.leader_id, response.leader_epoch):
+        if following.learns_leader(replica, source_id, response.leader_id, response.leader_epoch):
             replica.become_follower(
                 replica.epoch, response.leader_id, now_ms, f"node {source_id} named the leader"
             )

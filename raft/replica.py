@@ -59,6 +59,8 @@ class Replica:
         # Following: where the one Fetch in flight went, and whether the leader failed to answer the last one.
         self.fetch_destination: int | None = None
         self.leader_is_silent = False
+        # Which leader's fetch timeout ran out here: others may go on naming it for a while, and are not believed.
+        self.silent_leader: LeaderAndEpoch | None = None
         self.outbox = Outbox()
 
     # What is asked everywhere
@@ -180,9 +182,15 @@ class Replica:
         assert epoch > self.epoch or self.leader_id in (NO_LEADER, leader_id), (
             f"two leaders in epoch {epoch}: {self.leader_id} and {leader_id}"
         )
-        self._leave(Follower(now_ms + self.config.fetch_timeout_ms), epoch, cause)
+        self._leave(Follower(now_ms + self._fetch_timeout_ms(epoch)), epoch, cause)
         voted = self.state.voted if epoch == self.epoch else None
         self._set_state(QuorumState(leader_epoch=epoch, leader_id=leader_id, voted=voted))
+
+    def _fetch_timeout_ms(self, epoch: int) -> int:
+        """A replica that could not win a pre-vote gives the leader it had given up only as long as an election."""
+        if isinstance(self.role, Prospective) and epoch == self.epoch and self.leader_id != NO_LEADER:
+            return min(self.config.fetch_timeout_ms, self.random_election_timeout_ms())
+        return self.config.fetch_timeout_ms
 
     def become_resigned(self, now_ms: int, cause: str, preferred: tuple[ReplicaKey, ...]) -> None:
         role = Resigned(now_ms + self.random_election_timeout_ms(), preferred, set(self.other_voters))

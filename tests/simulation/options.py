@@ -17,6 +17,7 @@ class Options:
     pause_every_ms: int
     power_cut_every_ms: int
     crash_after_vote_percent: int
+    crash_new_leader_percent: int
     revive_ms_max: int
     max_fetch_bytes: int
     election_timeout_ms: int
@@ -43,6 +44,7 @@ def options_of(dice: Random) -> Options:
         pause_every_ms=maybe(dice.choice((1500, 4000))),
         power_cut_every_ms=maybe(dice.choice((1500, 3000))),
         crash_after_vote_percent=maybe(dice.choice((5, 30))),
+        crash_new_leader_percent=maybe(dice.choice((10, 50))),
         revive_ms_max=dice.choice((20, 500, 3000)),
         max_fetch_bytes=dice.choice((1, 300, 1_000_000)),
         election_timeout_ms=dice.choice((50, 1000)),

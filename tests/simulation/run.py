@@ -94,10 +94,11 @@ def _strike_crash(world: World) -> None:
 
 
 def _strike_power_cut(world: World) -> None:
-    """Everything dies at once; what was not flushed anywhere is gone, and some hosts are slow to come back."""
+    """Everything dies at once; what was not flushed anywhere is gone, and one host may be slow to come back."""
     world.note("the power goes")
+    late = world.dice.choice(list(world.hosts))
     for host in world.hosts.values():
-        world.crash_and_revive(host)
+        world.crash_and_revive(host, revive_ms_max=5000 if host.node_id == late else 100)
 
 
 def _strike_partition(world: World) -> None:

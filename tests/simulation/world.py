@@ -39,6 +39,7 @@ class Host:
 
     node_id: int
     disk: SimulatedDisk
+    flush_ms_max: int
     node: RaftNode | None = None
     life: int = 0
     paused_until_ms: int = 0
@@ -69,11 +70,15 @@ class World:
         voter_ids = range(1, options.voters + 1)
         self.voters = VoterSet.of(*(Voter(ReplicaKey(node_id)) for node_id in voter_ids))
         ids = [*voter_ids, *range(101, 101 + options.observers)]
-        self.hosts = {
-            node_id: Host(node_id, SimulatedDisk(Random(self.dice.getrandbits(64)))) for node_id in ids
-        }
+        self.hosts = {node_id: self._host(node_id) for node_id in ids}
         for host in self.hosts.values():
             self.start(host)
+
+    def _host(self, node_id: int) -> Host:
+        """Disks are of different speeds: that a leader's is the slowest is what makes its own flush count."""
+        factor = self.dice.choice((0, 1, 4))
+        disk = SimulatedDisk(Random(self.dice.getrandbits(64)))
+        return Host(node_id, disk, flush_ms_max=factor * self.options.flush_ms_max)
 
     # Events
 
@@ -126,10 +131,12 @@ class World:
         host.disk.crash()
         self.checkers.forget_life(host.node_id)
 
-    def crash_and_revive(self, host: Host) -> None:
+    def crash_and_revive(self, host: Host, revive_ms_max: int = 0) -> None:
         if host.node is not None:
             self.crash(host)
-            self.at(self.dice.randint(1, self.options.revive_ms_max), lambda: self.revive(host))
+            self.at(
+                self.dice.randint(1, revive_ms_max or self.options.revive_ms_max), lambda: self.revive(host)
+            )
 
     def revive(self, host: Host) -> None:
         if host.node is None:
@@ -157,6 +164,8 @@ class World:
             host.disk.state = ready.quorum_state
         for change in ready.role_changes:
             self.note(f"node {host.node_id} {change.role} in epoch {change.epoch}: {change.cause}")
+            if change.role == "leader":
+                self._maybe_crash_new_leader(host)
         self.checkers.after_ready(self.now_ms, node, ready, host.disk.batches)
         self._send(host, ready)
         self._apply_committed(host, node, ready)
@@ -189,7 +198,7 @@ class World:
                 host.flushing = False
                 self.deliver(host, life, LogFlushed(end_offset, truncations))
 
-        flush_ms_max = self.options.flush_ms_max if self.is_faulty else min(2, self.options.flush_ms_max)
+        flush_ms_max = host.flush_ms_max if self.is_faulty else min(2, host.flush_ms_max)
         self.at(self.dice.randint(0, flush_ms_max), done)
 
     # Network
@@ -227,6 +236,13 @@ class World:
         source = self.hosts[source_id]
         answer = ResponseReceived(correlation_id, host.node_id, response)
         self._over_link(host.node_id, source_id, lambda: self.deliver(source, source_life, answer))
+
+    def _maybe_crash_new_leader(self, host: Host) -> None:
+        """Epochs that end before their first record has spread are how logs come to differ (Raft, figure 8)."""
+        if self.is_faulty and self.dice.randrange(100) < self.options.crash_new_leader_percent:
+            life = host.life
+            delay_ms = self.dice.randint(0, 4 * self.options.delay_ms_max)
+            self.at(delay_ms, lambda: self.crash_and_revive(host) if host.life == life else None)
 
     def _maybe_crash_after_vote(self, host: Host) -> None:
         """The worst moment for a voter to die is right after its word was given."""

@@ -191,6 +191,29 @@ def test_a_lost_candidate_waits_out_its_timeout_and_asks_softly_again() -> None:
     assert context.node.role == "prospective"
 
 
+def test_a_refused_pre_vote_is_asked_for_again() -> None:
+    context = RaftContext()
+    context.follow(leader_id=2, epoch=1)
+    context.advance(context.config.fetch_timeout_ms)
+    to_silent, to_hopeful = context.sent(VoteRequest)
+    context.answer(to_hopeful, VoteResponse(leader_id=2, leader_epoch=1, vote_granted=False))
+    assert (to_silent.destination_id, context.node.role, context.sent(VoteRequest)) == (2, "prospective", [])
+    context.advance(context.config.pre_vote_retry_ms)
+    (again,) = context.sent(VoteRequest)
+    context.answer(again, VoteResponse(leader_id=2, leader_epoch=1, vote_granted=True))
+    assert (context.node.role, context.node.leader_epoch) == ("candidate", 2)
+
+
+def test_a_leader_that_was_given_up_once_is_given_less_time() -> None:
+    context = RaftContext()
+    context.follow(leader_id=2, epoch=1)
+    context.advance(context.config.fetch_timeout_ms)
+    context.advance(context.config.election_timeout_ms)
+    assert (context.node.role, context.node.leader_id) == ("follower", 2)
+    context.advance(context.config.election_timeout_ms)
+    assert context.node.role == "prospective"
+
+
 def test_late_votes_of_an_earlier_role_count_for_nothing() -> None:
     context = RaftContext()
     votes = context.become_candidate()

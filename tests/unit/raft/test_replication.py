@@ -314,3 +314,29 @@ def test_a_silent_leader_is_looked_for_elsewhere() -> None:
     context = RaftContext(voters=(2, 3))
     context.fail(context.follow(leader_id=3, epoch=1))
     assert context.sent(FetchRequest)[0].destination_id == 2
+
+
+def test_an_observer_does_not_believe_hearsay_of_a_leader_that_fell_silent() -> None:
+    context = RaftContext(voters=(2, 3))
+    context.follow(leader_id=3, epoch=1)
+    context.advance(context.config.fetch_timeout_ms)
+    asked = {outbound.destination_id: outbound for outbound in context.sent(FetchRequest)}
+    assert set(asked) == {2, 3}
+    hearsay = FetchResponse(error=ErrorCode.not_leader_or_follower, leader_id=3, leader_epoch=1)
+    context.answer(asked[2], hearsay)
+    assert context.node.role == "unattached"
+    context.advance(context.config.retry_backoff_ms)
+    (again,) = context.sent(FetchRequest)
+    newer = FetchResponse(error=ErrorCode.fenced_leader_epoch, leader_id=2, leader_epoch=2)
+    context.answer(again, newer)
+    assert (context.node.role, context.node.leader_id) == ("follower", 2)
+
+
+def test_a_silent_leader_that_answers_after_all_is_followed_again() -> None:
+    context = RaftContext(voters=(2, 3))
+    context.follow(leader_id=3, epoch=1)
+    context.advance(context.config.fetch_timeout_ms)
+    asked = {outbound.destination_id: outbound for outbound in context.sent(FetchRequest)}
+    answer = FetchResponse(leader_id=3, leader_epoch=1, log_start_offset=0, records=batch(0, 1).data)
+    context.answer(asked[3], answer)
+    assert (context.node.role, context.log_end_offset) == ("follower", 1)
