@@ -30,9 +30,9 @@ def _may_fetch(replica: Replica) -> bool:
 
 
 def _silent_leader_id(replica: Replica) -> int:
-    """The leader of this epoch that this replica gave up, while it looks for one; it is asked separately."""
+    """The leader that this replica gave up, also in later epochs, while it looks for one; it is asked separately."""
     silent = replica.silent_leader
-    if silent is None or silent.epoch != replica.epoch or not isinstance(replica.role, Unattached):
+    if silent is None or not isinstance(replica.role, Unattached):
         return NO_LEADER
     return silent.leader_id
 
@@ -90,10 +90,9 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
     if response.snapshot_id is not None:
         replica.connections.back_off(source_id, now_ms)
         return
-    role.fetch_deadline_ms = now_ms + replica.config.fetch_timeout_ms
+    role.fetch_deadline_ms = now_ms + role.fetch_timeout_ms
     role.has_fetched = True
     replica.leader_is_silent = False
-    replica.silent_leader = None
     if response.diverging is not None:
         _truncate(replica, truncation_target(replica.log, response.diverging))
         return

@@ -166,6 +166,8 @@ class RaftNode:
         if not replica.connections.completed(source_id, correlation_id):
             return
         self._fetch_is_over(source_id)
+        if replica.silent_leader is not None and replica.silent_leader.leader_id == source_id:
+            replica.silent_leader = None
         if not self._take_leader_from(now_ms, source_id, response):
             return
         match response:

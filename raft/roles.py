@@ -70,9 +70,13 @@ class Leader:
 
 @dataclass(slots=True)
 class Follower:
-    """Fetches from the leader; `has_fetched` is why it refuses pre-votes: it still hears that leader."""
+    """Fetches from the leader; `has_fetched` is why it refuses pre-votes: it still hears that leader.
+
+    `fetch_timeout_ms` is the configured one and a little more, drawn anew for each leader.
+    """
 
     fetch_deadline_ms: int
+    fetch_timeout_ms: int
     has_fetched: bool = False
 
 

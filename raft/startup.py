@@ -19,7 +19,7 @@ def enter_first_role(replica: Replica, now_ms: int) -> None:
     elif state.voted == replica.key and state.leader_id == NO_LEADER and replica.is_voter:
         replica.role = Candidate(now_ms + timeout_ms, granted={config.node_id})
     elif state.leader_id in replica.voters.voters and state.leader_id != config.node_id:
-        replica.role = Follower(now_ms + config.fetch_timeout_ms)
+        replica.role = Follower(now_ms + config.fetch_timeout_ms, replica.random_fetch_timeout_ms())
     else:
         if state.leader_id == config.node_id:
             replica.state = QuorumState(leader_epoch=state.leader_epoch, voted=state.voted)
