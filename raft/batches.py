@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from wire.compression import CompressionCodec
 from wire.errors import DecodeError
@@ -18,7 +17,7 @@ class OffsetAndEpoch:
     epoch: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LogBatch:
     """One whole record batch of the log.
 
@@ -35,9 +34,10 @@ class LogBatch:
     def next_offset(self) -> int:
         return self.last_offset + 1
 
-    @cached_property
+    @property
     def records(self) -> tuple[Record, ...]:
-        """The records, decompressed and split on first use."""
+        """The records, decompressed and split anew at each use: kept with the batch, they would cost a cache of
+        compressed batches many times the memory that it is allowed."""
         return read_records(self.data, 0, read_batch_header(self.data))
 
 

@@ -33,14 +33,6 @@ class Connections:
         connection = self._connections.get(node_id)
         return 0 if connection is None else connection.waits_until_ms
 
-    def is_backing_off(self, node_id: int, now_ms: int) -> bool:
-        connection = self._connections.get(node_id)
-        return (
-            connection is not None
-            and connection.correlation_id is None
-            and connection.waits_until_ms > now_ms
-        )
-
     def sent(self, node_id: int, now_ms: int) -> int:
         """Take a connection into use; answers the correlation id for the request."""
         correlation_id = self._next_correlation_id

@@ -5,6 +5,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from raft.messages import (
+    MAX_EPOCH,
     NO_LEADER,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -59,7 +60,7 @@ def _check_vote(replica: Replica, request: VoteRequest) -> ErrorCode:
         return ErrorCode.invalid_request
     if request.replica_epoch < replica.epoch:
         return ErrorCode.fenced_leader_epoch
-    if request.candidate.id < 0:
+    if request.candidate.id < 0 or request.replica_epoch > MAX_EPOCH:
         return ErrorCode.invalid_request
     return ErrorCode.none
 
@@ -110,6 +111,8 @@ def _is_same_candidate(voted: ReplicaKey, candidate: ReplicaKey) -> bool:
 
 def poll_nominee(replica: Replica, role: Prospective | Candidate, now_ms: int) -> None:
     """Move on when the tally or the clock says so, else ask the voters that have not answered."""
+    if role.is_withdrawn:
+        return
     if len(role.granted) >= replica.voters.majority:
         if isinstance(role, Prospective):
             replica.become_candidate(now_ms, "a majority would vote for it")
@@ -129,7 +132,7 @@ def poll_nominee(replica: Replica, role: Prospective | Candidate, now_ms: int) -
 
 def votes_wanted(replica: Replica, role: Prospective | Candidate) -> tuple[int, ...]:
     """The voters to be asked, in a pre-vote also those that refused; none once a majority has refused."""
-    if _is_lost(replica, role):
+    if role.is_withdrawn or _is_lost(replica, role):
         return ()
     answered = role.granted if isinstance(role, Prospective) else role.granted | role.rejected
     return tuple(voter_id for voter_id in replica.other_voters if voter_id not in answered)
@@ -233,9 +236,17 @@ def check_leader_claim(replica: Replica, leader_id: int, leader_epoch: int) -> E
     """What is wrong with "`leader_id` leads `leader_epoch`", if anything."""
     if leader_epoch < replica.epoch:
         return ErrorCode.fenced_leader_epoch
-    if leader_id < 0 or leader_id == replica.config.node_id:
+    if leader_epoch > MAX_EPOCH or not may_be_leader(replica, leader_id):
+        return ErrorCode.invalid_request
+    if leader_epoch == replica.epoch and replica.leader_id not in (NO_LEADER, leader_id):
+        # Two leaders in one epoch cannot be; whoever says so is not believed, and nothing is changed.
         return ErrorCode.invalid_request
     return ErrorCode.none
+
+
+def may_be_leader(replica: Replica, leader_id: int) -> bool:
+    """Only another voter can lead; and only voters have an address to fetch from."""
+    return leader_id != replica.config.node_id and leader_id in replica.voters.voters
 
 
 def maybe_follow(replica: Replica, leader_id: int, leader_epoch: int, now_ms: int, cause: str) -> None:

@@ -1,6 +1,7 @@
 """The fetching side: finding the leader, taking its records, cutting what diverged."""
 
 from raft.batches import LogBatch, parse_batches
+from raft.elections import may_be_leader
 from raft.errors import LogDivergedBelowHighWatermarkError
 from raft.messages import NO_LEADER, UNKNOWN_OFFSET, FetchRequest, FetchResponse
 from raft.ready import LeaderAndEpoch
@@ -87,7 +88,10 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
     if not isinstance(role, Follower) or source_id != replica.leader_id:
         replica.connections.back_off(source_id, now_ms)
         return
-    if response.snapshot_id is not None:
+    is_senseless = (
+        response.diverging is not None and min(response.diverging.offset, response.diverging.epoch) < 0
+    )
+    if response.snapshot_id is not None or is_senseless:
         replica.connections.back_off(source_id, now_ms)
         return
     role.fetch_deadline_ms = now_ms + role.fetch_timeout_ms
@@ -173,7 +177,9 @@ def learns_leader(replica: Replica, source_id: int, leader_id: int, leader_epoch
 
     Hearsay of a leader that has fallen silent here does not count: that node has only not noticed yet.
     """
-    if leader_epoch != replica.epoch or leader_id in (NO_LEADER, replica.config.node_id):
+    if leader_epoch != replica.epoch or not may_be_leader(replica, leader_id):
+        return False
+    if replica.leader_id not in (NO_LEADER, leader_id):
         return False
     if replica.silent_leader == LeaderAndEpoch(leader_id, leader_epoch) and source_id != leader_id:
         return False

@@ -84,7 +84,7 @@ def _note_progress(replica: Replica, leader: Leader, request: FetchRequest, now_
     """The fetch offset acknowledges all below it; a valid fetch also says that this voter still follows."""
     if request.replica.id < 0:
         return
-    progress = leader.progress.setdefault(_progress_key(replica, request.replica), ReplicaProgress())
+    progress = _progress_of(replica, leader, _progress_key(replica, request.replica), now_ms)
     end_offset = replica.log.log_end_offset
     if request.fetch_offset >= end_offset:
         progress.last_caught_up_ms = now_ms
@@ -96,6 +96,18 @@ def _note_progress(replica: Replica, leader: Leader, request: FetchRequest, now_
     if replica.voters.contains(request.replica):
         leader.fetched_since_check.add(request.replica.id)
         leader.begin_epoch_due_ms[request.replica.id] = now_ms + replica.config.begin_quorum_epoch_interval_ms
+
+
+def _progress_of(replica: Replica, leader: Leader, key: ReplicaKey, now_ms: int) -> ReplicaProgress:
+    """Observers come and go, each with a directory id of its own: those long gone make room for a new one."""
+    if key not in leader.progress:
+        leader.progress = {
+            known: progress
+            for known, progress in leader.progress.items()
+            if replica.voters.contains(known) or progress.last_fetch_ms + OBSERVER_SESSION_MS > now_ms
+        }
+        leader.progress[key] = ReplicaProgress()
+    return leader.progress[key]
 
 
 def _progress_key(replica: Replica, fetcher: ReplicaKey) -> ReplicaKey:

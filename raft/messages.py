@@ -14,6 +14,8 @@ from raft.voters import ZERO_DIRECTORY, Endpoint, ReplicaKey
 
 NO_LEADER = -1
 UNKNOWN_OFFSET = -1
+# Epochs are 32 bits on the wire and on disk; one that nobody could follow is taken from nobody.
+MAX_EPOCH = 2**31 - 2
 NO_REPLICA = ReplicaKey(-1)
 
 

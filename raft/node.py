@@ -31,6 +31,7 @@ from raft.inputs import (
 )
 from raft.log_index import LogIndex
 from raft.messages import (
+    MAX_EPOCH,
     NO_LEADER,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -140,6 +141,9 @@ class RaftNode:
                 replica.is_shutting_down = True
                 if isinstance(replica.role, Leader) and replica.other_voters:
                     leadership.resign(replica, now_ms, "shutdown")
+                elif isinstance(replica.role, Prospective | Candidate):
+                    # It must not win now, announce itself, and be gone.
+                    replica.role.is_withdrawn = True
             case TimeAdvanced():
                 pass
             case _:
@@ -191,7 +195,7 @@ class RaftNode:
         the peer is left alone for the back-off (kraft-semantics A13, common reply logic).
         """
         replica = self._replica
-        if response.is_top_level or response.leader_epoch < replica.epoch:
+        if response.is_top_level or not replica.epoch <= response.leader_epoch <= MAX_EPOCH:
             replica.connections.back_off(source_id, now_ms)
             return False
         if response.leader_epoch > replica.epoch:
@@ -211,7 +215,7 @@ class RaftNode:
     def _enter_newer_epoch(self, now_ms: int, response: Response) -> None:
         replica = self._replica
         epoch, leader_id = response.leader_epoch, response.leader_id
-        if leader_id in (NO_LEADER, self.node_id):
+        if not elections.may_be_leader(replica, leader_id):
             replica.become_unattached(epoch, now_ms, "a peer is in a newer epoch")
         else:
             replica.become_follower(epoch, leader_id, now_ms, "a peer named the leader of a newer epoch")
@@ -300,4 +304,4 @@ class RaftNode:
         replica = self._replica
         if not replica.is_shutting_down:
             return False
-        return not isinstance(replica.role, Resigned | Candidate | Prospective)
+        return not isinstance(replica.role, Resigned)

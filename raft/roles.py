@@ -23,6 +23,7 @@ class Nominee:
     election_deadline_ms: int
     granted: set[int] = field(default_factory=set)
     rejected: set[int] = field(default_factory=set)
+    is_withdrawn: bool = False
 
 
 @dataclass(slots=True)
@@ -65,7 +66,6 @@ class Leader:
     fetched_since_check: set[int] = field(default_factory=set)
     begin_epoch_due_ms: dict[int, int] = field(default_factory=dict)
     parked: list[ParkedFetch] = field(default_factory=list)
-    is_announced: bool = False
 
 
 @dataclass(slots=True)

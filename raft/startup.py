@@ -1,13 +1,17 @@
 """The first role of a replica that starts, from what it had written down (kraft-semantics A4.2)."""
 
-from raft.messages import NO_LEADER
 from raft.ready import QuorumState
 from raft.replica import Replica
-from raft.roles import Candidate, Follower, Resigned, Unattached
+from raft.roles import Follower, Resigned, Unattached
 
 
 def enter_first_role(replica: Replica, now_ms: int) -> None:
-    """Never start as a leader: what it had not flushed when it died may be gone, so it must win a new epoch."""
+    """Never start as a leader or candidate: what it had not flushed when it died may be gone.
+
+    Votes of the stored epoch were given to the log that this replica had then. Kafka lets a restarted candidate go
+    on collecting them; a voter that repeats its grant does not look at the log again, so the leader of such an
+    election may lack what was committed. The vote for itself is kept, and a new epoch is stood for.
+    """
     state, config = replica.state, replica.config
     if replica.log.last_epoch > state.leader_epoch:
         # The log knows of a newer epoch than the election state: that state, and its vote, are history.
@@ -16,8 +20,6 @@ def enter_first_role(replica: Replica, now_ms: int) -> None:
     timeout_ms = replica.random_election_timeout_ms()
     if state.leader_id == config.node_id and replica.is_voter:
         replica.role = Resigned(now_ms + timeout_ms, (), set(replica.other_voters))
-    elif state.voted == replica.key and state.leader_id == NO_LEADER and replica.is_voter:
-        replica.role = Candidate(now_ms + timeout_ms, granted={config.node_id})
     elif state.leader_id in replica.voters.voters and state.leader_id != config.node_id:
         replica.role = Follower(now_ms + config.fetch_timeout_ms, replica.random_fetch_timeout_ms())
     else:
@@ -31,5 +33,5 @@ def enter_first_role(replica: Replica, now_ms: int) -> None:
 def _hurry_a_sole_voter(replica: Replica, now_ms: int) -> None:
     """Nobody else can be elected, so there is nothing to wait for."""
     role = replica.role
-    if replica.is_voter and len(replica.voters) == 1 and isinstance(role, Unattached | Resigned | Candidate):
+    if replica.is_voter and len(replica.voters) == 1 and isinstance(role, Unattached | Resigned):
         role.election_deadline_ms = now_ms

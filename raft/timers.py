@@ -22,7 +22,7 @@ def next_deadline_ms(replica: Replica, now_ms: int) -> int | None:
 
 def _is_idle(replica: Replica) -> bool:
     """A replica that shuts down does not act on its role's time-out any more."""
-    return replica.is_shutting_down and isinstance(replica.role, Follower | Resigned)
+    return replica.is_shutting_down and not isinstance(replica.role, Leader)
 
 
 def _sends_due_ms(replica: Replica) -> Iterator[int]:

@@ -72,6 +72,7 @@ class QuorumMember:
         self._requests = RaftRequests(endpoints=self.endpoints, receive=self.driver.receive)
         self._channels: list[ControllerChannel] = []
         self._watched: _Watched | None = None
+        self._disk_is_free = True
 
     @property
     def requests(self) -> RaftRequests:
@@ -105,14 +106,15 @@ class QuorumMember:
         for channel in self._channels:
             channel.close()
         if self._watched is not None:
-            await self.driver.stop(
+            self._disk_is_free = await self.driver.stop(
                 LEAVE_TIMEOUT_IN_ELECTIONS * self.config.controller_quorum_election_timeout_ms
             )
         self._requests.close()
         self._transport.close()
 
     def close(self) -> None:
-        self.log.close()
+        if self._disk_is_free:
+            self.log.close()
 
     def _find_controller(self) -> ControllerAddress | None:
         leader_id = self.node.leader_id

@@ -17,6 +17,7 @@ class BatchCache:
         self._next_offsets: list[int] = []
         self._head = 0
         self._bytes = 0
+        self._evicted_bytes = 0
 
     @property
     def first_offset(self) -> int | None:
@@ -30,14 +31,18 @@ class BatchCache:
         self._bytes += len(batch.data)
         while self._bytes > self._capacity_bytes and self._head < len(self._batches) - 1:
             self._bytes -= len(self._batches[self._head].data)
+            self._evicted_bytes += len(self._batches[self._head].data)
             self._head += 1
-        if self._head > 1024 and self._head * 2 > len(self._batches):
+        # What was evicted still takes its memory until the head is dropped; few or small batches may wait.
+        is_long = self._head > 1024 and self._head * 2 > len(self._batches)
+        if is_long or self._evicted_bytes > self._capacity_bytes:
             self._drop_head()
 
     def _drop_head(self) -> None:
         del self._batches[: self._head]
         del self._next_offsets[: self._head]
         self._head = 0
+        self._evicted_bytes = 0
 
     def truncate_to(self, end_offset: int) -> None:
         keep = bisect_right(self._next_offsets, end_offset)

@@ -44,7 +44,11 @@ class CommitFeed:
         """Hand over the next piece, if there is one, and then the leadership that waited for it."""
         if self.has_more:
             batches = self._log.read_batches(self.applied_offset, CHUNK_BYTES, self._high_watermark)
-            assert batches, f"the log has nothing committed at offset {self.applied_offset}"
+            if not batches:
+                # A high watermark inside a batch, as a follower with a senseless offset can bring about: the batch
+                # is committed when all of it is.
+                self._high_watermark = self.applied_offset
+                return
             assert batches[0].base_offset == self.applied_offset, batches[0].base_offset
             self._state_machine.handle_commit(now_ms, batches)
             self.applied_offset = batches[-1].next_offset

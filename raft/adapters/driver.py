@@ -81,17 +81,20 @@ class RaftDriver:
         self._is_running = True
         self.wake()
 
-    async def stop(self, timeout_ms: int) -> None:
+    async def stop(self, timeout_ms: int) -> bool:
         """Leave in good order: a leader first hands over, for `timeout_ms` at most; then the disk is waited for.
 
-        The log, the transport and the listener are the caller's to close, afterwards.
+        The log, the transport and the listener are the caller's to close, afterwards; the log only if the answer is
+        True: otherwise the disk is still at work on it.
         """
         if self._is_running:
             self.receive(ShutdownRequested())
             await asyncio.wait([self._shut_down], timeout=timeout_ms / 1000)
         self._halt()
-        if not await self._disk.close(timeout_ms):
+        is_done = await self._disk.close(timeout_ms)
+        if not is_done:
             logger.warning("the disk did not finish within %d ms; leaving without it", timeout_ms)
+        return is_done
 
     # What a state machine may ask (raft.ports.RaftPort)
 

@@ -25,6 +25,7 @@ class RaftRequests:
         self._receive = receive
         self._last_request_id = 0
         self._open: dict[int, tuple[Reply, int, int]] = {}
+        self._is_closed = False
 
     @property
     def open_requests(self) -> int:
@@ -33,6 +34,9 @@ class RaftRequests:
 
     def handle(self, context: RequestContext, entity: "RequestPayload", reply: Reply) -> None:
         """Take a request of one of `RAFT_APIS`; `reply` is called now or later."""
+        if self._is_closed:
+            reply(None)
+            return
         api_key, version = context.header.api_key, context.header.api_version
         request = decode_request(api_key, entity)
         if isinstance(request, Refusal):
@@ -48,6 +52,7 @@ class RaftRequests:
 
     def close(self) -> None:
         """Close the connections of all who still wait; the driver has ended and will not answer them."""
+        self._is_closed = True
         waiting, self._open = self._open, {}
         for reply, _, _ in waiting.values():
             reply(None)

@@ -142,16 +142,20 @@ class Segment:
         cut = 0 if end_offset == self.base_offset else self._end_by_offset(0, end_offset)
         try:
             os.ftruncate(self.descriptor, cut)
+            # Set once and at once: committed batches below may be read in the loop meanwhile.
+            self.size, self.end_offset = cut, end_offset
             self._reindex(end_offset, cut)
         except OSError as error:
             raise StorageFailed("truncate", self.path, error) from error
-        assert self.end_offset == end_offset, f"offset {end_offset} is inside a batch of {self.path}"
 
     def _reindex(self, end_offset: int, cut: int) -> None:
-        self.size = self.indexes.truncate(end_offset)
-        self.end_offset = self.base_offset
-        while self.size < cut:
-            self.observe(self._header(self.size))
+        position = self.indexes.truncate(end_offset)
+        while position < cut:
+            header = self._header(position)
+            self.indexes.observe(position, header.size_in_bytes, header.last_offset, header.max_timestamp_ms)
+            position += header.size_in_bytes
+            inside = f"offset {end_offset} is inside a batch of {self.path}"
+            assert position < cut or header.next_offset == end_offset, inside
         if cut == 0:
             self.first_timestamp_ms = None
         self.open_indexes()

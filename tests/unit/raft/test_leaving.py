@@ -30,11 +30,12 @@ def test_a_restarted_leader_grants_votes_of_a_newer_epoch() -> None:
     assert context.receive(context.vote_request(2, epoch=3)).vote_granted
 
 
-def test_a_restarted_candidate_stands_in_the_same_epoch() -> None:
-    state = QuorumState(leader_epoch=2, voted=key_of(1))
-    context = RaftContext(state=state)
-    assert context.node.role == "candidate"
-    assert {outbound.request.replica_epoch for outbound in context.sent(VoteRequest)} == {2}
+def test_a_restarted_candidate_keeps_its_vote_and_stands_in_a_new_epoch() -> None:
+    context = RaftContext(state=QuorumState(leader_epoch=2, voted=key_of(1)))
+    assert context.node.role == "unattached"
+    assert not context.receive(context.vote_request(2, epoch=2)).vote_granted
+    votes = context.become_candidate()
+    assert {outbound.request.replica_epoch for outbound in votes} == {3}
 
 
 def test_the_log_knows_better_than_an_old_election_state() -> None:
