@@ -1,6 +1,7 @@
 """The broker's listener for clients: metadata from the cache, administration through the active controller.
 
-An API that is not served is not offered in ApiVersions, so a client finds out at once instead of waiting.
+An API that is not served is not offered in ApiVersions, so a client finds out at once instead of waiting; those
+without which clients lose their way are offered and refused (`broker.handlers.data_refusals`).
 """
 
 import asyncio
@@ -9,6 +10,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from broker.adapters.forwarding import Forwarder
+from broker.handlers.data_refusals import REFUSALS
 from broker.handlers.describe_cluster import handle_describe_cluster
 from broker.handlers.describe_configs import handle_describe_configs
 from broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
@@ -51,15 +53,21 @@ class BrokerListener:
         self._auto_create_topics = auto_create_topics
         self._tasks: set[asyncio.Task[None]] = set()
         self._being_created: set[str] = set()
-        self.supported = {api_key: supported_versions(api_key) for api_key in LOCAL_APIS | FORWARDED_APIS}
+        self.supported = {
+            api_key: supported_versions(api_key) for api_key in LOCAL_APIS | FORWARDED_APIS | REFUSALS.keys()
+        }
 
     def handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
         api_key = ApiKey(context.header.api_key)
         if api_key in FORWARDED_APIS:
             self._run(self._forward(context, request, reply))
             return
-        values = self._answer(api_key, context, request)
-        reply(build(response_class(api_key, context.header.api_version), values))
+        version = context.header.api_version
+        if api_key in REFUSALS:
+            values = REFUSALS[api_key](request, version)
+        else:
+            values = self._answer(api_key, context, request)
+        reply(None if values is None else build(response_class(api_key, version), values))
 
     async def stop(self) -> None:
         """Give up what is still being forwarded."""

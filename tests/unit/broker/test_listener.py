@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.adapters.forwarding import Forwarder
 from broker.adapters.listener import FORWARDED_APIS, LOCAL_APIS, BrokerListener
+from broker.handlers.data_refusals import REFUSALS
 from broker.metadata_cache import MetadataCache
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from metadata.adapters.listener import server_features
@@ -133,8 +134,8 @@ def test_what_is_offered_is_what_is_served_and_the_features_are_told() -> None:
             ApiKey.API_VERSIONS, {"client_software_name": "test", "client_software_version": "1"}
         )
         offered = {entry.api_key for entry in answer.api_keys}
-        assert offered == LOCAL_APIS | FORWARDED_APIS | {ApiKey.API_VERSIONS}
-        assert ApiKey.FIND_COORDINATOR not in offered
+        assert offered == LOCAL_APIS | FORWARDED_APIS | REFUSALS.keys() | {ApiKey.API_VERSIONS}
+        assert ApiKey.JOIN_GROUP not in offered
         assert ApiKey.BROKER_HEARTBEAT not in offered
         finalized = {feature.name: feature.max_version_level for feature in answer.finalized_features}
         assert finalized == {"metadata.version": 25}
@@ -148,8 +149,8 @@ def test_an_api_that_is_not_offered_ends_the_connection_at_once() -> None:
         from wire.protocol.apis import request_class
         from wire.protocol.entities import build
 
-        request = build(request_class(ApiKey.FIND_COORDINATOR, 0), {"key": "group"})
-        await node.client.send(ApiKey.FIND_COORDINATOR, 0, request)
+        request = build(request_class(ApiKey.LIST_GROUPS, 0), {})
+        await node.client.send(ApiKey.LIST_GROUPS, 0, request)
 
     with pytest.raises(ConnectionLost):
         with_broker(test)

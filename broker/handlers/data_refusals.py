@@ -1,0 +1,125 @@
+"""The answers to clients that want records or group coordination, which these brokers do not have.
+
+Not to offer these APIs would be simpler, but clients in the field take that badly: librdkafka's consumer spins
+or stays silent for ever, franz-go takes a broker without Produce for one whose versions it does not know, and
+kafka-python for one of release 1.0. So they are offered in every version, and refused with an error that all
+of them take as final. There is no code for "not here"; lack of authorization is the one that no client retries.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from broker.handlers.metadata import Values
+from wire.protocol.api_keys import ApiKey
+
+NO_RECORDS = "this kquorum broker serves metadata only and stores no records"
+NO_GROUPS = "this kquorum broker serves metadata only and coordinates no groups"
+
+
+def refuse_produce(request: Any, _version: int) -> Values | None:
+    """None for acks=0: such a producer awaits no answer, so only its connection can tell it (as in Kafka)."""
+    if request.acks == 0:
+        return None
+    return {
+        "responses": [
+            _topic(topic)
+            | {"partition_responses": [_produced(partition) for partition in topic.partition_data]}
+            for topic in request.topic_data
+        ]
+    }
+
+
+def _produced(partition: Any) -> Values:
+    return {
+        "index": partition.index,
+        "error_code": ErrorCode.topic_authorization_failed,
+        "base_offset": -1,
+        "log_append_time": None,
+        "log_start_offset": -1,
+        "record_errors": [],
+        "error_message": NO_RECORDS,
+    }
+
+
+def refuse_fetch(request: Any, _version: int) -> Values:
+    return {
+        "error_code": ErrorCode.none,
+        "session_id": 0,
+        "responses": [
+            {"topic": getattr(topic, "topic", ""), "topic_id": getattr(topic, "topic_id", None)}
+            | {"partitions": [_fetched(partition) for partition in topic.partitions]}
+            for topic in request.topics
+        ],
+    }
+
+
+def _fetched(partition: Any) -> Values:
+    """Records are empty, not null: librdkafka takes null for damage and asks again at once."""
+    return {
+        "partition_index": partition.partition,
+        "error_code": ErrorCode.topic_authorization_failed,
+        "high_watermark": -1,
+        "last_stable_offset": -1,
+        "log_start_offset": -1,
+        "aborted_transactions": None,
+        "preferred_read_replica": -1,
+        "records": b"",
+    }
+
+
+def refuse_list_offsets(request: Any, _version: int) -> Values:
+    return {
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [_listed(partition.partition_index) for partition in topic.partitions],
+            }
+            for topic in request.topics
+        ]
+    }
+
+
+def _listed(partition_index: int) -> Values:
+    return {
+        "partition_index": partition_index,
+        "error_code": ErrorCode.topic_authorization_failed,
+        "timestamp": -1,
+        "offset": -1,
+        "leader_epoch": -1,
+    }
+
+
+def refuse_find_coordinator(request: Any, version: int) -> Values:
+    refusal: Values = {
+        "error_code": ErrorCode.group_authorization_failed,
+        "error_message": NO_GROUPS,
+        "node_id": -1,
+        "host": "",
+        "port": -1,
+    }
+    if version < 4:
+        return refusal
+    return {"coordinators": [refusal | {"key": key} for key in request.coordinator_keys]}
+
+
+def refuse_init_producer_id(_request: Any, _version: int) -> Values:
+    return {
+        "error_code": ErrorCode.cluster_authorization_failed,
+        "producer_id": -1,
+        "producer_epoch": -1,
+    }
+
+
+def _topic(topic: Any) -> Values:
+    return {"name": getattr(topic, "name", ""), "topic_id": getattr(topic, "topic_id", None)}
+
+
+REFUSALS: Mapping[ApiKey, Callable[[Any, int], Values | None]] = {
+    ApiKey.PRODUCE: refuse_produce,
+    ApiKey.FETCH: refuse_fetch,
+    ApiKey.LIST_OFFSETS: refuse_list_offsets,
+    ApiKey.FIND_COORDINATOR: refuse_find_coordinator,
+    ApiKey.INIT_PRODUCER_ID: refuse_init_producer_id,
+}
