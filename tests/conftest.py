@@ -15,4 +15,4 @@ def real_logs() -> Path:
     folder = Path(named) if named else PROJECT_ROOT.parent / "shared" / "real-logs"
     if not (folder / "expected.json").is_file():
         pytest.skip(f"no real logs in {folder}; name their folder in KQUORUM_REAL_LOGS")
-    return folder
+    return folder.resolve()
