@@ -70,7 +70,7 @@ jepsen: $(STAMP)  ## real processes with faults between them, and the history ch
 
 .PHONY: bench
 bench: $(STAMP)  ## the benchmarks, each with hardware, size and figure
-	@shopt -s nullglob; for file in benchmarks/bench_*.py; do echo "== $$file"; PYTHONPATH=. $(BIN)/python "$$file"; done
+	@for file in benchmarks/[a-z]*.py; do name=$$(basename "$$file" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; done
 
 .PHONY: proto
 proto: $(STAMP)  ## generate wire/proto from its .proto file anew
@@ -78,6 +78,6 @@ proto: $(STAMP)  ## generate wire/proto from its .proto file anew
 
 .PHONY: clean
 clean:  ## remove .venv and everything that was generated
-	@rm -rf $(VENV) $(VENV)-making build dist demo-out demo-run kquorum-data .pytest_cache .mypy_cache .ruff_cache
+	@rm -rf $(VENV) $(VENV)-making build dist demo-out demo-run kquorum-data store .pytest_cache .mypy_cache .ruff_cache
 	@rm -rf .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log ./*.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
