@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.assignments import automatic_partitions, manual_partitions
 from metadata.controller.context import DecisionContext
 from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values, topic_refusal
+from metadata.controller.topic_configs import check_topic_config
 from metadata.controller.topic_names import METADATA_TOPIC_NAME, check_no_collision, check_topic_name
 from metadata.image.configs import TOPIC
 from metadata.image.partition_state import PartitionState
@@ -129,15 +130,14 @@ def _check_room(asked: Any, room: int) -> None:
 
 
 def _checked_configs(asked: Any) -> tuple[tuple[str, str], ...]:
-    """Names and values are looked at only so far that they can be stored; the last of a repeated name counts."""
+    """Raises INVALID_CONFIG; the last of a repeated name counts."""
     without_value = [config.name for config in asked.configs if config.value is None]
     if without_value:
         reason = f"Null value not supported for topic configs: {','.join(without_value)}"
         raise ApiError(ErrorCode.invalid_config, reason)
     configs = {config.name: config.value for config in asked.configs}
-    for name in configs:
-        if not name or not name.isprintable() or name != name.strip():
-            raise ApiError(ErrorCode.invalid_config, f"Invalid topic config name: {name!r}")
+    for name, value in configs.items():
+        check_topic_config(name, value)
     return tuple(sorted(configs.items()))
 
 
