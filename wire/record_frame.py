@@ -17,6 +17,7 @@ from wire.schema import MetadataRecord, codec_of
 
 FRAME_VERSION: Final = 1
 _MAX_NUMBER: Final = 32767
+_SHORT_FRAME_BYTES: Final = 3
 
 _RecordEncoder = Callable[[MetadataRecord, bytearray], None]
 _RecordDecoder = Callable[[bytes, int], tuple[MetadataRecord, int]]
@@ -68,7 +69,7 @@ def _compile_encoder(cls: type[MetadataRecord], version: int | None) -> tuple[by
 def decode_record(value: bytes) -> MetadataRecord:
     """Read a record's value. Raises UnsupportedVersion for a type or version unknown to us, else DecodeError."""
     decode = _DECODERS.get(value[:3])
-    position = 3
+    position = _SHORT_FRAME_BYTES
     try:
         if decode is None:
             decode, position = _read_frame(value)
@@ -94,7 +95,10 @@ def decode_record_lenient(value: bytes) -> DecodedRecord:
 
 def _read_frame(value: bytes) -> tuple[_RecordDecoder, int]:
     api_key, version, position = _read_numbers(value)
-    return _decoder(api_key, version), position
+    decode = _decoder(api_key, version)
+    if position == _SHORT_FRAME_BYTES:
+        _DECODERS[value[:position]] = decode
+    return decode, position
 
 
 def _read_numbers(value: bytes) -> tuple[int, int, int]:
@@ -128,9 +132,6 @@ def _decoder(api_key: int, version: int) -> _RecordDecoder:
 
 _ENCODERS: Final[dict[tuple[type[MetadataRecord], int | None], tuple[bytes, _RecordEncoder]]] = {}
 
-# All three numbers of every record known today take one byte, so three bytes of a value name its decoder.
-_DECODERS: Final[dict[bytes, _RecordDecoder]] = {
-    bytes((FRAME_VERSION, api_key, version)): codec_of(cls, version).decode
-    for api_key, cls in BY_API_KEY.items()
-    for version in range(cls.versions[0], cls.versions[1] + 1)
-}
+# All three numbers of every record known today take one byte, so three bytes of a value name its decoder. Compiled on
+# first use: all of them would cost every command 50 ms.
+_DECODERS: Final[dict[bytes, _RecordDecoder]] = {}
