@@ -32,6 +32,15 @@ class CombinedRoles(CliError):
         )
 
 
+class NoVoters(CliError):
+    def __init__(self, node_id: int) -> None:
+        super().__init__(
+            f"node {node_id} names no controller.quorum.voters; finding them by controller.quorum.bootstrap.servers is "
+            "not supported yet: name every voter as id@host:port",
+            status=ExitStatus.USAGE,
+        )
+
+
 class AssertionsOff(CliError):
     def __init__(self) -> None:
         super().__init__(
