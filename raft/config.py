@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from raft.voters import SUPPORTED_KRAFT_VERSIONS, Endpoint, VersionRange
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumConfig:
@@ -10,12 +12,22 @@ class QuorumConfig:
 
     The defaults are Kafka's (`controller.quorum.*`), except `append_linger_ms`: batching happens by sharing
     a turn of the event loop, so waiting for company would only add latency.
+
+    `endpoints` is where this replica's controller listeners are reached, the first one being the quorum's;
+    `bootstrap_servers` are asked for the leader while no voter is known. `has_lost_its_state` says that the
+    folder lacks the election state that it must have: such a replica neither votes nor stands, nor writes any,
+    before it has caught up.
     """
 
     node_id: int
     directory_id: UUID
     cluster_id: str
     can_be_voter: bool
+    endpoints: tuple[Endpoint, ...] = ()
+    kraft_versions: VersionRange = SUPPORTED_KRAFT_VERSIONS
+    bootstrap_servers: tuple[Endpoint, ...] = ()
+    auto_join: bool = False
+    has_lost_its_state: bool = False
     election_timeout_ms: int = 1000
     fetch_timeout_ms: int = 2000
     election_backoff_max_ms: int = 1000
@@ -33,6 +45,11 @@ class QuorumConfig:
     @property
     def begin_quorum_epoch_interval_ms(self) -> int:
         return max(1, self.fetch_timeout_ms // 2)
+
+    @property
+    def update_voter_period_ms(self) -> int:
+        """How often a replica looks whether the voter set says of it what is true."""
+        return self.fetch_timeout_ms
 
     @property
     def pre_vote_retry_ms(self) -> int:

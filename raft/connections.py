@@ -23,6 +23,11 @@ class Connections:
         self._connections: dict[int, _Connection] = {}
         self._next_correlation_id = 1
 
+    @property
+    def next_correlation_id(self) -> int:
+        """Requests that are sent from now on have this correlation id or a higher one."""
+        return self._next_correlation_id
+
     def is_ready(self, node_id: int, now_ms: int) -> bool:
         """Whether a request may go out now: none is in flight (or it timed out), and no back-off is running."""
         connection = self._connections.get(node_id)

@@ -16,7 +16,7 @@ from raft.messages import (
 )
 from raft.replica import Replica
 from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
-from raft.voters import ReplicaKey
+from raft.voters import Endpoint, ReplicaKey
 
 
 def is_foreign_cluster(replica: Replica, cluster_id: str | None) -> bool:
@@ -67,7 +67,11 @@ def _check_vote(replica: Replica, request: VoteRequest) -> ErrorCode:
 
 def _vote_response(replica: Replica, error: ErrorCode, granted: bool = False) -> VoteResponse:
     return VoteResponse(
-        error=error, leader_id=replica.leader_id, leader_epoch=replica.epoch, vote_granted=granted
+        error=error,
+        leader_id=replica.leader_id,
+        leader_epoch=replica.epoch,
+        leader_endpoints=replica.known_leader_endpoints,
+        vote_granted=granted,
     )
 
 
@@ -77,7 +81,13 @@ def is_up_to_date(replica: Replica, last_epoch: int, last_offset: int) -> bool:
 
 
 def may_grant_vote(replica: Replica, request: VoteRequest) -> bool:
-    """Whether a vote in this replica's own epoch is granted (kraft-semantics A5.4)."""
+    """Whether a vote in this replica's own epoch is granted (kraft-semantics A5.4).
+
+    A replica that lost what it had written grants nothing: it may have voted in this epoch, and its log no longer
+    stands for what it had acknowledged.
+    """
+    if replica.has_lost_its_state:
+        return False
     up_to_date = is_up_to_date(replica, request.last_offset_epoch, request.last_offset)
     if request.pre_vote:
         return up_to_date and _may_grant_pre_vote(replica)
@@ -115,7 +125,7 @@ def poll_nominee(replica: Replica, role: Prospective | Candidate, now_ms: int) -
         return
     if len(role.granted) >= replica.voters.majority:
         if isinstance(role, Prospective):
-            replica.become_candidate(now_ms, "a majority would vote for it")
+            replica.become_candidate(now_ms, role.cause)
         else:
             replica.become_leader(now_ms)
     elif now_ms >= role.election_deadline_ms:
@@ -146,10 +156,10 @@ def _election_failed(replica: Replica, role: Prospective | Candidate, now_ms: in
     """A candidate that lost waits out its timeout (the randomised back-off) before it asks again."""
     if isinstance(role, Candidate):
         replica.become_prospective(now_ms, cause)
-    elif replica.leader_id != NO_LEADER:
-        replica.become_follower(replica.epoch, replica.leader_id, now_ms, cause)
+    elif may_be_leader(replica, replica.leader_id, replica.leader_endpoints):
+        replica.become_follower(replica.epoch, replica.leader_id, now_ms, cause, replica.leader_endpoints)
     else:
-        replica.become_unattached(replica.epoch, now_ms, cause)
+        replica.become_unattached(replica.epoch, now_ms, cause, replica.leader_id)
 
 
 def _vote_request(replica: Replica, voter_id: int, pre_vote: bool) -> VoteRequest:
@@ -193,12 +203,15 @@ def handle_begin_quorum_epoch(
 ) -> BeginQuorumEpochResponse:
     if is_foreign_cluster(replica, request.cluster_id):
         return BeginQuorumEpochResponse(error=ErrorCode.inconsistent_cluster_id, is_top_level=True)
-    error = check_leader_claim(replica, request.leader_id, request.leader_epoch)
-    if error is ErrorCode.none:
-        maybe_follow(replica, request.leader_id, request.leader_epoch, now_ms, "the leader made itself known")
-        if is_for_other_voter(replica, request.voter):
-            error = ErrorCode.invalid_voter_key
-    return BeginQuorumEpochResponse(error=error, leader_id=replica.leader_id, leader_epoch=replica.epoch)
+    error = maybe_follow(replica, request, now_ms, "the leader made itself known")
+    if error is ErrorCode.none and is_for_other_voter(replica, request.voter):
+        error = ErrorCode.invalid_voter_key
+    return BeginQuorumEpochResponse(
+        error=error,
+        leader_id=replica.leader_id,
+        leader_epoch=replica.epoch,
+        leader_endpoints=replica.known_leader_endpoints,
+    )
 
 
 def handle_end_quorum_epoch(
@@ -207,17 +220,18 @@ def handle_end_quorum_epoch(
     """The leader leaves: the preferred successor stands at once, the others after a growing wait."""
     if is_foreign_cluster(replica, request.cluster_id):
         return EndQuorumEpochResponse(error=ErrorCode.inconsistent_cluster_id, is_top_level=True)
-    error = check_leader_claim(replica, request.leader_id, request.leader_epoch)
-    if error is ErrorCode.none:
-        maybe_follow(
-            replica, request.leader_id, request.leader_epoch, now_ms, "the leader said that it leaves"
-        )
-        if isinstance(replica.role, Follower) and replica.leader_id == request.leader_id:
-            replica.role.fetch_deadline_ms = now_ms + _successor_backoff_ms(
-                replica, request.preferred_candidates
-            )
-            replica.role.has_fetched = False
-    return EndQuorumEpochResponse(error=error, leader_id=replica.leader_id, leader_epoch=replica.epoch)
+    error = maybe_follow(replica, request, now_ms, "the leader said that it leaves")
+    role = replica.role
+    if error is ErrorCode.none and isinstance(role, Follower) and replica.leader_id == request.leader_id:
+        role.fetch_deadline_ms = now_ms + _successor_backoff_ms(replica, request.preferred_candidates)
+        role.has_fetched = False
+        role.leader_left = True
+    return EndQuorumEpochResponse(
+        error=error,
+        leader_id=replica.leader_id,
+        leader_epoch=replica.epoch,
+        leader_endpoints=replica.known_leader_endpoints,
+    )
 
 
 def _successor_backoff_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -> int:
@@ -232,11 +246,15 @@ def _successor_backoff_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -
     return min(longest, (longest >> (len(ids) - 1)) << (position - 1))
 
 
-def check_leader_claim(replica: Replica, leader_id: int, leader_epoch: int) -> ErrorCode:
+LeaderClaim = BeginQuorumEpochRequest | EndQuorumEpochRequest
+
+
+def check_leader_claim(replica: Replica, request: LeaderClaim) -> ErrorCode:
     """What is wrong with "`leader_id` leads `leader_epoch`", if anything."""
+    leader_id, leader_epoch = request.leader_id, request.leader_epoch
     if leader_epoch < replica.epoch:
         return ErrorCode.fenced_leader_epoch
-    if leader_epoch > MAX_EPOCH or not may_be_leader(replica, leader_id):
+    if leader_epoch > MAX_EPOCH or not may_be_leader(replica, leader_id, request.leader_endpoints):
         return ErrorCode.invalid_request
     if leader_epoch == replica.epoch and replica.leader_id not in (NO_LEADER, leader_id):
         # Two leaders in one epoch cannot be; whoever says so is not believed, and nothing is changed.
@@ -244,17 +262,27 @@ def check_leader_claim(replica: Replica, leader_id: int, leader_epoch: int) -> E
     return ErrorCode.none
 
 
-def may_be_leader(replica: Replica, leader_id: int) -> bool:
-    """Only another voter can lead; and only voters have an address to fetch from."""
-    return leader_id != replica.config.node_id and leader_id in replica.voters.voters
+def may_be_leader(replica: Replica, leader_id: int, endpoints: tuple[Endpoint, ...]) -> bool:
+    """Another node leads, and there is an address to fetch from: a voter's, or the one that comes with the claim (a
+    replica behind in its log may not know the newest voters)."""
+    if leader_id < 0 or leader_id == replica.config.node_id:
+        return False
+    return leader_id in replica.voters.voters or bool(endpoints)
 
 
-def maybe_follow(replica: Replica, leader_id: int, leader_epoch: int, now_ms: int, cause: str) -> None:
-    """Follow a leader of a newer epoch, or of this one if none was known."""
+def maybe_follow(replica: Replica, request: LeaderClaim, now_ms: int, cause: str) -> ErrorCode:
+    """Follow a leader of a newer epoch, or of this one if none was known; answers what is wrong with the claim."""
+    error = check_leader_claim(replica, request)
+    if error is not ErrorCode.none:
+        return error
+    leader_id, leader_epoch = request.leader_id, request.leader_epoch
     if leader_epoch > replica.epoch or isinstance(replica.role, Unattached | Prospective | Candidate):
-        replica.become_follower(leader_epoch, leader_id, now_ms, cause)
-    else:
-        assert isinstance(replica.role, Leader | Follower | Resigned)
-        assert replica.leader_id == leader_id, (
-            f"two leaders in epoch {leader_epoch}: {replica.leader_id}, {leader_id}"
-        )
+        replica.become_follower(leader_epoch, leader_id, now_ms, cause, request.leader_endpoints)
+        return ErrorCode.none
+    assert isinstance(replica.role, Leader | Follower | Resigned)
+    assert replica.leader_id == leader_id, (
+        f"two leaders in epoch {leader_epoch}: {replica.leader_id}, {leader_id}"
+    )
+    if isinstance(replica.role, Follower):
+        replica.leader_endpoints = request.leader_endpoints or replica.leader_endpoints
+    return ErrorCode.none

@@ -1,11 +1,13 @@
 """The fetching side: finding the leader, taking its records, cutting what diverged."""
 
 from raft.batches import LogBatch, parse_batches
+from raft.causes import FETCH_TIMEOUT, LEADER_LEFT, NO_LEADER_HEARD
 from raft.elections import may_be_leader
 from raft.errors import LogDivergedBelowHighWatermarkError
-from raft.messages import NO_LEADER, UNKNOWN_OFFSET, FetchRequest, FetchResponse
+from raft.joining import maybe_ask_leader
+from raft.messages import NO_LEADER, UNKNOWN_OFFSET, FetchRequest, FetchResponse, LeaderNaming
 from raft.ready import LeaderAndEpoch
-from raft.replica import Replica
+from raft.replica import FIRST_BOOTSTRAP_ID, Replica
 from raft.replication import truncation_target
 from raft.roles import Candidate, Follower, Prospective, Unattached
 
@@ -16,9 +18,9 @@ def poll_fetch(replica: Replica, now_ms: int) -> None:
     The offset of a Fetch is the acknowledgement of all below it, so a replica that may vote fetches only what
     follows its flushed log (kraft-semantics A3.3).
     """
-    if not _may_fetch(replica):
+    if not _may_fetch(replica) or _leader_is_being_asked(replica, now_ms):
         return
-    if replica.fetch_destination is not None and not _is_fetch_over(replica, now_ms):
+    if _is_fetch_in_flight(replica, now_ms):
         return
     destination = _pick_destination(replica, now_ms)
     if destination is not None:
@@ -30,6 +32,15 @@ def _may_fetch(replica: Replica) -> bool:
     return not replica.config.can_be_voter or replica.log.flushed_offset >= replica.log.log_end_offset
 
 
+def _leader_is_being_asked(replica: Replica, now_ms: int) -> bool:
+    """Whether a change of the voters is under way to the leader: the Fetch comes after it, and goes nowhere else."""
+    role = replica.role
+    if not isinstance(role, Follower) or not role.asks_leader:
+        return False
+    role.asks_leader = not replica.connections.is_ready(replica.leader_id, now_ms)
+    return role.asks_leader
+
+
 def _silent_leader_id(replica: Replica) -> int:
     """The leader that this replica gave up, also in later epochs, while it looks for one; it is asked separately."""
     silent = replica.silent_leader
@@ -38,13 +49,21 @@ def _silent_leader_id(replica: Replica) -> int:
     return silent.leader_id
 
 
-def _is_fetch_over(replica: Replica, now_ms: int) -> bool:
-    assert replica.fetch_destination is not None
-    return replica.connections.is_ready(replica.fetch_destination, now_ms)
+def _is_fetch_in_flight(replica: Replica, now_ms: int) -> bool:
+    """Whether a Fetch may still be answered. One to the leader that ran into the request timeout says that the leader
+    is silent: the next goes elsewhere."""
+    destination = replica.fetch_destination
+    if destination is None:
+        return False
+    if not replica.connections.is_ready(destination, now_ms):
+        return True
+    replica.fetch_destination = None
+    replica.leader_is_silent = replica.leader_is_silent or destination == replica.leader_id
+    return False
 
 
 def _pick_destination(replica: Replica, now_ms: int) -> int | None:
-    """The leader; without one, or while it does not answer, any voter: it will name the leader."""
+    """The leader; without one, or while it does not answer, any voter or bootstrap server: it will name the leader."""
     leader_id = replica.leader_id
     following = isinstance(replica.role, Follower)
     if following and replica.connections.is_ready(leader_id, now_ms) and not replica.leader_is_silent:
@@ -52,12 +71,23 @@ def _pick_destination(replica: Replica, now_ms: int) -> int | None:
     silent_id = _silent_leader_id(replica)
     ready = [
         voter_id
-        for voter_id in replica.other_voters
+        for voter_id in _who_may_know(replica)
         if voter_id != silent_id and replica.connections.is_ready(voter_id, now_ms)
     ]
     if not ready:
         return None
     return ready[replica.dice.randint(0, len(ready) - 1)]
+
+
+def _who_may_know(replica: Replica) -> tuple[int, ...]:
+    """Whom to ask for the leader. The voters known here may all have been replaced, so the bootstrap servers are
+    asked beside them."""
+    servers = tuple(
+        FIRST_BOOTSTRAP_ID - index
+        for index, server in enumerate(replica.config.bootstrap_servers)
+        if server not in replica.config.endpoints
+    )
+    return replica.other_voters + servers
 
 
 def next_fetch_at_ms(replica: Replica) -> int | None:
@@ -66,7 +96,9 @@ def next_fetch_at_ms(replica: Replica) -> int | None:
         return None
     if replica.fetch_destination is not None:
         return replica.connections.ready_at_ms(replica.fetch_destination)
-    return min((replica.connections.ready_at_ms(voter_id) for voter_id in replica.other_voters), default=None)
+    if isinstance(replica.role, Follower) and replica.role.asks_leader:
+        return replica.connections.ready_at_ms(replica.leader_id)
+    return min((replica.connections.ready_at_ms(node_id) for node_id in _who_may_know(replica)), default=None)
 
 
 def fetch_request(replica: Replica) -> FetchRequest:
@@ -94,16 +126,34 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
     if response.snapshot_id is not None or is_senseless:
         replica.connections.back_off(source_id, now_ms)
         return
-    role.fetch_deadline_ms = now_ms + role.fetch_timeout_ms
-    role.has_fetched = True
+    if not role.leader_left:
+        # What a leader sent before it left may arrive after its farewell, and must not undo it.
+        role.fetch_deadline_ms = now_ms + role.fetch_timeout_ms
+        role.has_fetched = True
     replica.leader_is_silent = False
+    _maybe_regain_trust(replica, response.high_watermark)
     if response.diverging is not None:
         _truncate(replica, truncation_target(replica.log, response.diverging))
         return
     assert isinstance(response.records, bytes), "a received response carries bytes"
-    for batch in _appendable(replica, parse_batches(response.records)):
+    batches = _appendable(replica, parse_batches(response.records))
+    for batch in batches:
         replica.append(batch)
+    if response.records and not batches:
+        # Asking at once for what cannot be taken would be a busy loop.
+        replica.connections.back_off(source_id, now_ms)
     _maybe_advance_high_watermark(replica, response.high_watermark)
+
+
+def _maybe_regain_trust(replica: Replica, leader_high_watermark: int) -> None:
+    """A replica that lost its state has it back once all that its leader committed is on its disk again. Fetches go
+    out only with the log flushed, so what this one acknowledged is."""
+    if not replica.has_lost_its_state or leader_high_watermark == UNKNOWN_OFFSET:
+        return
+    if replica.log.flushed_offset >= leader_high_watermark:
+        replica.has_lost_its_state = False
+        replica.outbox.has_caught_up = True
+        replica.outbox.quorum_state = replica.state
 
 
 def _truncate(replica: Replica, end_offset: int) -> None:
@@ -124,6 +174,8 @@ def _appendable(replica: Replica, batches: tuple[LogBatch, ...]) -> list[LogBatc
     end_offset, epoch = replica.log.log_end_offset, replica.log.last_epoch
     for batch in batches:
         if batch.base_offset != end_offset or not epoch <= batch.leader_epoch <= replica.epoch:
+            break
+        if batch.is_control and not replica.voter_history.accepts(taken, batch):
             break
         taken.append(batch)
         end_offset, epoch = batch.next_offset, batch.leader_epoch
@@ -147,18 +199,22 @@ def poll_follower(replica: Replica, role: Follower, now_ms: int) -> None:
     if replica.is_shutting_down:
         return
     if now_ms >= role.fetch_deadline_ms:
-        if replica.is_voter:
-            replica.become_prospective(now_ms, "fetch timeout")
+        if replica.may_stand:
+            cause = LEADER_LEFT if role.leader_left else FETCH_TIMEOUT
+            replica.become_prospective(now_ms, cause)
         else:
             replica.silent_leader = LeaderAndEpoch(replica.leader_id, replica.epoch)
-            replica.become_unattached(replica.epoch, now_ms, "fetch timeout", replica.leader_id)
+            replica.become_unattached(replica.epoch, now_ms, FETCH_TIMEOUT, replica.leader_id)
         return
+    maybe_ask_leader(replica, role, now_ms)
     poll_fetch(replica, now_ms)
 
 
 def poll_unattached(replica: Replica, role: Unattached, now_ms: int) -> None:
+    if replica.is_shutting_down:
+        return
     if role.election_deadline_ms is not None and now_ms >= role.election_deadline_ms:
-        replica.become_prospective(now_ms, "no leader was heard of")
+        replica.become_prospective(now_ms, NO_LEADER_HEARD)
         return
     _maybe_probe_silent_leader(replica, now_ms)
     poll_fetch(replica, now_ms)
@@ -172,12 +228,13 @@ def _maybe_probe_silent_leader(replica: Replica, now_ms: int) -> None:
         replica.send(silent_id, fetch_request(replica), now_ms)
 
 
-def learns_leader(replica: Replica, source_id: int, leader_id: int, leader_epoch: int) -> bool:
+def learns_leader(replica: Replica, source_id: int, response: LeaderNaming) -> bool:
     """Whether a response of this epoch names the leader that this replica was looking for.
 
     Hearsay of a leader that has fallen silent here does not count: that node has only not noticed yet.
     """
-    if leader_epoch != replica.epoch or not may_be_leader(replica, leader_id):
+    leader_id, leader_epoch = response.leader_id, response.leader_epoch
+    if leader_epoch != replica.epoch or not may_be_leader(replica, leader_id, response.leader_endpoints):
         return False
     if replica.leader_id not in (NO_LEADER, leader_id):
         return False

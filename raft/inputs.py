@@ -65,6 +65,13 @@ class ShutdownRequested:
     """Leave in good order: a leader resigns and tells its successors."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReadRequested:
+    """A linearizable read begins; it comes out as a `ReadConfirmed` or `ReadRefused` with the same `read_id`."""
+
+    read_id: int
+
+
 Input = (
     RequestReceived
     | ResponseReceived
@@ -73,4 +80,5 @@ Input = (
     | TimeAdvanced
     | ResignRequested
     | ShutdownRequested
+    | ReadRequested
 )

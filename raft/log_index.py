@@ -18,12 +18,23 @@ class LogIndex:
         # What a log holds when it is opened has been made durable by its recovery.
         self.flushed_offset = summary.log_end_offset
         self.truncations = 0
+        self.snapshots = summary.snapshots
         self._epochs = [epoch for epoch, _ in summary.epochs]
         self._starts = [start for _, start in summary.epochs]
 
     @property
     def last_epoch(self) -> int:
-        return self._epochs[-1] if self._epochs else 0
+        if self._epochs:
+            return self._epochs[-1]
+        return self.snapshots[-1].epoch if self.snapshots else 0
+
+    @property
+    def first_snapshot(self) -> OffsetAndEpoch | None:
+        return self.snapshots[0] if self.snapshots else None
+
+    @property
+    def newest_snapshot(self) -> OffsetAndEpoch | None:
+        return self.snapshots[-1] if self.snapshots else None
 
     @property
     def epochs(self) -> tuple[tuple[int, int], ...]:
@@ -53,10 +64,12 @@ class LogIndex:
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
         """The end of the newest epoch that is not above `epoch`, and that epoch (KIP-101, KIP-595).
 
-        Epoch 0 with the log's start answers an epoch older than everything here.
+        An epoch older than everything here is answered with the log's start, and the epoch before it.
         """
         position = bisect_right(self._epochs, epoch)
         if position == 0:
-            return OffsetAndEpoch(self.log_start_offset, 0)
+            before = self.first_snapshot
+            epoch_before = before.epoch if before is not None and before.epoch <= epoch else 0
+            return OffsetAndEpoch(self.log_start_offset, epoch_before)
         end = self._starts[position] if position < len(self._starts) else self.log_end_offset
         return OffsetAndEpoch(end, self._epochs[position - 1])

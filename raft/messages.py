@@ -1,7 +1,8 @@
 """What replicas say to each other: Kafka's quorum RPCs as plain values, free of wire versions.
 
-Every response names the answering replica's leader (`-1` unknown) and epoch, as KIP-595 asks. `error` is Kafka's
-error code; `is_top_level` says that it stands outside the partition (cluster id, topic).
+Every response names the answering replica's leader (`-1` unknown) and epoch, as KIP-595 asks, and where that leader
+listens if the replica knows (KIP-853). `error` is Kafka's error code; `is_top_level` says that it stands outside the
+partition (cluster id, topic), and then epoch and leader mean nothing.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from raft.batches import OffsetAndEpoch
-from raft.voters import ZERO_DIRECTORY, Endpoint, ReplicaKey
+from raft.voters import SUPPORTED_KRAFT_VERSIONS, ZERO_DIRECTORY, Endpoint, ReplicaKey, VersionRange
 
 NO_LEADER = -1
 UNKNOWN_OFFSET = -1
@@ -36,6 +37,7 @@ class VoteResponse:
     is_top_level: bool = False
     leader_id: int = NO_LEADER
     leader_epoch: int = 0
+    leader_endpoints: tuple[Endpoint, ...] = ()
     vote_granted: bool = False
 
 
@@ -54,6 +56,7 @@ class BeginQuorumEpochResponse:
     is_top_level: bool = False
     leader_id: int = NO_LEADER
     leader_epoch: int = 0
+    leader_endpoints: tuple[Endpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +76,7 @@ class EndQuorumEpochResponse:
     is_top_level: bool = False
     leader_id: int = NO_LEADER
     leader_epoch: int = 0
+    leader_endpoints: tuple[Endpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +109,7 @@ class FetchResponse:
     is_top_level: bool = False
     leader_id: int = NO_LEADER
     leader_epoch: int = 0
+    leader_endpoints: tuple[Endpoint, ...] = ()
     high_watermark: int = UNKNOWN_OFFSET
     log_start_offset: int = UNKNOWN_OFFSET
     diverging: OffsetAndEpoch | None = None
@@ -140,7 +145,98 @@ class DescribeQuorumResponse:
     nodes: dict[int, tuple[Endpoint, ...]] = field(default_factory=dict)
 
 
-Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest | DescribeQuorumRequest
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddRaftVoterRequest:
+    """Make a caught-up observer a voter. An operator waits for the commit; a replica that adds itself does not, since
+    the commit may need its own next Fetch (`ack_when_committed` is False then)."""
+
+    cluster_id: str | None
+    timeout_ms: int
+    voter: ReplicaKey
+    endpoints: tuple[Endpoint, ...]
+    ack_when_committed: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveRaftVoterRequest:
+    cluster_id: str | None
+    voter: ReplicaKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateRaftVoterRequest:
+    """A voter says where it listens now, and which kraft.version levels it knows."""
+
+    cluster_id: str | None
+    current_leader_epoch: int
+    voter: ReplicaKey
+    endpoints: tuple[Endpoint, ...]
+    kraft_versions: VersionRange = SUPPORTED_KRAFT_VERSIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeVotersResponse:
+    """The answer to Add-, Remove- and UpdateRaftVoter; `message` says why not. On the wire the first two leave leader
+    and epoch out, and then they are unknown here: -1."""
+
+    error: ErrorCode = ErrorCode.none
+    is_top_level: bool = False
+    message: str | None = None
+    leader_id: int = NO_LEADER
+    leader_epoch: int = -1
+    leader_endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiVersionsRequest:
+    """The leader asks a node that is to become a voter which kraft.version levels it knows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiVersionsResponse:
+    """`kraft_versions` is None when the node does not name the feature."""
+
+    error: ErrorCode = ErrorCode.none
+    kraft_versions: VersionRange | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferLeadershipRequest:
+    """Hand over to `target_id` once it has caught up. Not in Kafka's protocol: asked through the driver only."""
+
+    target_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferLeadershipResponse:
+    """No error: this replica has resigned in favour of the target. Otherwise `message` says why it goes on leading."""
+
+    error: ErrorCode = ErrorCode.none
+    message: str | None = None
+
+
+ChangeVotersRequest = AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest
+Request = (
+    VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | FetchRequest
+    | DescribeQuorumRequest
+    | ChangeVotersRequest
+    | ApiVersionsRequest
+    | TransferLeadershipRequest
+)
 Response = (
-    VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse | DescribeQuorumResponse
+    VoteResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse
+    | FetchResponse
+    | DescribeQuorumResponse
+    | ChangeVotersResponse
+    | ApiVersionsResponse
+    | TransferLeadershipResponse
+)
+# Responses that say who leads.
+LeaderNaming = (
+    VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse | ChangeVotersResponse
 )

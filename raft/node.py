@@ -11,17 +11,16 @@ and one answer to each waiting follower. Nothing here reads a clock or rolls dic
 from collections.abc import Sequence
 from typing import assert_never
 
-from kio.schema.errors import ErrorCode
-
-from raft import elections, following, leadership
+from raft import dispatch, elections, following, kraft_upgrade, leadership
 from raft.accumulator import Accumulator
+from raft.causes import CONTROLLER_RESIGNED, SHUTDOWN
 from raft.config import QuorumConfig
-from raft.describe import describe_quorum
 from raft.errors import NotLeaderError
+from raft.handover import poll_resigned, resign
 from raft.inputs import (
-    FailureReason,
     Input,
     LogFlushed,
+    ReadRequested,
     RequestFailed,
     RequestReceived,
     ResignRequested,
@@ -31,28 +30,19 @@ from raft.inputs import (
 )
 from raft.log_index import LogIndex
 from raft.messages import (
-    MAX_EPOCH,
     NO_LEADER,
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    EndQuorumEpochRequest,
-    EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
-    Request,
-    Response,
-    VoteRequest,
-    VoteResponse,
 )
+from raft.outbox import Outbox
 from raft.ports import Dice, LogSummary
-from raft.ready import LeaderAndEpoch, QuorumState, Ready
-from raft.replica import Outbox, Replica
+from raft.reads import handle_read
+from raft.ready import LeaderAndEpoch, QuorumState, Ready, VotersChanged
+from raft.replica import Replica
 from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached, name_of
+from raft.serving import answer_displaced_fetches
 from raft.startup import enter_first_role
 from raft.timers import next_deadline_ms
-from raft.voters import VoterSet
+from raft.voter_history import VoterHistory
+from raft.voters import Endpoint, VoterSet
 from wire.compression import CompressionCodec
 
 # A turn may pass through this many roles (a sole voter: unattached, prospective, candidate, leader) and no more.
@@ -70,13 +60,16 @@ class RaftNode:
         now_ms: int,
         codec: CompressionCodec = CompressionCodec.NONE,
     ) -> None:
-        """`log` and `state` are what the stores recovered, all of it durable; raises ValueError for a bad config."""
+        """`voters` is the static configuration's, empty for a dynamic quorum; `log` and `state` are what the stores
+        recovered, all of it durable. Raises ValueError for a bad config."""
         problems = config.problems()
         if problems:
             raise ValueError("; ".join(problems))
         accumulator = Accumulator(config.max_batch_bytes, codec)
-        self._replica = Replica(config, voters, LogIndex(log), state or QuorumState(), dice, accumulator)
+        history = VoterHistory.of(voters, log.quorum_records)
+        self._replica = Replica(config, history, LogIndex(log), state or QuorumState(), dice, accumulator)
         self._told_high_watermark = -1
+        self._told_voters: VotersChanged | None = None
         enter_first_role(self._replica, now_ms)
 
     # What a state machine may ask (raft.ports.RaftPort)
@@ -113,10 +106,37 @@ class RaftNode:
         """For invariants, status displays and tests; not to be changed from outside."""
         return self._replica
 
+    @property
+    def voters(self) -> VoterSet:
+        return self._replica.voters
+
+    @property
+    def kraft_version(self) -> int:
+        return self._replica.voter_history.kraft_version
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        return self._replica.endpoint_of(node_id)
+
     def propose(self, now_ms: int, leader_epoch: int, values: Sequence[bytes]) -> int:
-        if not isinstance(self._replica.role, Leader) or leader_epoch != self._replica.epoch:
-            raise NotLeaderError(self.leader_id, self._replica.epoch)
+        leader = self._leader_of(leader_epoch)
+        if leader.transfer is not None:
+            # What is proposed now would keep the successor from catching up.
+            raise NotLeaderError(leader.transfer.target_id, leader_epoch)
         return self._replica.accumulator.add(values, now_ms)
+
+    def upgrade_kraft_version(
+        self, now_ms: int, leader_epoch: int, kraft_version: int, *, validate_only: bool = False
+    ) -> str | None:
+        leader = self._leader_of(leader_epoch)
+        return kraft_upgrade.upgrade_kraft_version(
+            self._replica, leader, now_ms, kraft_version, validate_only=validate_only
+        )
+
+    def _leader_of(self, leader_epoch: int) -> Leader:
+        role = self._replica.role
+        if not isinstance(role, Leader) or leader_epoch != self._replica.epoch:
+            raise NotLeaderError(self.leader_id, self._replica.epoch)
+        return role
 
     def resign(self, now_ms: int, leader_epoch: int) -> None:
         self.step(now_ms, ResignRequested(leader_epoch))
@@ -127,114 +147,30 @@ class RaftNode:
         replica = self._replica
         match event:
             case RequestReceived(request_id, request):
-                self._handle_request(now_ms, request_id, request)
+                dispatch.handle_request(replica, now_ms, request_id, request)
             case ResponseReceived(correlation_id, source_id, response):
-                self._handle_response(now_ms, correlation_id, source_id, response)
+                dispatch.handle_response(replica, now_ms, correlation_id, source_id, response)
             case RequestFailed(correlation_id, source_id, reason):
-                self._handle_failure(now_ms, correlation_id, source_id, reason)
+                dispatch.handle_failure(replica, now_ms, correlation_id, source_id, reason)
             case LogFlushed(end_offset, truncations):
                 replica.log.flushed(end_offset, truncations)
             case ResignRequested(leader_epoch):
                 if isinstance(replica.role, Leader) and leader_epoch == replica.epoch:
-                    leadership.resign(replica, now_ms, "the controller asked for it")
+                    resign(replica, now_ms, CONTROLLER_RESIGNED)
             case ShutdownRequested():
                 replica.is_shutting_down = True
                 if isinstance(replica.role, Leader) and replica.other_voters:
-                    leadership.resign(replica, now_ms, "shutdown")
+                    replica.awaits_successor = True
+                    resign(replica, now_ms, SHUTDOWN)
                 elif isinstance(replica.role, Prospective | Candidate):
                     # It must not win now, announce itself, and be gone.
                     replica.role.is_withdrawn = True
+            case ReadRequested(read_id):
+                handle_read(replica, read_id)
             case TimeAdvanced():
                 pass
             case _:
                 assert_never(event)
-
-    def _handle_request(self, now_ms: int, request_id: int, request: Request) -> None:
-        replica = self._replica
-        match request:
-            case FetchRequest():
-                leadership.handle_fetch(replica, now_ms, request_id, request)
-            case VoteRequest():
-                replica.respond(request_id, elections.handle_vote(replica, now_ms, request))
-            case BeginQuorumEpochRequest():
-                replica.respond(request_id, elections.handle_begin_quorum_epoch(replica, now_ms, request))
-            case EndQuorumEpochRequest():
-                replica.respond(request_id, elections.handle_end_quorum_epoch(replica, now_ms, request))
-            case DescribeQuorumRequest():
-                replica.respond(request_id, describe_quorum(replica, now_ms))
-            case _:
-                assert_never(request)
-
-    def _handle_response(self, now_ms: int, correlation_id: int, source_id: int, response: Response) -> None:
-        replica = self._replica
-        if not replica.connections.completed(source_id, correlation_id):
-            return
-        self._fetch_is_over(source_id)
-        if replica.silent_leader is not None and replica.silent_leader.leader_id == source_id:
-            replica.silent_leader = None
-        if not self._take_leader_from(now_ms, source_id, response):
-            return
-        match response:
-            case FetchResponse():
-                following.handle_fetch_response(replica, now_ms, source_id, response)
-            case VoteResponse():
-                elections.handle_vote_response(replica, now_ms, source_id, response)
-            case BeginQuorumEpochResponse():
-                leadership.handle_begin_quorum_epoch_response(replica, now_ms, source_id)
-            case EndQuorumEpochResponse():
-                leadership.handle_end_quorum_epoch_response(replica, source_id, response)
-            case DescribeQuorumResponse():
-                raise AssertionError("the core never asks for a description")
-            case _:
-                assert_never(response)
-
-    def _take_leader_from(self, now_ms: int, source_id: int, response: Response) -> bool:
-        """What every response is looked at for first; answers whether its own handler should see it.
-
-        Its epoch may be newer, it may name the leader that was looked for, and it may be an error, after which
-        the peer is left alone for the back-off (kraft-semantics A13, common reply logic).
-        """
-        replica = self._replica
-        if response.is_top_level or not replica.epoch <= response.leader_epoch <= MAX_EPOCH:
-            replica.connections.back_off(source_id, now_ms)
-            return False
-        if response.leader_epoch > replica.epoch:
-            self._enter_newer_epoch(now_ms, response)
-            return False
-        if following.learns_leader(replica, source_id, response.leader_id, response.leader_epoch):
-            replica.become_follower(
-                replica.epoch, response.leader_id, now_ms, f"node {source_id} named the leader"
-            )
-            if not isinstance(response, FetchResponse) or source_id != response.leader_id:
-                return False
-        if response.error is not ErrorCode.none:
-            replica.connections.back_off(source_id, now_ms)
-            return False
-        return True
-
-    def _enter_newer_epoch(self, now_ms: int, response: Response) -> None:
-        replica = self._replica
-        epoch, leader_id = response.leader_epoch, response.leader_id
-        if not elections.may_be_leader(replica, leader_id):
-            replica.become_unattached(epoch, now_ms, "a peer is in a newer epoch")
-        else:
-            replica.become_follower(epoch, leader_id, now_ms, "a peer named the leader of a newer epoch")
-
-    def _handle_failure(
-        self, now_ms: int, correlation_id: int, source_id: int, reason: FailureReason
-    ) -> None:
-        replica = self._replica
-        if not replica.connections.completed(source_id, correlation_id):
-            return
-        self._fetch_is_over(source_id)
-        replica.connections.back_off(source_id, now_ms)
-        following.handle_fetch_failure(replica, source_id)
-        if reason is FailureReason.UNSUPPORTED_VERSION and isinstance(replica.role, Prospective):
-            replica.become_candidate(now_ms, f"node {source_id} does not know pre-votes")
-
-    def _fetch_is_over(self, source_id: int) -> None:
-        if self._replica.fetch_destination == source_id:
-            self._replica.fetch_destination = None
 
     # Output
 
@@ -247,16 +183,20 @@ class RaftNode:
                 break
         else:
             raise AssertionError(f"still changing roles after {MAX_ROLES_PER_TURN}: {self.role}")
-        leadership.answer_displaced_fetches(replica)
+        answer_displaced_fetches(replica)
         outbox, replica.outbox = replica.outbox, Outbox()
         return Ready(
             truncate_to=outbox.truncate_to,
             append=tuple(outbox.append),
-            quorum_state=outbox.quorum_state,
+            # The missing election state is what tells a replica that crashes now that it must not vote yet.
+            quorum_state=None if replica.has_lost_its_state else outbox.quorum_state,
             requests=tuple(outbox.requests),
             responses=tuple(outbox.responses),
             high_watermark=self._take_high_watermark(),
             leader=self._take_leader(),
+            voters_changed=self._take_voters(),
+            reads=tuple(outbox.reads),
+            has_caught_up=outbox.has_caught_up,
             role_changes=tuple(outbox.role_changes),
             deadline_ms=next_deadline_ms(replica, now_ms),
             is_shut_down=self._is_shut_down(),
@@ -274,7 +214,7 @@ class RaftNode:
             case Prospective() | Candidate():
                 elections.poll_nominee(replica, role, now_ms)
             case Resigned():
-                leadership.poll_resigned(replica, role, now_ms)
+                poll_resigned(replica, role, now_ms)
             case _:
                 assert_never(role)
 
@@ -283,6 +223,13 @@ class RaftNode:
             return None
         self._told_high_watermark = self._replica.high_watermark
         return self._told_high_watermark
+
+    def _take_voters(self) -> VotersChanged | None:
+        current = VotersChanged(self.voters, self.kraft_version)
+        if current == self._told_voters:
+            return None
+        self._told_voters = current
+        return current
 
     def _take_leader(self) -> LeaderAndEpoch | None:
         """The leader, when it changed. This replica's own leadership is told only once a record of its epoch is
@@ -300,8 +247,11 @@ class RaftNode:
         return current
 
     def _is_shut_down(self) -> bool:
-        """A leader that leaves stays until another replica leads; the driver sets the bound."""
+        """A leader that leaves stays until another replica leads: its vote may be needed (kraft-semantics A12.9). The
+        driver sets the bound."""
         replica = self._replica
         if not replica.is_shutting_down:
             return False
+        if replica.awaits_successor:
+            return replica.leader_id not in (NO_LEADER, replica.config.node_id)
         return not isinstance(replica.role, Resigned)

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from raft.batches import LogBatch
+from raft.batches import LogBatch, OffsetAndEpoch
+from raft.quorum_records import QuorumRecord
 from raft.ready import QuorumState
+from raft.voters import Endpoint, VoterSet
 
 
 class Dice(Protocol):
@@ -18,11 +20,17 @@ class Dice(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogSummary:
-    """First offset, end offset (exclusive), and each leader epoch with its start offset, ascending."""
+    """First offset, end offset (exclusive), each leader epoch with its start offset, and the snapshots, ascending.
+
+    A log that starts above 0 has a snapshot exactly at its start. `quorum_records` is what the bootstrap checkpoint
+    (offset -1), the newest snapshot and the log itself say of kraft.version and voters, ascending by offset.
+    """
 
     log_start_offset: int = 0
     log_end_offset: int = 0
     epochs: tuple[tuple[int, int], ...] = ()
+    snapshots: tuple[OffsetAndEpoch, ...] = ()
+    quorum_records: tuple[QuorumRecord, ...] = ()
 
 
 class LogStore(Protocol):
@@ -73,11 +81,34 @@ class RaftPort(Protocol):
     @property
     def high_watermark(self) -> int: ...
 
+    @property
+    def voters(self) -> VoterSet:
+        """The voter set in force here, committed or not."""
+        ...
+
+    @property
+    def kraft_version(self) -> int:
+        """0: the voters are the configuration's; 1: they are the log's, and can be changed."""
+        ...
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        """Where a voter or the leader listens, as far as this replica knows."""
+        ...
+
     def propose(self, now_ms: int, leader_epoch: int, values: Sequence[bytes]) -> int:
         """Append data records as one atomic group; answers the offset of the last. Raises NotLeaderError."""
         ...
 
     def resign(self, now_ms: int, leader_epoch: int) -> None: ...
+
+    def upgrade_kraft_version(
+        self, now_ms: int, leader_epoch: int, kraft_version: int, *, validate_only: bool = False
+    ) -> str | None:
+        """Finalise kraft.version (0 to 1: the static voters become the log's); answers why not, or None.
+
+        Raises NotLeaderError.
+        """
+        ...
 
 
 class StateMachine(Protocol):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from raft.batches import LogBatch
 from raft.messages import Request, Response
-from raft.voters import ReplicaKey
+from raft.voters import Endpoint, ReplicaKey, VoterSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +18,15 @@ class QuorumState:
 
 @dataclass(frozen=True, slots=True)
 class OutboundRequest:
-    """To be sent to `destination_id`; a negative id is a bootstrap server (-2, -3, ... in the config's order)."""
+    """To be sent to `destination_id`; a negative id is a bootstrap server (-2, -3, ... in the config's order).
+
+    `endpoint` is where that node listens as the core knows; None leaves it to the transport's own table.
+    """
 
     correlation_id: int
     destination_id: int
     request: Request
+    endpoint: Endpoint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,32 @@ class RoleChanged:
     cause: str
 
 
+@dataclass(frozen=True, slots=True)
+class ReadConfirmed:
+    """When this read began, this replica led and everything committed was below `offset`: a state machine that has
+    applied all below it answers linearizably."""
+
+    read_id: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRefused:
+    """This replica does not lead, or ceased to before a majority confirmed that it did."""
+
+    read_id: int
+    leader_id: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class VotersChanged:
+    """The voter set in force, whenever it changes and once at the start; it may not be committed yet."""
+
+    voters: VoterSet
+    kraft_version: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
     """Carried out by the driver field by field, in the order of declaration.
@@ -56,8 +86,12 @@ class Ready:
        acknowledges them (a follower's next Fetch, the leader's own vote for the high watermark).
     3. `quorum_state`: must be on stable storage BEFORE any request or response of this Ready leaves.
     4. `requests` and `responses` leave.
-    5. `high_watermark`, `leader`: told to the state machine, committed batches first.
-    6. `deadline_ms`: the one timer is armed for this moment (None: no timer); then `TimeAdvanced`.
+    5. `voters_changed`: whoever keeps the addresses of voters takes it over; so does the format of `quorum-state`,
+       from its next write on.
+    6. `high_watermark`, `leader`: told to the state machine, committed batches first.
+    7. `reads`: what became of linearizable reads. `has_caught_up`: a replica that had lost its state has it back, on
+       stable storage; whoever remembers the loss may forget it.
+    8. `deadline_ms`: the one timer is armed for this moment (None: no timer); then `TimeAdvanced`.
     """
 
     truncate_to: int | None = None
@@ -67,6 +101,9 @@ class Ready:
     responses: tuple[OutboundResponse, ...] = ()
     high_watermark: int | None = None
     leader: LeaderAndEpoch | None = None
+    voters_changed: VotersChanged | None = None
+    reads: tuple[ReadConfirmed | ReadRefused, ...] = ()
     role_changes: tuple[RoleChanged, ...] = ()
+    has_caught_up: bool = False
     deadline_ms: int | None = None
     is_shut_down: bool = False

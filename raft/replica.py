@@ -5,8 +5,7 @@ Every other module of the core is functions over a `Replica`: elections, leaders
 changes what must outlive a crash, and what it sets leaves in the next `Ready` ahead of any message.
 """
 
-from dataclasses import dataclass, field
-from typing import assert_never
+from kio.schema.errors import ErrorCode
 
 from raft.accumulator import Accumulator
 from raft.batches import LogBatch
@@ -14,38 +13,47 @@ from raft.config import QuorumConfig
 from raft.connections import Connections
 from raft.control_batches import leader_change_batch
 from raft.log_index import LogIndex
-from raft.messages import NO_LEADER, UNKNOWN_OFFSET, Request, Response
+from raft.messages import (
+    NO_LEADER,
+    UNKNOWN_OFFSET,
+    ChangeVotersResponse,
+    Request,
+    Response,
+    TransferLeadershipResponse,
+)
+from raft.outbox import Outbox
 from raft.ports import Dice
-from raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, QuorumState, RoleChanged
+from raft.quorum_records import voters_record
+from raft.ready import (
+    LeaderAndEpoch,
+    OutboundRequest,
+    OutboundResponse,
+    QuorumState,
+    ReadRefused,
+    RoleChanged,
+)
 from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached, name_of
 from raft.transitions import check_transition
-from raft.voters import ReplicaKey, VoterSet
+from raft.voter_history import BEFORE_THE_LOG, VoterHistory
+from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from wire.control_records import KRaftVersionRecord, VotersRecord
 
-
-@dataclass(slots=True)
-class Outbox:
-    """What gathers between two `take_ready` calls."""
-
-    truncate_to: int | None = None
-    append: list[LogBatch] = field(default_factory=list)
-    quorum_state: QuorumState | None = None
-    requests: list[OutboundRequest] = field(default_factory=list)
-    responses: list[OutboundResponse] = field(default_factory=list)
-    role_changes: list[RoleChanged] = field(default_factory=list)
+# Bootstrap servers are no replicas yet: they are addressed as -2, -3, ... in the order of the configuration.
+FIRST_BOOTSTRAP_ID = -2
 
 
 class Replica:
     def __init__(
         self,
         config: QuorumConfig,
-        voters: VoterSet,
+        voter_history: VoterHistory,
         log: LogIndex,
         state: QuorumState,
         dice: Dice,
         accumulator: Accumulator,
     ) -> None:
         self.config = config
-        self.voters = voters
+        self.voter_history = voter_history
         self.log = log
         self.state = state
         self.dice = dice
@@ -55,10 +63,15 @@ class Replica:
         self.high_watermark = UNKNOWN_OFFSET
         self.announced = LeaderAndEpoch(NO_LEADER, -1)
         self.is_shutting_down = False
+        self.awaits_successor = False
         self.displaced_fetches: list[int] = []
         # Following: where the one Fetch in flight went, and whether the leader failed to answer the last one.
         self.fetch_destination: int | None = None
         self.leader_is_silent = False
+        # Where the leader said that it listens; the voter set says so too, once this replica has read that far.
+        self.leader_endpoints: tuple[Endpoint, ...] = ()
+        # It may have voted, and acknowledged records, that it has forgotten.
+        self.has_lost_its_state = config.has_lost_its_state
         # Which leader's fetch timeout ran out here: others may go on naming it for a while, and are not believed.
         self.silent_leader: LeaderAndEpoch | None = None
         self.outbox = Outbox()
@@ -78,12 +91,44 @@ class Replica:
         return self.state.leader_id
 
     @property
+    def voters(self) -> VoterSet:
+        """The voters in force: the newest set of the log, committed or not."""
+        return self.voter_history.voters
+
+    @property
     def is_voter(self) -> bool:
         return self.config.can_be_voter and self.voters.contains(self.key)
 
     @property
+    def may_stand(self) -> bool:
+        return self.is_voter and not self.has_lost_its_state
+
+    @property
     def other_voters(self) -> tuple[int, ...]:
         return self.voters.others(self.config.node_id)
+
+    @property
+    def own_entry(self) -> Voter:
+        """What the voter set should say of this replica."""
+        return Voter(self.key, self.config.endpoints, self.config.kraft_versions)
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        """Where a node listens: a bootstrap server (-2, -3, ...), the leader, or a voter."""
+        if node_id <= FIRST_BOOTSTRAP_ID:
+            return self.config.bootstrap_servers[FIRST_BOOTSTRAP_ID - node_id]
+        voter = self.voters.voters.get(node_id)
+        endpoints = voter.endpoints if voter is not None else ()
+        if node_id == self.leader_id and self.leader_endpoints:
+            endpoints = self.leader_endpoints
+        return endpoints[0] if endpoints else None
+
+    @property
+    def known_leader_endpoints(self) -> tuple[Endpoint, ...]:
+        """For answers that name the leader."""
+        if self.leader_id == self.config.node_id:
+            return self.config.endpoints
+        endpoint = self.endpoint_of(self.leader_id) if self.leader_id >= 0 else None
+        return () if endpoint is None else (endpoint,)
 
     def random_election_timeout_ms(self) -> int:
         base = self.config.election_timeout_ms
@@ -97,9 +142,12 @@ class Replica:
 
     # What leaves
 
-    def send(self, destination_id: int, request: Request, now_ms: int) -> None:
+    def send(
+        self, destination_id: int, request: Request, now_ms: int, endpoint: Endpoint | None = None
+    ) -> None:
         correlation_id = self.connections.sent(destination_id, now_ms)
-        self.outbox.requests.append(OutboundRequest(correlation_id, destination_id, request))
+        where = endpoint or self.endpoint_of(destination_id)
+        self.outbox.requests.append(OutboundRequest(correlation_id, destination_id, request, where))
 
     def respond(self, request_id: int, response: Response) -> None:
         self.outbox.responses.append(OutboundResponse(request_id, response))
@@ -108,49 +156,53 @@ class Replica:
 
     def append(self, batch: LogBatch) -> None:
         self.log.append(batch)
+        self.voter_history.append(batch)
         self.outbox.append.append(batch)
 
     def truncate_to(self, end_offset: int) -> None:
         """Cut the log; batches that have not left for the store yet are simply forgotten."""
         stored_end = self.outbox.append[0].base_offset if self.outbox.append else self.log.log_end_offset
-        self.outbox.append = [batch for batch in self.outbox.append if batch.next_offset <= end_offset]
         self.log.truncate_to(end_offset)
-        if end_offset >= stored_end:
-            return
-        if self.outbox.truncate_to is None:
+        self.voter_history.truncate_to(end_offset)
+        if self.outbox.cut(end_offset, stored_end):
             # Two cuts in one turn reach the store as one, so they count as one (see `LogFlushed.truncations`).
             self.log.truncations += 1
-        self.outbox.truncate_to = end_offset
 
     # Changes of role
 
     def become_unattached(self, epoch: int, now_ms: int, cause: str, leader_id: int = NO_LEADER) -> None:
-        deadline = self._unattached_deadline_ms(epoch, now_ms)
+        deadline = self._unattached_deadline_ms(now_ms)
         self._leave(Unattached(deadline), epoch, cause)
         voted = self.state.voted if epoch == self.epoch else None
         self._set_state(QuorumState(leader_epoch=epoch, leader_id=leader_id, voted=voted))
 
-    def _unattached_deadline_ms(self, epoch: int, now_ms: int) -> int | None:
-        """A stream of rivals' epochs must not put off this replica's own candidacy for ever: what remains is kept."""
-        if not self.is_voter:
+    def _unattached_deadline_ms(self, now_ms: int) -> int | None:
+        """A stream of rivals' epochs must not put off this replica's own candidacy for ever: what remains is kept.
+
+        A pre-vote that a majority refused is not repeated before another election timeout.
+        """
+        if not self.may_stand:
             return None
         if not self.other_voters:
             return now_ms
         role = self.role
-        if epoch > self.epoch and isinstance(role, Unattached | Prospective | Candidate | Resigned):
-            remaining_until_ms = role.election_deadline_ms
-            if remaining_until_ms is not None and remaining_until_ms > now_ms:
-                return remaining_until_ms
+        is_lost = (
+            isinstance(role, Prospective) and len(role.rejected) > len(self.voters) - self.voters.majority
+        )
+        if isinstance(role, Unattached | Prospective | Candidate | Resigned) and not is_lost:
+            deadline_ms = role.election_deadline_ms
+            if deadline_ms is not None:
+                return max(deadline_ms, now_ms)
         return now_ms + self.random_election_timeout_ms()
 
     def become_prospective(self, now_ms: int, cause: str) -> None:
-        assert self.is_voter
-        role = Prospective(now_ms + self.random_election_timeout_ms(), granted={self.config.node_id})
+        assert self.may_stand
+        role = Prospective(now_ms + self.random_election_timeout_ms(), cause, granted={self.config.node_id})
         self._leave(role, self.epoch, cause)
 
     def become_candidate(self, now_ms: int, cause: str) -> None:
-        assert self.is_voter
-        role = Candidate(now_ms + self.random_election_timeout_ms(), granted={self.config.node_id})
+        assert self.may_stand
+        role = Candidate(now_ms + self.random_election_timeout_ms(), cause, granted={self.config.node_id})
         epoch = self.epoch + 1
         self._leave(role, epoch, cause)
         self._set_state(QuorumState(leader_epoch=epoch, leader_id=NO_LEADER, voted=self.key))
@@ -163,9 +215,8 @@ class Replica:
             epoch_start_offset=self.log.log_end_offset,
             check_quorum_deadline_ms=now_ms + self.config.check_quorum_timeout_ms,
             granting_voters=frozenset(role.granted),
-            begin_epoch_due_ms=dict.fromkeys(self.other_voters, now_ms),
         )
-        self._leave(leader, self.epoch, "won the election")
+        self._leave(leader, self.epoch, role.cause)
         self._set_state(
             QuorumState(leader_epoch=self.epoch, leader_id=self.config.node_id, voted=self.state.voted)
         )
@@ -179,19 +230,47 @@ class Replica:
                 self.config.node_id,
                 self.voters.ids,
                 role.granted,
+                self._first_quorum_records(),
             )
         )
         self.accumulator.begin(self.epoch, self.log.log_end_offset)
 
-    def become_follower(self, epoch: int, leader_id: int, now_ms: int, cause: str) -> None:
+    def _first_quorum_records(self) -> tuple[KRaftVersionRecord | VotersRecord, ...]:
+        """The bootstrap checkpoint's voters must get into the log, and the leader's own move as well (KIP-853)."""
+        history = self.voter_history
+        if history.kraft_version == 0:
+            return ()
+        is_new = history.voters_offset == BEFORE_THE_LOG
+        if not is_new and not self.own_entry_is_stale:
+            return ()
+        voters = self.voters.updated(self.own_entry) if self.own_entry_is_stale else self.voters
+        version = KRaftVersionRecord(k_raft_version=history.kraft_version)
+        return (version, voters_record(voters))
+
+    @property
+    def own_entry_is_stale(self) -> bool:
+        """Whether the voter set says of this voter what is no longer true."""
+        if not self.is_voter or not self.config.endpoints:
+            return False
+        return self.voters.voters[self.config.node_id] != self.own_entry
+
+    def become_follower(
+        self, epoch: int, leader_id: int, now_ms: int, cause: str, endpoints: tuple[Endpoint, ...] = ()
+    ) -> None:
         assert leader_id != self.config.node_id, f"asked to follow itself in epoch {epoch}"
         assert epoch > self.epoch or self.leader_id in (NO_LEADER, leader_id), (
             f"two leaders in epoch {epoch}: {self.leader_id} and {leader_id}"
         )
         deadline_ms = now_ms + self._first_fetch_timeout_ms(epoch)
-        self._leave(Follower(deadline_ms, self.random_fetch_timeout_ms()), epoch, cause)
+        check_ms = self.first_voter_check_ms(now_ms)
+        self._leave(Follower(deadline_ms, self.random_fetch_timeout_ms(), check_ms), epoch, cause)
         voted = self.state.voted if epoch == self.epoch else None
         self._set_state(QuorumState(leader_epoch=epoch, leader_id=leader_id, voted=voted))
+        self.leader_endpoints = endpoints or self.leader_endpoints
+
+    def first_voter_check_ms(self, now_ms: int) -> int:
+        """Static voters report themselves at once; dynamic ones read what the log says of them first."""
+        return now_ms + (self.config.update_voter_period_ms if self.voter_history.kraft_version else 0)
 
     def _first_fetch_timeout_ms(self, epoch: int) -> int:
         """A replica that could not win a pre-vote gives the leader it had given up only as long as an election."""
@@ -222,29 +301,24 @@ class Replica:
 
     def _stop_leading(self, leader: Leader) -> None:
         """Close the open batch: its offsets were promised, though it may yet be cut. Waiting fetches are turned away
-        when the new epoch and leader are known (`displaced_fetches`)."""
+        when the new epoch and leader are known (`displaced_fetches`), all else that waits at once."""
         for batch in self.accumulator.drain():
             self.append(batch)
         self.accumulator.end()
         self.displaced_fetches.extend(parked.request_id for parked in leader.parked)
+        error = ErrorCode.not_leader_or_follower
+        if leader.change is not None:
+            message = "the leader lost its epoch; look at the voters before you ask again"
+            self.respond(leader.change.request_id, ChangeVotersResponse(error=error, message=message))
+        if leader.transfer is not None:
+            message = "the leader lost its epoch before the hand-over"
+            self.respond(leader.transfer.request_id, TransferLeadershipResponse(error=error, message=message))
+        self.outbox.reads.extend(ReadRefused(read.read_id, NO_LEADER, self.epoch) for read in leader.reads)
 
     def _set_state(self, state: QuorumState) -> None:
         assert state.leader_epoch >= self.state.leader_epoch
+        if (state.leader_id, state.leader_epoch) != (self.leader_id, self.epoch):
+            self.leader_endpoints = ()
         if state != self.state:
             self.state = state
             self.outbox.quorum_state = state
-
-
-def deadline_of(role: Role) -> int | None:
-    """When the role itself wants to be looked at again."""
-    match role:
-        case Unattached():
-            return role.election_deadline_ms
-        case Prospective() | Candidate() | Resigned():
-            return role.election_deadline_ms
-        case Follower():
-            return role.fetch_deadline_ms
-        case Leader():
-            return role.check_quorum_deadline_ms
-        case _:
-            assert_never(role)

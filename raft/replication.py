@@ -20,6 +20,25 @@ def diverging_point(log: LogIndex, fetch_offset: int, last_fetched_epoch: int) -
     return None
 
 
+def snapshot_needed(log: LogIndex, fetch_offset: int, last_fetched_epoch: int) -> OffsetAndEpoch | None:
+    """The snapshot by which a follower at this position must come in, if the log cannot serve it (KIP-630).
+
+    The log's start is gone past it, or it stands at that start with another history, or in an epoch older than all
+    that is left; and whoever begins at 0 is spared the replay. The bootstrap snapshot (0, 0) is never offered: it
+    is in the log.
+    """
+    first, newest = log.first_snapshot, log.newest_snapshot
+    if first is None or newest is None:
+        return None
+    if fetch_offset == 0 and newest.offset > 0:
+        return newest
+    if fetch_offset == 0 and log.log_start_offset == 0:
+        return None
+    is_before = fetch_offset < log.log_start_offset
+    is_other_start = fetch_offset == log.log_start_offset and last_fetched_epoch != first.epoch
+    return newest if is_before or is_other_start or last_fetched_epoch < first.epoch else None
+
+
 def truncation_target(log: LogIndex, diverging: OffsetAndEpoch) -> int:
     """How far a follower told of `diverging` must cut its own log; each round shrinks the log or ends the search."""
     if diverging.epoch == 0:

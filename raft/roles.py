@@ -4,9 +4,10 @@ Epoch, leader and vote are common to all roles and live in `QuorumState`, becaus
 """
 
 from dataclasses import dataclass, field
+from typing import assert_never
 
-from raft.messages import FetchRequest
-from raft.voters import ReplicaKey
+from raft.messages import AddRaftVoterRequest, FetchRequest
+from raft.voters import ReplicaKey, Voter
 
 
 @dataclass(slots=True)
@@ -18,9 +19,14 @@ class Unattached:
 
 @dataclass(slots=True)
 class Nominee:
-    """What prospective and candidate share: a tally over the voters, this replica's own vote included."""
+    """What prospective and candidate share: a tally over the voters, this replica's own vote included.
+
+    `cause` is why the election began. The voter set cannot change meanwhile: it does so by appending or cutting
+    the log, which nominees never do.
+    """
 
     election_deadline_ms: int
+    cause: str
     granted: set[int] = field(default_factory=set)
     rejected: set[int] = field(default_factory=set)
     is_withdrawn: bool = False
@@ -56,8 +62,53 @@ class ParkedFetch:
 
 
 @dataclass(slots=True)
+class PendingAdd:
+    """An AddRaftVoter whose node was asked what it supports, and has not answered."""
+
+    request_id: int
+    request: AddRaftVoterRequest
+    deadline_ms: int
+
+
+@dataclass(slots=True)
+class PendingCommit:
+    """A change of the voters that stands in the log at `offset`, and whose request waits for the commit."""
+
+    request_id: int
+    offset: int
+    deadline_ms: int
+
+
+@dataclass(slots=True)
+class PendingTransfer:
+    """A hand-over that waits for `target_id` to have the whole log; nothing is proposed meanwhile."""
+
+    request_id: int
+    target_id: int
+    deadline_ms: int
+
+
+@dataclass(slots=True)
+class PendingRead:
+    """A linearizable read. It is confirmed once a majority of the voters said, after it began, that they still follow.
+
+    A Fetch by itself does not say so: it may have been under way since before (etcd#20418). These do: the answer to a
+    request sent since (correlation ids from `first_correlation_id` on), and a fetch offset above `log_end_offset`,
+    the end of the log when the read began.
+    """
+
+    read_id: int
+    first_correlation_id: int
+    log_end_offset: int
+    confirmed_by: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
 class Leader:
-    """Invariant: `epoch_start_offset` is the offset of this epoch's LeaderChange record, the first it wrote."""
+    """Invariant: `epoch_start_offset` is the offset of this epoch's LeaderChange record, the first it wrote.
+
+    `reported_voters` is what static voters said of themselves: the upgrade of kraft.version needs it.
+    """
 
     epoch_start_offset: int
     check_quorum_deadline_ms: int
@@ -66,18 +117,27 @@ class Leader:
     fetched_since_check: set[int] = field(default_factory=set)
     begin_epoch_due_ms: dict[int, int] = field(default_factory=dict)
     parked: list[ParkedFetch] = field(default_factory=list)
+    reported_voters: dict[int, Voter] = field(default_factory=dict)
+    change: PendingAdd | PendingCommit | None = None
+    transfer: PendingTransfer | None = None
+    reads: list[PendingRead] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Follower:
     """Fetches from the leader; `has_fetched` is why it refuses pre-votes: it still hears that leader.
 
-    `fetch_timeout_ms` is the configured one and a little more, drawn anew for each leader.
+    `fetch_timeout_ms` is the configured one and a little more, drawn anew for each leader. `voter_check_due_ms` is
+    when it looks next whether the voter set says of it what is true.
     """
 
     fetch_deadline_ms: int
     fetch_timeout_ms: int
+    voter_check_due_ms: int
     has_fetched: bool = False
+    leader_left: bool = False
+    has_reported_itself: bool = False
+    asks_leader: bool = False
 
 
 @dataclass(slots=True)
@@ -94,3 +154,18 @@ Role = Unattached | Prospective | Candidate | Leader | Follower | Resigned
 
 def name_of(role: Role) -> str:
     return type(role).__name__.lower()
+
+
+def deadline_of(role: Role) -> int | None:
+    """When the role itself wants to be looked at again, in ms."""
+    match role:
+        case Unattached():
+            return role.election_deadline_ms
+        case Prospective() | Candidate() | Resigned():
+            return role.election_deadline_ms
+        case Follower():
+            return role.fetch_deadline_ms
+        case Leader():
+            return role.check_quorum_deadline_ms
+        case _:
+            assert_never(role)

@@ -1,8 +1,9 @@
 """The first role of a replica that starts, from what it had written down (kraft-semantics A4.2)."""
 
-from raft.ready import QuorumState
+from raft.causes import RESTARTED_LEADER, STARTED
+from raft.ready import QuorumState, RoleChanged
 from raft.replica import Replica
-from raft.roles import Follower, Resigned, Unattached
+from raft.roles import Follower, Resigned, Unattached, name_of
 
 
 def enter_first_role(replica: Replica, now_ms: int) -> None:
@@ -18,20 +19,26 @@ def enter_first_role(replica: Replica, now_ms: int) -> None:
         replica.state = QuorumState(leader_epoch=replica.log.last_epoch)
         state = replica.state
     timeout_ms = replica.random_election_timeout_ms()
-    if state.leader_id == config.node_id and replica.is_voter:
+    cause = STARTED
+    if state.leader_id == config.node_id and replica.may_stand and replica.other_voters:
         replica.role = Resigned(now_ms + timeout_ms, (), set(replica.other_voters))
+        cause = RESTARTED_LEADER
     elif state.leader_id in replica.voters.voters and state.leader_id != config.node_id:
-        replica.role = Follower(now_ms + config.fetch_timeout_ms, replica.random_fetch_timeout_ms())
+        fetch_timeout_ms = replica.random_fetch_timeout_ms()
+        replica.role = Follower(
+            now_ms + config.fetch_timeout_ms, fetch_timeout_ms, replica.first_voter_check_ms(now_ms)
+        )
     else:
         if state.leader_id == config.node_id:
             replica.state = QuorumState(leader_epoch=state.leader_epoch, voted=state.voted)
-        replica.role = Unattached(now_ms + timeout_ms if replica.is_voter else None)
+        replica.role = Unattached(now_ms + timeout_ms if replica.may_stand else None)
     replica.outbox.quorum_state = replica.state
+    replica.outbox.role_changes.append(RoleChanged(name_of(replica.role), replica.epoch, cause))
     _hurry_a_sole_voter(replica, now_ms)
 
 
 def _hurry_a_sole_voter(replica: Replica, now_ms: int) -> None:
     """Nobody else can be elected, so there is nothing to wait for."""
     role = replica.role
-    if replica.is_voter and len(replica.voters) == 1 and isinstance(role, Unattached | Resigned):
+    if replica.may_stand and len(replica.voters) == 1 and isinstance(role, Unattached):
         role.election_deadline_ms = now_ms

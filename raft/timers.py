@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from raft.elections import votes_wanted
 from raft.following import next_fetch_at_ms
-from raft.replica import Replica, deadline_of
-from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from raft.reads import is_asked_for
+from raft.replica import Replica
+from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached, deadline_of
 
 
 def next_deadline_ms(replica: Replica, now_ms: int) -> int | None:
@@ -29,8 +30,13 @@ def _sends_due_ms(replica: Replica) -> Iterator[int]:
     role, connections = replica.role, replica.connections
     match role:
         case Leader():
-            for voter_id, due_ms in role.begin_epoch_due_ms.items():
+            for voter_id in replica.other_voters:
+                due_ms = 0 if is_asked_for(role, voter_id) else role.begin_epoch_due_ms.get(voter_id, 0)
                 yield max(due_ms, connections.ready_at_ms(voter_id))
+            if role.change is not None:
+                yield role.change.deadline_ms
+            if role.transfer is not None:
+                yield role.transfer.deadline_ms
             yield from (parked.deadline_ms for parked in role.parked)
         case Prospective() | Candidate():
             yield from (connections.ready_at_ms(voter_id) for voter_id in votes_wanted(replica, role))

@@ -1,4 +1,4 @@
-"""Who votes: replica keys, their endpoints, and what a majority of them is."""
+"""Who votes: replica keys, their endpoints, and what a majority of them is (KIP-595, KIP-853)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,9 +23,28 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionRange:
+    """The levels of a feature that a node supports, both ends included."""
+
+    lowest: int
+    highest: int
+
+    def includes(self, version: int) -> bool:
+        return self.lowest <= version <= self.highest
+
+
+# What this code supports, and what is assumed of a voter that only the static configuration names.
+SUPPORTED_KRAFT_VERSIONS = VersionRange(0, 1)
+STATIC_KRAFT_VERSIONS = VersionRange(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
 class Voter:
+    """`kraft_versions` is what the voter said it supports; a voter of the static configuration said nothing."""
+
     key: ReplicaKey
     endpoints: tuple[Endpoint, ...] = ()
+    kraft_versions: VersionRange = STATIC_KRAFT_VERSIONS
 
     def matches(self, replica: ReplicaKey) -> bool:
         """Whether `replica` is this voter; a voter without a directory id (static quorum) matches on id alone."""
@@ -36,7 +55,7 @@ class Voter:
 
 @dataclass(frozen=True, slots=True)
 class VoterSet:
-    """The voters by node id."""
+    """The voters by node id, in ascending order."""
 
     voters: Mapping[int, Voter]
 
@@ -49,6 +68,10 @@ class VoterSet:
         return tuple(self.voters)
 
     @property
+    def keys(self) -> frozenset[ReplicaKey]:
+        return frozenset(voter.key for voter in self.voters.values())
+
+    @property
     def majority(self) -> int:
         return len(self.voters) // 2 + 1
 
@@ -59,8 +82,33 @@ class VoterSet:
     def others(self, node_id: int) -> tuple[int, ...]:
         return tuple(voter_id for voter_id in self.voters if voter_id != node_id)
 
+    # Changes, each answering a new set (KIP-853)
+
+    def with_voter(self, voter: Voter) -> "VoterSet":
+        """This set and `voter`, whose id must be new."""
+        assert voter.key.id not in self.voters, f"node {voter.key.id} is a voter already"
+        return VoterSet.of(*self, voter)
+
+    def without(self, key: ReplicaKey) -> "VoterSet":
+        """This set less the voter with exactly this key; the last voter cannot go."""
+        assert self.contains(key), key
+        assert len(self) > 1, key
+        return VoterSet.of(*(voter for voter in self if voter.key.id != key.id))
+
+    def updated(self, voter: Voter) -> "VoterSet":
+        """This set with the endpoints and versions of a voter replaced; the voter's key must match."""
+        assert self.contains(voter.key), voter.key
+        return VoterSet.of(voter, *(other for other in self if other.key.id != voter.key.id))
+
+    def overlaps_majority_of(self, other: "VoterSet") -> bool:
+        """Whether any majority of one shares a voter with any majority of the other: one change at a time."""
+        return len(self.keys - other.keys) <= 1 and len(other.keys - self.keys) <= 1
+
     def __iter__(self) -> Iterator[Voter]:
         return iter(self.voters.values())
 
     def __len__(self) -> int:
         return len(self.voters)
+
+
+NO_VOTERS = VoterSet({})

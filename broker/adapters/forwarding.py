@@ -113,6 +113,8 @@ def _refused(header: RequestHeader, request: Any, error: ErrorCode, reason: str)
     api_key = ApiKey(header.api_key)
     if api_key is ApiKey.DESCRIBE_QUORUM:
         values: Values = {"error_code": error, "error_message": reason, "topics": (), "nodes": ()}
+    elif api_key in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER):
+        values = {"throttle_time": 0, "error_code": error, "error_message": reason}
     else:
         inner = ControllerRequest(api_key=api_key, api_version=header.api_version, body=request)
         values = refusal(inner, ApiError(error, reason))

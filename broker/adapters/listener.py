@@ -31,7 +31,9 @@ log = logging.getLogger("broker.listener")
 LOCAL_APIS = frozenset(
     {ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.DESCRIBE_CONFIGS}
 )
-FORWARDED_APIS = FORWARDABLE_APIS & {*HANDLERS, ApiKey.DESCRIBE_QUORUM}
+# Of the quorum's APIs those that Kafka's schemas give to brokers too; a voter updates itself at a controller only.
+QUORUM_APIS = frozenset({ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
+FORWARDED_APIS = FORWARDABLE_APIS & {*HANDLERS, *QUORUM_APIS}
 
 
 class BrokerListener:

@@ -1,4 +1,4 @@
-"""The gRPC server of a node: `Inspect`, standard health, and reflection, in the node's own event loop."""
+"""The gRPC server of a node: `Inspect`, `Quorum`, standard health, and reflection, in the node's own event loop."""
 
 import asyncio
 import contextlib
@@ -11,13 +11,16 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from metadata.adapters.grpc_feed import WATCHER_QUEUE_CHANGES
+from metadata.adapters.grpc_quorum import QuorumService, QuorumSource
 from metadata.adapters.grpc_service import InspectService
 from metadata.adapters.grpc_source import CommittedLog, InspectSource
 from network.errors import CannotListen, listen_error
-from wire.proto import inspect_pb2
+from wire.proto import inspect_pb2, quorum_pb2
 from wire.proto.inspect_pb2_grpc import add_InspectServicer_to_server
+from wire.proto.quorum_pb2_grpc import add_QuorumServicer_to_server
 
 SERVICE_NAME = inspect_pb2.DESCRIPTOR.services_by_name["Inspect"].full_name
+QUORUM_SERVICE_NAME = quorum_pb2.DESCRIPTOR.services_by_name["Quorum"].full_name
 HEALTH_POLL_SECONDS = 0.2
 
 _OPTIONS = (
@@ -60,9 +63,15 @@ class InspectServer:
 
 
 async def start_inspect_server(
-    host: str, port: int, source: InspectSource, *, watcher_queue_changes: int = WATCHER_QUEUE_CHANGES
+    host: str,
+    port: int,
+    source: InspectSource,
+    *,
+    quorum: QuorumSource | None = None,
+    watcher_queue_changes: int = WATCHER_QUEUE_CHANGES,
 ) -> InspectServer:
-    """Serve until `stop`. Raises GrpcPortInUse, or GrpcCannotListen for another reason."""
+    """Serve until `stop`, `Quorum` too where there is one. Raises GrpcPortInUse, or GrpcCannotListen for another
+    reason."""
     server = grpc.aio.server(options=_OPTIONS)
     bound_port = _bind(server, host, port)
     log = CommittedLog(source)
@@ -70,7 +79,11 @@ async def start_inspect_server(
     add_servicer: Callable[..., None] = add_InspectServicer_to_server  # generated without types
     add_servicer(InspectService(log, watcher_queue_changes), server)
     health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
-    names = (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
+    names: tuple[str, ...] = (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
+    if quorum is not None:
+        add_quorum: Callable[..., None] = add_QuorumServicer_to_server
+        add_quorum(QuorumService(quorum), server)
+        names = (*names, QUORUM_SERVICE_NAME)
     reflection.enable_server_reflection(names, server)
     await _report_health(health_service, source.is_ready())
     await server.start()

@@ -14,6 +14,7 @@ from metadata.adapters.grpc_source import (
     CommittedLog,
     LogUnreadable,
     NotReady,
+    NotTheLeader,
     OffsetOutOfRange,
     ServerStopping,
 )
@@ -28,7 +29,7 @@ AHEAD_LIMIT_OFFSETS = 100_000
 
 
 class BadRange(Exception):
-    """A request whose offsets contradict each other."""
+    """A request whose fields contradict each other."""
 
 
 _STATUS: Mapping[type[Exception], grpc.StatusCode] = {
@@ -38,6 +39,7 @@ _STATUS: Mapping[type[Exception], grpc.StatusCode] = {
     WatcherOverrun: grpc.StatusCode.RESOURCE_EXHAUSTED,
     ServerStopping: grpc.StatusCode.UNAVAILABLE,
     NotReady: grpc.StatusCode.UNAVAILABLE,
+    NotTheLeader: grpc.StatusCode.FAILED_PRECONDITION,
     LogUnreadable: grpc.StatusCode.DATA_LOSS,
     ReplayError: grpc.StatusCode.DATA_LOSS,
     DecodeError: grpc.StatusCode.DATA_LOSS,
@@ -89,7 +91,11 @@ class InspectService(InspectServicer):
 
     async def _image(self, request: pb.ImageRequest) -> AsyncGenerator[pb.ImageChunk]:
         source = self._log.source
-        image, topics = source.committed_image(), request.topics
+        consistency = _consistency_of(request)
+        if consistency == pb.LINEARIZABLE:
+            await source.read_linearizable()
+        image = source.local_image() if consistency == pb.LOCAL else source.committed_image()
+        topics = request.topics
         for chunk in image_chunks(image, cluster_id=source.cluster_id, node_id=source.node_id, topics=topics):
             yield chunk
             await asyncio.sleep(0)
@@ -99,29 +105,47 @@ class InspectService(InspectServicer):
         wanted = RecordFilter(request.types, request.include_control)
         start = self._log.source.log_start_offset()
         position = request.from_offset if request.HasField("from_offset") else start
-        end = self._end_of(request, position)
-        self._check_in_range(position, follow=request.follow)
+        end = await self._end_of(request, position)
+        self._check_in_range(position, follow=request.follow, end=end)
         while end is None or position < end:
             if request.follow:
                 await self._log.wait_for(position)
-            read_to = self._log.high_watermark if end is None else min(end, self._log.high_watermark)
-            for batch in self._log.read(position, read_to):
+            read_to = self._read_to(request, end)
+            if position >= read_to:
+                return  # what was not committed has been cut off
+            for batch in self._log.read_local(position, read_to):
                 for message in wanted.messages(batch, position, read_to):
                     message.high_watermark = self._log.high_watermark
                     yield message
                 position = max(position, batch.next_offset)
             await asyncio.sleep(0)  # filtered records give the node's other work no turn otherwise
 
-    def _end_of(self, request: pb.ReadLogRequest, position: int) -> int | None:
-        if request.HasField("to_offset"):
-            if request.to_offset < position:
-                raise BadRange(f"to_offset {request.to_offset} is below the first offset, {position}")
-            return request.to_offset if request.follow else min(request.to_offset, self._log.high_watermark)
-        return None if request.follow else self._log.high_watermark
+    async def _end_of(self, request: pb.ReadLogRequest, position: int) -> int | None:
+        """None: no end. A log that is followed has no moment for which a promise could be kept."""
+        consistency = _consistency_of(request)
+        if request.HasField("to_offset") and request.to_offset < position:
+            raise BadRange(f"to_offset {request.to_offset} is below the first offset, {position}")
+        if request.follow:
+            if consistency != pb.COMMITTED:
+                raise BadRange("only a committed read can be followed; the others have an end")
+            return request.to_offset if request.HasField("to_offset") else None
+        if consistency == pb.LINEARIZABLE:
+            await self._log.source.read_linearizable()
+        end = self._readable_end(request)
+        return min(request.to_offset, end) if request.HasField("to_offset") else end
 
-    def _check_in_range(self, offset: int, *, follow: bool) -> None:
+    def _read_to(self, request: pb.ReadLogRequest, end: int | None) -> int:
+        readable = self._readable_end(request)
+        return readable if end is None else min(end, readable)
+
+    def _readable_end(self, request: pb.ReadLogRequest) -> int:
+        if _consistency_of(request) == pb.LOCAL:
+            return self._log.source.log_end_offset()
+        return self._log.high_watermark
+
+    def _check_in_range(self, offset: int, *, follow: bool, end: int | None = None) -> None:
         self._log.check_not_deleted(offset)
-        highest = self._log.high_watermark + (AHEAD_LIMIT_OFFSETS if follow else 0)
+        highest = max(self._log.high_watermark, end or 0) + (AHEAD_LIMIT_OFFSETS if follow else 0)
         if offset > highest:
             raise OffsetOutOfRange(
                 f"offset {offset} is above the high watermark of node {self._log.source.node_id}, "
@@ -191,3 +215,11 @@ class InspectService(InspectServicer):
                 high_watermark=self._log.high_watermark,
             ),
         )
+
+
+def _consistency_of(request: pb.ImageRequest | pb.ReadLogRequest) -> pb.Consistency:
+    """Raises BadRange for a number that only a newer node may know."""
+    if request.consistency not in pb.Consistency.values():
+        names = ", ".join(pb.Consistency.keys())
+        raise BadRange(f"consistency {request.consistency} is not known; there are {names}")
+    return request.consistency or pb.COMMITTED

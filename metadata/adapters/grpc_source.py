@@ -49,6 +49,19 @@ class InspectSource(Protocol):
         """Have `callback(delta, image)` called after each commit; answers how to end that."""
         ...
 
+    def local_image(self) -> MetadataImage:
+        """The newest, which at the active controller includes what it has proposed."""
+        ...
+
+    def log_end_offset(self) -> int:
+        """The end (exclusive) of the node's own log, committed or not."""
+        ...
+
+    async def read_linearizable(self) -> int:
+        """Wait until `committed_image` has everything that was committed when this was called; answers the end of that.
+        Raises NotTheLeader elsewhere than at the leader."""
+        ...
+
     def is_ready(self) -> bool:
         """Whether the node follows the quorum: it saw a commit recently."""
         ...
@@ -64,6 +77,10 @@ class LogUnreadable(Exception):
 
 class NotReady(Exception):
     """The node has just started and cannot tell yet; another one may."""
+
+
+class NotTheLeader(Exception):
+    """Only the leader can do what was asked; the text names it where it is known."""
 
 
 class ServerStopping(Exception):
@@ -100,9 +117,12 @@ class CommittedLog:
 
         Raises OffsetOutOfRange when the log starts later by now, LogUnreadable for damage.
         """
-        assert start_offset < end_offset <= self.high_watermark, (
-            f"{start_offset} to {end_offset} is not committed"
-        )
+        assert end_offset <= self.high_watermark, f"{start_offset} to {end_offset} is not committed"
+        return self.read_local(start_offset, end_offset)
+
+    def read_local(self, start_offset: int, end_offset: int) -> tuple[LogBatch, ...]:
+        """The same where it is not committed, and may be cut off again between two calls."""
+        assert start_offset < end_offset, f"{start_offset} to {end_offset} is nothing"
         self.check_not_deleted(start_offset)
         data = bytes(self.source.read_log(start_offset, SLICE_BYTES, end_offset))
         batches = parse_batches(data)

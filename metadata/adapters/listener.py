@@ -11,6 +11,7 @@ from metadata.adapters.envelope import EnvelopeRefusedError, refusal_of, unwrap,
 from metadata.controller.controller import HANDLERS
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.image import MetadataImage
+from metadata.image.metadata_version import KRAFT_VERSION
 from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
 from network.requests import Handler, Reply, RequestContext
 from raft.adapters.kafka_codec.codec import RAFT_APIS
@@ -36,13 +37,17 @@ def controller_listener_apis() -> dict[ApiKey, tuple[int, int]]:
     return offered | dict(RAFT_APIS)
 
 
-def server_features(image: MetadataImage, supported: Mapping[str, tuple[int, int]]) -> ServerFeatures:
-    """What ApiVersions tells of features (KIP-584): this program's ranges, and the cluster's levels as of the image."""
+def server_features(
+    image: MetadataImage, supported: Mapping[str, tuple[int, int]], kraft_version: int = 0
+) -> ServerFeatures:
+    """What ApiVersions tells of features (KIP-584): this program's ranges, and the cluster's levels as of the image.
+
+    kraft.version stands in the log, not in the image; at 0 it is left out, as Kafka does.
+    """
+    levels = dict(image.features.finalized) | ({KRAFT_VERSION: kraft_version} if kraft_version else {})
     return ServerFeatures(
         supported=tuple(SupportedFeature(name, low, high) for name, (low, high) in sorted(supported.items())),
-        finalized=tuple(
-            FinalizedFeature(name, level) for name, level in sorted(image.features.finalized.items())
-        ),
+        finalized=tuple(FinalizedFeature(name, level) for name, level in sorted(levels.items())),
         finalized_epoch=image.provenance.last_contained_offset,
     )
 

@@ -1,5 +1,6 @@
 """What a handler may look at when it decides."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -21,7 +22,8 @@ UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionContext:
     """`image` includes what is proposed and not yet committed; `next_offset` is where the decision's first record
-    will stand. `registration_offsets` are those of each broker's registration record.
+    will stand. `registration_offsets` are those of each broker's registration record. `upgrade_kraft_version(level,
+    validate_only)` answers why not, or None; unless it only validates, it has appended the change.
     """
 
     now_ms: int
@@ -33,6 +35,7 @@ class DecisionContext:
     dice: Dice
     liveness: BrokerLiveness
     registration_offsets: Map[int, int]
+    upgrade_kraft_version: Callable[[int, bool], str | None]
 
     @property
     def metadata_version(self) -> int:

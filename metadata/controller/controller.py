@@ -33,6 +33,7 @@ from metadata.controller.requests import (
 )
 from metadata.controller.timeline import Publisher, Timeline
 from metadata.controller.transitions import fence_records
+from metadata.controller.update_features import update_features
 from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import NO_OP_RECORD, record_version
 from raft.batches import LogBatch
@@ -54,6 +55,7 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.DELETE_TOPICS: delete_topics,
     ApiKey.ALTER_PARTITION: alter_partition,
     ApiKey.ALLOCATE_PRODUCER_IDS: allocate_producer_ids,
+    ApiKey.UPDATE_FEATURES: update_features,
 }
 
 SERVED_APIS = frozenset({*HANDLERS, ApiKey.DESCRIBE_CLUSTER})
@@ -160,6 +162,9 @@ class Controller:
             result = handler(self._context(now_ms, active), request)
             self._append(now_ms, active, result, request)
             values = result.response
+            if result.waits_for_log_end:
+                self._answer_at(self._raft.log_end_offset - 1, request, reply, values)
+                return
         except NotLeaderError as error:
             self._renounce(error.leader_id)
             reply(refusal(request, not_controller(error.leader_id)))
@@ -171,9 +176,15 @@ class Controller:
     def _answer(self, request: ControllerRequest, reply: Reply, values: Values) -> None:
         """An answer without records waits too while anything is uncommitted: it may tell of that."""
         if self._timeline.has_uncommitted:
-            self._replies.add(Waiting(self._timeline.last_offset, request, reply, values))
+            self._answer_at(self._timeline.last_offset, request, reply, values)
         else:
             reply(values)
+
+    def _answer_at(self, offset: int, request: ControllerRequest, reply: Reply, values: Values) -> None:
+        if offset <= self._timeline.loader.last_applied_offset:
+            reply(values)
+        else:
+            self._replies.add(Waiting(offset, request, reply, values))
 
     def _append(
         self, now_ms: int, active: _Active, result: ControllerResult, request: ControllerRequest
@@ -262,4 +273,7 @@ class Controller:
             dice=self._dice,
             liveness=active.liveness,
             registration_offsets=derived.registration_offsets,
+            upgrade_kraft_version=lambda level, validate_only: self._raft.upgrade_kraft_version(
+                now_ms, active.leader_epoch, level, validate_only=validate_only
+            ),
         )

@@ -1,7 +1,7 @@
 """Answers that wait for the commit of what they tell of."""
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metadata.controller.requests import ApiError, ControllerRequest, Reply, Values, refusal
 
@@ -15,7 +15,7 @@ class Waiting:
 
 
 class DeferredReplies:
-    """In the order of their offsets, which is the order of the requests."""
+    """In the order of the requests; one that could be answered earlier waits for those before it."""
 
     def __init__(self) -> None:
         self._waiting: deque[Waiting] = deque()
@@ -24,7 +24,8 @@ class DeferredReplies:
         return len(self._waiting)
 
     def add(self, waiting: Waiting) -> None:
-        assert not self._waiting or self._waiting[-1].offset <= waiting.offset, "offsets only grow"
+        if self._waiting and self._waiting[-1].offset > waiting.offset:
+            waiting = replace(waiting, offset=self._waiting[-1].offset)
         self._waiting.append(waiting)
 
     def complete(self, committed_offset: int) -> None:

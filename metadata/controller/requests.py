@@ -42,7 +42,8 @@ class ControllerResult:
 
     Atomic records go into one batch or not at all; others may be spread over several. `audit_reason` says in words
     what an administrative change does; None for what nobody asked for as an administrator. `after_append` is told
-    the end offset once the records are in the log of the leader (not yet committed).
+    the end offset once the records are in the log of the leader (not yet committed). `waits_for_log_end` holds the
+    answer back until all that is in the log then is committed: for what `after_append` appended by other means.
     """
 
     response: Values
@@ -50,6 +51,7 @@ class ControllerResult:
     is_atomic: bool = True
     audit_reason: str | None = None
     after_append: Callable[[int], None] | None = None
+    waits_for_log_end: bool = False
 
 
 def not_controller(leader_id: int) -> ApiError:
@@ -95,6 +97,17 @@ def _with_message(_request: ControllerRequest, error: ApiError) -> Values:
     return {"error_code": error.code, "error_message": error.message}
 
 
+def _update_features(request: ControllerRequest, error: ApiError) -> Values:
+    """Up to version 1 the reason also stands beside each feature, where Kafka's older tools look for it."""
+    values = _with_message(request, error)
+    if request.api_version < 2:
+        values["results"] = [
+            {"feature": update.feature, **_with_message(request, error)}
+            for update in request.body.feature_updates
+        ]
+    return values
+
+
 def _with_code_and(**others: object) -> Callable[[ControllerRequest, ApiError], Values]:
     return lambda _request, error: {"error_code": error.code, **others}
 
@@ -113,4 +126,8 @@ _SHAPES: Mapping[ApiKey, Callable[[ControllerRequest, ApiError], Values]] = {
     ApiKey.UNREGISTER_BROKER: _with_message,
     ApiKey.CONTROLLER_REGISTRATION: _with_message,
     ApiKey.DESCRIBE_CLUSTER: _describe_cluster,
+    ApiKey.UPDATE_FEATURES: _update_features,
+    # Changes of the voters are the replica's to make; a broker refuses them when no controller can be reached.
+    ApiKey.ADD_RAFT_VOTER: _with_message,
+    ApiKey.REMOVE_RAFT_VOTER: _with_message,
 }

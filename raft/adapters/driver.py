@@ -15,21 +15,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from raft.adapters.callers import Callers
 from raft.adapters.commit_feed import CommitFeed
+from raft.adapters.core_view import CoreView
 from raft.adapters.disk_thread import DiskThread
 from raft.adapters.driver_ports import BatchLog, Clock, ConsensusCore, Responder, Transport
+from raft.adapters.one_timer import OneTimer
 from raft.errors import NotLeaderError
 from raft.inputs import Input, LogFlushed, ShutdownRequested, TimeAdvanced
-from raft.messages import FetchResponse, LogSlice
+from raft.messages import (
+    FetchResponse,
+    LogSlice,
+    Request,
+    Response,
+    TransferLeadershipRequest,
+    TransferLeadershipResponse,
+)
 from raft.ports import QuorumStateStore, StateMachine
-from raft.ready import OutboundResponse, QuorumState, Ready, RoleChanged
+from raft.ready import OutboundResponse, QuorumState, Ready, RoleChanged, VotersChanged
 
-_SHORTEST_TIMER_MS = 1
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 
-class RaftDriver:
+class RaftDriver(CoreView):
     """One replica at work; satisfies raft.ports.RaftPort. All methods belong to the loop's thread.
 
     Build it, hand it to the state machine as its `RaftPort`, then `start`. Anything unexpected ends it: no more
@@ -44,13 +53,20 @@ class RaftDriver:
         now_ms: Clock,
         on_fatal: Callable[[Exception], None],
         on_role_change: Callable[[RoleChanged], None] = lambda _: None,
+        on_voters_changed: Callable[[VotersChanged], None] = lambda _: None,
+        on_caught_up: Callable[[], None] = lambda: None,
     ) -> None:
-        self._node = node
+        super().__init__(node)
         self._log = log
         self._state_store = state_store
         self._now_ms = now_ms
         self._on_fatal = on_fatal
         self._on_role_change = on_role_change
+        self._on_voters_changed = on_voters_changed
+        self._on_caught_up = on_caught_up
+        # What the core announced last; replaced as a whole, so the disk's thread may read it for `quorum-state`.
+        self.in_force = VotersChanged(node.voters, node.kraft_version)
+        self._callers = Callers(self.receive)
         self._is_running = False
         self._turn_is_due = False
         self._waits_for_disk = False
@@ -59,8 +75,6 @@ class RaftDriver:
         self._truncations = 0
         self._delivery_is_due = False
         self._node_deadline_ms: int | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms: int | None = None
 
     def start(
         self,
@@ -73,6 +87,7 @@ class RaftDriver:
         self._loop = asyncio.get_running_loop()
         self._shut_down = self._loop.create_future()
         self._disk = DiskThread(self._loop)
+        self._timer = OneTimer(self._loop, self._now_ms, lambda: self._guarded(self._timer_fired))
         self._state_machine = state_machine
         self._transport = transport
         self._responder = responder
@@ -96,27 +111,7 @@ class RaftDriver:
             logger.warning("the disk did not finish within %d ms; leaving without it", timeout_ms)
         return is_done
 
-    # What a state machine may ask (raft.ports.RaftPort)
-
-    @property
-    def node_id(self) -> int:
-        return self._node.node_id
-
-    @property
-    def leader_id(self) -> int:
-        return self._node.leader_id
-
-    @property
-    def leader_epoch(self) -> int:
-        return self._node.leader_epoch
-
-    @property
-    def log_end_offset(self) -> int:
-        return self._node.log_end_offset
-
-    @property
-    def high_watermark(self) -> int:
-        return self._node.high_watermark
+    # What a state machine may ask (raft.ports.RaftPort), beyond what CoreView answers
 
     @property
     def applied_offset(self) -> int:
@@ -124,8 +119,7 @@ class RaftDriver:
         return self._feed.applied_offset
 
     def propose(self, now_ms: int, leader_epoch: int, values: Sequence[bytes]) -> int:
-        if not self._is_running:
-            raise NotLeaderError(-1, self._node.leader_epoch)
+        self._check_running()
         last_offset = self._node.propose(now_ms, leader_epoch, values)
         self.wake()
         return last_offset
@@ -133,6 +127,49 @@ class RaftDriver:
     def resign(self, now_ms: int, leader_epoch: int) -> None:
         self._node.resign(now_ms, leader_epoch)
         self.wake()
+
+    def upgrade_kraft_version(
+        self, now_ms: int, leader_epoch: int, kraft_version: int, *, validate_only: bool = False
+    ) -> str | None:
+        self._check_running()
+        problem = self._node.upgrade_kraft_version(
+            now_ms, leader_epoch, kraft_version, validate_only=validate_only
+        )
+        self.wake()
+        return problem
+
+    # Reads, and requests from this process
+
+    async def read_linearizable(self) -> int:
+        """Wait until the state machine has everything that was committed anywhere when this was called; answers the
+        offset it has reached. A majority confirms that this replica led then. Raises NotLeaderError."""
+        self._check_running()
+        return await self._callers.read()
+
+    def read_committed(self) -> int:
+        """The end of what the state machine was given. All below it is committed and stays; more may be committed
+        elsewhere, so this read may be out of date."""
+        return self._feed.applied_offset
+
+    def read_local(self) -> int:
+        """The end of this replica's log. What stands above `read_committed` may yet be lost."""
+        return self._node.log_end_offset
+
+    async def transfer_leadership(self, target_id: int) -> TransferLeadershipResponse:
+        """Hand over to another voter once it has caught up. Raises NotLeaderError when the driver ends meanwhile."""
+        response = await self.ask(TransferLeadershipRequest(target_id=target_id))
+        assert isinstance(response, TransferLeadershipResponse), response
+        return response
+
+    async def ask(self, request: Request) -> Response:
+        """Have the core answer a request of this process as if a peer had sent it. Raises NotLeaderError when the
+        driver is not running, or ends before the answer."""
+        self._check_running()
+        return await self._callers.ask(request)
+
+    def _check_running(self) -> None:
+        if not self._is_running:
+            raise NotLeaderError(-1, self._node.leader_epoch)
 
     # Turns
 
@@ -196,14 +233,21 @@ class RaftDriver:
         for request in ready.requests:
             self._transport.send(request)
         for response in ready.responses:
-            self._responder.respond(self._with_records(response))
+            self._respond(self._with_records(response))
         for change in ready.role_changes:
             self._on_role_change(change)
+        if ready.voters_changed is not None:
+            self.in_force = ready.voters_changed
+            self._on_voters_changed(ready.voters_changed)
         self._node_deadline_ms = ready.deadline_ms
         self._commit(ready)
         self._arm_timer()
         if ready.is_shut_down and not self._shut_down.done():
             self._shut_down.set_result(None)
+
+    def _respond(self, outbound: OutboundResponse) -> None:
+        if not self._callers.take_response(outbound):
+            self._responder.respond(outbound)
 
     def _with_records(self, outbound: OutboundResponse) -> OutboundResponse:
         response = outbound.response
@@ -235,6 +279,11 @@ class RaftDriver:
             self._feed.deliver(now_ms)
         if ready.leader is not None:
             self._feed.lead_changed(now_ms, ready.leader)
+        for outcome in ready.reads:
+            self._callers.take_read(outcome)
+        self._callers.applied(self._feed.applied_offset)
+        if ready.has_caught_up:
+            self._on_caught_up()
         self._deliver_rest_soon()
 
     def _deliver_rest_soon(self) -> None:
@@ -247,25 +296,16 @@ class RaftDriver:
         if self._waits_for_disk:
             return  # the log may be being cut; `_commit` goes on afterwards
         self._feed.deliver(self._now_ms())
+        self._callers.applied(self._feed.applied_offset)
         self._arm_timer()
         self._deliver_rest_soon()
 
     # The one timer
 
     def _arm_timer(self) -> None:
-        """Have it fire no later than the earliest deadline; one that fires too early is armed again."""
-        deadlines = (self._node_deadline_ms, self._state_machine.next_deadline_ms())
-        known = [deadline for deadline in deadlines if deadline is not None]
-        if not known or (self._timer_ms is not None and self._timer_ms <= min(known)):
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_ms = min(known)
-        delay_ms = max(_SHORTEST_TIMER_MS, self._timer_ms - self._now_ms())
-        self._timer = self._loop.call_later(delay_ms / 1000, self._guarded, self._timer_fired)
+        self._timer.arm(self._node_deadline_ms, self._state_machine.next_deadline_ms())
 
     def _timer_fired(self) -> None:
-        self._timer = self._timer_ms = None
         now_ms = self._now_ms()
         deadline_ms = self._state_machine.next_deadline_ms()
         if deadline_ms is not None and deadline_ms <= now_ms:
@@ -298,8 +338,7 @@ class RaftDriver:
 
     def _halt(self) -> None:
         self._is_running = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = self._timer_ms = None
+        self._callers.close(self._node.leader_epoch)
+        self._timer.cancel()
         if not self._shut_down.done():
             self._shut_down.set_result(None)

@@ -7,6 +7,7 @@ from raft.batches import LogBatch
 from raft.inputs import Input
 from raft.ports import LogStore
 from raft.ready import OutboundRequest, OutboundResponse, Ready
+from raft.voters import Endpoint, VoterSet
 
 
 class ConsensusCore(Protocol):
@@ -27,6 +28,14 @@ class ConsensusCore(Protocol):
     @property
     def high_watermark(self) -> int: ...
 
+    @property
+    def voters(self) -> VoterSet: ...
+
+    @property
+    def kraft_version(self) -> int: ...
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None: ...
+
     def step(self, now_ms: int, event: Input) -> None: ...
 
     def take_ready(self, now_ms: int) -> Ready: ...
@@ -34,6 +43,10 @@ class ConsensusCore(Protocol):
     def propose(self, now_ms: int, leader_epoch: int, values: Sequence[bytes]) -> int: ...
 
     def resign(self, now_ms: int, leader_epoch: int) -> None: ...
+
+    def upgrade_kraft_version(
+        self, now_ms: int, leader_epoch: int, kraft_version: int, *, validate_only: bool = False
+    ) -> str | None: ...
 
 
 class BatchLog(LogStore, Protocol):

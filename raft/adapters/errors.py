@@ -65,6 +65,19 @@ class QuorumStateDamaged(DamagedInput):
         )
 
 
+class QuorumCheckpointDamaged(DamagedInput):
+    """The first voters of a dynamic quorum cannot be read; with other voters this node could elect a second leader."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(
+            f"{path} is damaged: {reason}. It names the quorum's first voters, which are not guessed: copy the file "
+            "of that name from another node that was formatted with the same --initial-controllers, or format this "
+            "node's folder afresh with --no-initial-controllers and let it learn the voters from the leader"
+        )
+
+
 class MetaPropertiesDamaged(DamagedInput):
     def __init__(self, path: Path, reason: str) -> None:
         self.path = path

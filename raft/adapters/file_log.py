@@ -10,10 +10,12 @@ from raft.adapters.batch_cache import BatchCache
 from raft.adapters.durable_files import replace_file, sync_folder
 from raft.adapters.epoch_checkpoint import read_epochs, write_epochs
 from raft.adapters.errors import StorageFailed
+from raft.adapters.quorum_checkpoint import read_quorum_checkpoint
 from raft.adapters.recovery import recover_segments
 from raft.adapters.segment import Segment, SegmentLimits, segment_path, unpublished_path
 from raft.batches import LogBatch, parse_batches
 from raft.ports import LogSummary
+from raft.quorum_records import QuorumRecord, quorum_records
 from wire.record_batch import BatchHeader, read_batch_header
 from wire.uuids import METADATA_TOPIC_ID, uuid_to_text
 
@@ -33,17 +35,19 @@ class FileLog:
     def __init__(
         self, folder: Path, limits: SegmentLimits | None = None, cache_bytes: int = DEFAULT_CACHE_BYTES
     ) -> None:
-        """Open or create the log; raises LogCorrupted, StorageFailed or FsyncFailed."""
+        """Open or create the log; raises LogCorrupted, QuorumCheckpointDamaged, StorageFailed or FsyncFailed."""
         self._folder = folder
         self._limits = limits or SegmentLimits()
         self._cache = BatchCache(cache_bytes)
         self._lock = Lock()
         self._failure: StorageFailed | None = None
         self._create_folder()
+        first_voters = read_quorum_checkpoint(folder)
         recovered = recover_segments(folder)
         self.recovered_cut_bytes = recovered.cut_bytes
         self._segments = recovered.segments or [self._create_segment(0)]
         self._epochs = recovered.epochs
+        self._quorum_records = [*first_voters, *recovered.quorum_records]
         self._written_epochs = read_epochs(folder)
         self._dirty: set[Segment] = set(self._segments)
         self._folder_is_dirty = True
@@ -69,7 +73,16 @@ class FileLog:
         return self._segments[-1].end_offset
 
     def summary(self) -> LogSummary:
-        return LogSummary(self._segments[0].base_offset, self.end_offset, tuple(self._epochs))
+        return LogSummary(
+            log_start_offset=self._segments[0].base_offset,
+            log_end_offset=self.end_offset,
+            epochs=tuple(self._epochs),
+            quorum_records=self.quorum_records(),
+        )
+
+    def quorum_records(self) -> tuple[QuorumRecord, ...]:
+        """What the bootstrap checkpoint (at offset -1) and the log say of kraft.version and voters, ascending."""
+        return tuple(self._quorum_records)
 
     def append(self, batches: Sequence[LogBatch]) -> None:
         """Hand the batches to the kernel; not durable before `flush`. Raises StorageFailed (fatal)."""
@@ -106,6 +119,7 @@ class FileLog:
             self._cache.append(batch)
             if not self._epochs or batch.leader_epoch > self._epochs[-1][0]:
                 self._epochs.append((batch.leader_epoch, batch.base_offset))
+            self._quorum_records.extend(quorum_records(batch))
 
     def _roll(self, base_offset: int) -> None:
         self._segments[-1].retire()
@@ -126,6 +140,8 @@ class FileLog:
             segment.sync()
             while self._epochs and self._epochs[-1][1] >= end_offset:
                 self._epochs.pop()
+            while self._quorum_records and self._quorum_records[-1].offset >= end_offset:
+                self._quorum_records.pop()
 
     def _drop_segments(self, end_offset: int) -> None:
         """Remove the segments beyond, the last first, and durably so before anything else is cut.

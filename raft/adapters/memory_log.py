@@ -4,12 +4,15 @@ from collections.abc import Sequence
 
 from raft.batches import LogBatch
 from raft.ports import LogSummary
+from raft.quorum_records import QuorumRecord, quorum_records
 
 
 class MemoryLog:
     """A `LogStore` in memory; satisfies raft.ports.LogStore. What was not flushed is lost by `crash`."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_voters: Sequence[QuorumRecord] = ()) -> None:
+        """`first_voters` stand for the bootstrap checkpoint: records at offset -1."""
+        self._first_voters = tuple(first_voters)
         self._batches: list[LogBatch] = []
         self._flushed = 0
         self.flushes = 0
@@ -22,7 +25,12 @@ class MemoryLog:
         epochs: dict[int, int] = {}
         for batch in self._batches:
             epochs.setdefault(batch.leader_epoch, batch.base_offset)
-        return LogSummary(0, self.end_offset, tuple(epochs.items()))
+        return LogSummary(0, self.end_offset, tuple(epochs.items()), quorum_records=self.quorum_records())
+
+    def quorum_records(self) -> tuple[QuorumRecord, ...]:
+        """What the bootstrap checkpoint (at offset -1) and the log say of kraft.version and voters, ascending."""
+        found = (record for batch in self._batches for record in quorum_records(batch))
+        return (*self._first_voters, *found)
 
     def append(self, batches: Sequence[LogBatch]) -> None:
         for batch in batches:

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 from network.connection import KafkaConnection
 from network.errors import NoCommonVersion
 from raft.adapters.driver_ports import Receive
-from raft.adapters.kafka_codec.codec import RAFT_APIS, api_key_of, decode_response, encode_request
+from raft.adapters.kafka_codec.codec import CALLED_APIS, api_key_of, decode_response, encode_request
 from raft.inputs import FailureReason, RequestFailed, ResponseReceived
 from raft.ready import OutboundRequest
 from raft.voters import Endpoint
@@ -45,9 +45,19 @@ class PeerLane:
         self._backoff_ms = _FIRST_RECONNECT_BACKOFF_MS
         self._retry_at = 0.0
         self._is_closed = False
+        self._last_used = self._loop.time()
+
+    def leads_to(self, endpoint: Endpoint) -> bool:
+        """Whether this is the way to `endpoint`; by what name the listener goes does not matter."""
+        return (endpoint.host, endpoint.port) == (self._endpoint.host, self._endpoint.port)
+
+    def idle_ms(self) -> float:
+        """How long ago a request was sent, or the lane made."""
+        return (self._loop.time() - self._last_used) * 1000
 
     def send(self, request: OutboundRequest) -> None:
         """Send now or when connected; the outcome is told to `receive`, never before this returns."""
+        self._last_used = self._loop.time()
         if self._connection is not None and not self._connection.is_lost:
             self._transmit(self._connection, request)
         elif self._connecting is not None:
@@ -161,12 +171,12 @@ class PeerLane:
         self, connection: KafkaConnection, outbound: OutboundRequest, entity: "ResponsePayload"
     ) -> None:
         try:
-            response = decode_response(api_key_of(outbound.request), entity)
+            response = decode_response(api_key_of(outbound.request), entity, self._endpoint.listener)
         except DecodeError as error:
             self._distrust(connection, error)
             self._fail(outbound, FailureReason.DISCONNECTED)
             return
-        if response.is_top_level and response.error is ErrorCode.unsupported_version:
+        if response.error is ErrorCode.unsupported_version and getattr(response, "is_top_level", False):
             self._fail(outbound, FailureReason.UNSUPPORTED_VERSION)
             return
         self._receive(ResponseReceived(outbound.correlation_id, outbound.destination_id, response))
@@ -185,9 +195,9 @@ class PeerLane:
 
 
 async def _common_versions(connection: KafkaConnection) -> dict[ApiKey, int]:
-    """The version to use of each quorum API; an API that the peer does not offer is absent."""
+    """The version to use of each API; an API that the peer does not offer is absent."""
     versions = {}
-    for api_key, (lowest, highest) in RAFT_APIS.items():
+    for api_key, (lowest, highest) in CALLED_APIS.items():
         try:
             version = min(highest, await connection.common_version(api_key))
         except NoCommonVersion:

@@ -20,15 +20,22 @@ _INT32 = range(-(2**31), 2**31)
 class QuorumStateFile:
     """The `QuorumStateStore` of a node; satisfies raft.ports.QuorumStateStore.
 
-    `data_version` 0 (static quorum) lists `voter_ids` and cannot hold the directory id of a vote; read back, such
-    a vote has the zero directory, which matches any directory of that node. Either version is read.
+    Which format is written follows the kraft.version in force at that moment. That of kraft.version 0 lists the
+    voters and cannot hold the directory id of a vote; read back, such a vote has the zero directory, which matches
+    any directory of that node. Either format is read.
     """
 
-    def __init__(self, folder: Path, voter_ids: tuple[int, ...], data_version: int = STATIC_QUORUM) -> None:
-        assert data_version in (STATIC_QUORUM, DYNAMIC_QUORUM), data_version
+    def __init__(
+        self,
+        folder: Path,
+        voter_ids: tuple[int, ...] | Callable[[], tuple[int, ...]],
+        kraft_version: int | Callable[[], int] = 0,
+    ) -> None:
+        """Callables are asked at each write, in the thread that writes: have them read one value which another thread
+        replaces as a whole, such as `RaftDriver.in_force`."""
         self._path = folder / FILE_NAME
         self._voter_ids = voter_ids
-        self._data_version = data_version
+        self._kraft_version = kraft_version
 
     def read(self) -> QuorumState | None:
         """The stored state; None when there never was one. Raises QuorumStateDamaged."""
@@ -45,7 +52,10 @@ class QuorumStateFile:
 
     def write(self, state: QuorumState) -> None:
         """Replace the state; durable on return. Raises StorageFailed or FsyncFailed, both fatal."""
-        replace_file(self._path, encode_quorum_state(state, self._voter_ids, self._data_version))
+        voter_ids = self._voter_ids() if callable(self._voter_ids) else self._voter_ids
+        kraft_version = self._kraft_version() if callable(self._kraft_version) else self._kraft_version
+        data_version = STATIC_QUORUM if kraft_version == 0 else DYNAMIC_QUORUM
+        replace_file(self._path, encode_quorum_state(state, voter_ids, data_version))
 
 
 def encode_quorum_state(state: QuorumState, voter_ids: tuple[int, ...], data_version: int) -> bytes:

@@ -20,11 +20,11 @@ class RaftRequests:
     """
 
     def __init__(self, endpoints: Endpoints, receive: Receive) -> None:
-        """`endpoints` says where each voter listens, for answers that name the leader; `receive` is the driver's."""
+        """`receive` is the driver's; `endpoints` says where a leader listens whom the core has no endpoint for."""
         self._endpoints = endpoints
         self._receive = receive
         self._last_request_id = 0
-        self._open: dict[int, tuple[Reply, int, int]] = {}
+        self._open: dict[int, tuple[Reply, int, int, str]] = {}
         self._is_closed = False
 
     @property
@@ -43,16 +43,16 @@ class RaftRequests:
             reply(encode_refusal(api_key, version, request))
             return
         self._last_request_id += 1
-        self._open[self._last_request_id] = (reply, api_key, version)
+        self._open[self._last_request_id] = (reply, api_key, version, context.listener_name)
         self._receive(RequestReceived(self._last_request_id, request))
 
     def respond(self, response: OutboundResponse) -> None:
-        reply, api_key, version = self._open.pop(response.request_id)
-        reply(encode_response(api_key, version, response.response, self._endpoints))
+        reply, api_key, version, listener = self._open.pop(response.request_id)
+        reply(encode_response(api_key, version, response.response, self._endpoints, listener))
 
     def close(self) -> None:
         """Close the connections of all who still wait; the driver has ended and will not answer them."""
         self._is_closed = True
         waiting, self._open = self._open, {}
-        for reply, _, _ in waiting.values():
+        for reply, *_ in waiting.values():
             reply(None)

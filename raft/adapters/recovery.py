@@ -9,11 +9,13 @@ whose checksum does not match may have been committed; cutting it could lose wha
 import logging
 import mmap
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from raft.adapters.errors import LogCorrupted, StorageFailed
 from raft.adapters.segment import UNPUBLISHED_SUFFIX, Segment
+from raft.batches import log_batch
+from raft.quorum_records import QuorumRecord, quorum_records
 from wire.errors import DecodeError
 from wire.log_scan import Damage, ScannedBatch, scan_batches
 from wire.primitives import Buffer
@@ -29,16 +31,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class RecoveredLog:
-    """What recovery found; `segments` ascend, `epochs` are (epoch, start offset)."""
+    """What recovery found; `segments` ascend, `epochs` are (epoch, start offset), `quorum_records` who votes."""
 
-    segments: list[Segment]
-    epochs: list[tuple[int, int]]
+    segments: list[Segment] = field(default_factory=list)
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    quorum_records: list[QuorumRecord] = field(default_factory=list)
     cut_bytes: int = 0
 
 
 def recover_segments(folder: Path) -> RecoveredLog:
     """Scan all segments of `folder` in order; raises LogCorrupted, StorageFailed or FsyncFailed."""
-    recovered = RecoveredLog([], [])
+    recovered = RecoveredLog()
     _drop_unpublished(folder)
     paths = sorted(path for path in folder.glob("*.log") if path.stem.isdecimal())
     try:
@@ -94,8 +97,18 @@ def _scan(recovered: RecoveredLog, segment: Segment, content: memoryview) -> Dam
         if isinstance(found, Damage):
             return found
         _check_order(recovered, segment, found)
+        if found.header.is_control:
+            _take_quorum_records(recovered, segment, found)
         segment.observe(found.header)
     return None
+
+
+def _take_quorum_records(recovered: RecoveredLog, segment: Segment, found: ScannedBatch) -> None:
+    try:
+        recovered.quorum_records.extend(quorum_records(log_batch(bytes(found.data))))
+    except DecodeError as error:
+        reason = f"the control batch has a valid checksum, but {error}"
+        raise LogCorrupted(segment.path, found.position, found.header.base_offset, reason) from error
 
 
 def _check_order(recovered: RecoveredLog, segment: Segment, found: ScannedBatch) -> None:

@@ -13,13 +13,14 @@ from raft.voters import ReplicaKey
 Store = QuorumStateFile | QuorumStateMemory
 
 
-@pytest.fixture(params=["memory", "static", "dynamic"])
+@pytest.fixture(params=["memory", "static", "dynamic", "asked"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
     memory = QuorumStateMemory()
     stores: dict[str, Callable[[], Store]] = {
         "memory": lambda: memory,
         "static": lambda: QuorumStateFile(tmp_path, (1, 2, 3)),
         "dynamic": lambda: QuorumStateFile(tmp_path, (), DYNAMIC_QUORUM),
+        "asked": lambda: QuorumStateFile(tmp_path, lambda: (1, 2, 3), lambda: 1),
     }
     return stores[request.param]
 

@@ -3,17 +3,29 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from raft.adapters.kafka_codec import begin_quorum_epoch, describe_quorum, end_quorum_epoch, fetch, vote
+from raft.adapters.kafka_codec import (
+    api_versions,
+    begin_quorum_epoch,
+    change_voters,
+    describe_quorum,
+    end_quorum_epoch,
+    fetch,
+    vote,
+)
 from raft.adapters.kafka_codec.fetch_encoding import encode_ordinary
-from raft.adapters.kafka_codec.partition import ApiCodec, Endpoints, Refusal
+from raft.adapters.kafka_codec.partition import ApiCodec, Endpoints, Refusal, endpoint_of_leader
 from raft.messages import (
+    AddRaftVoterRequest,
+    ApiVersionsRequest,
     BeginQuorumEpochRequest,
     DescribeQuorumRequest,
     EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
+    RemoveRaftVoterRequest,
     Request,
     Response,
+    UpdateRaftVoterRequest,
     VoteRequest,
 )
 from wire.protocol.api_keys import ApiKey
@@ -30,12 +42,20 @@ _BY_MESSAGE: Mapping[type[Request], ApiCodec] = {
     EndQuorumEpochRequest: end_quorum_epoch.CODEC,
     FetchRequest: fetch.CODEC,
     DescribeQuorumRequest: describe_quorum.CODEC,
+    AddRaftVoterRequest: change_voters.ADD_CODEC,
+    RemoveRaftVoterRequest: change_voters.REMOVE_CODEC,
+    UpdateRaftVoterRequest: change_voters.UPDATE_CODEC,
+    ApiVersionsRequest: api_versions.CODEC,
 }
 _BY_API_KEY: Mapping[int, ApiCodec] = {codec.api_key: codec for codec in _BY_MESSAGE.values()}
 
-# The versions of each quorum API that a listener may offer and a transport may use.
-RAFT_APIS: Mapping[ApiKey, tuple[int, int]] = {
+# The versions of each API that a transport may use.
+CALLED_APIS: Mapping[ApiKey, tuple[int, int]] = {
     ApiKey(codec.api_key): codec.versions for codec in _BY_MESSAGE.values()
+}
+# The versions of each API that a listener may offer and give to the replica; ApiVersions its server answers itself.
+RAFT_APIS: Mapping[ApiKey, tuple[int, int]] = {
+    api_key: versions for api_key, versions in CALLED_APIS.items() if api_key is not ApiKey.API_VERSIONS
 }
 
 
@@ -55,19 +75,25 @@ def decode_request(api_key: int, entity: "RequestPayload") -> Request | Refusal:
 
 
 def encode_response(
-    api_key: int, version: int, response: Response, endpoints: Endpoints
+    api_key: int, version: int, response: Response, endpoints: Endpoints, listener: str = ""
 ) -> "ResponsePayload | EncodedBody":
-    """The answer in one version; `endpoints` says where each voter listens."""
+    """The answer in one version, to a peer that asked through `listener`.
+
+    Where the leader listens is the response's to say; `endpoints`, by node id, is asked if it does not.
+    """
     if isinstance(response, FetchResponse):
-        body = encode_ordinary(version, response, endpoints)
+        body = encode_ordinary(version, response, endpoint_of_leader(response, endpoints, listener))
         if body is not None:
             return EncodedBody(body)
-    return build_response(api_key, version, response, endpoints)
+    return build_response(api_key, version, response, endpoints, listener)
 
 
-def build_response(api_key: int, version: int, response: Response, endpoints: Endpoints) -> "ResponsePayload":
+def build_response(
+    api_key: int, version: int, response: Response, endpoints: Endpoints, listener: str = ""
+) -> "ResponsePayload":
     """As `encode_response`, always as an entity."""
-    values = _BY_API_KEY[api_key].encode_response(response, endpoints)
+    leader = endpoint_of_leader(response, endpoints, listener)
+    values = _BY_API_KEY[api_key].encode_response(response, leader)
     return build(response_class(api_key, version), values)
 
 
@@ -75,6 +101,7 @@ def encode_refusal(api_key: int, version: int, refusal: Refusal) -> "ResponsePay
     return build(response_class(api_key, version), refusal.values)
 
 
-def decode_response(api_key: int, entity: "ResponsePayload") -> Response:
-    """Raises DecodeError when the answer is not about the metadata partition."""
-    return cast(Response, _BY_API_KEY[api_key].decode_response(entity))
+def decode_response(api_key: int, entity: "ResponsePayload", listener: str = "") -> Response:
+    """`listener` is the quorum's, by which the leader's endpoint goes. Raises DecodeError when the answer is not about
+    the metadata partition."""
+    return cast(Response, _BY_API_KEY[api_key].decode_response(entity, listener))

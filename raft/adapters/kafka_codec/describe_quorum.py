@@ -7,7 +7,6 @@ from kio.schema.errors import ErrorCode
 
 from raft.adapters.kafka_codec.partition import (
     ApiCodec,
-    Endpoints,
     Refusal,
     Values,
     directory_id,
@@ -18,6 +17,7 @@ from raft.adapters.kafka_codec.partition import (
     topics_of,
 )
 from raft.messages import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaStatus
+from raft.voters import Endpoint
 from wire.protocol.api_keys import ApiKey
 
 
@@ -60,7 +60,7 @@ def encode_request(_request: DescribeQuorumRequest, _version: int) -> Values:
     return {"topics": topics_of({})}
 
 
-def decode_response(entity: Any) -> DescribeQuorumResponse:
+def decode_response(entity: Any, _listener: str) -> DescribeQuorumResponse:
     if entity.error_code is not ErrorCode.none:
         return DescribeQuorumResponse(error=entity.error_code, is_top_level=True)
     partition = response_partition(entity.topics)
@@ -88,7 +88,7 @@ def _statuses(states: Sequence[Any]) -> tuple[ReplicaStatus, ...]:
     )
 
 
-def encode_response(response: DescribeQuorumResponse, _endpoints: Endpoints) -> Values:
+def encode_response(response: DescribeQuorumResponse, _leader: Endpoint | None) -> Values:
     if response.is_top_level:
         return _response_values(response.error, [])
     partition = _partition_values(0, response.error) | {

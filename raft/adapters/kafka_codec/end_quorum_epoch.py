@@ -6,11 +6,11 @@ from kio.schema.errors import ErrorCode
 
 from raft.adapters.kafka_codec.partition import (
     ApiCodec,
-    Endpoints,
     Refusal,
     Values,
     directory_id,
     find_partition,
+    leader_endpoints,
     listener_values,
     listeners_of,
     node_endpoints,
@@ -19,7 +19,7 @@ from raft.adapters.kafka_codec.partition import (
     topics_of,
 )
 from raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
-from raft.voters import ReplicaKey
+from raft.voters import Endpoint, ReplicaKey
 from wire.protocol.api_keys import ApiKey
 
 
@@ -62,16 +62,19 @@ def encode_request(request: EndQuorumEpochRequest, _version: int) -> Values:
     }
 
 
-def decode_response(entity: Any) -> EndQuorumEpochResponse:
+def decode_response(entity: Any, listener: str) -> EndQuorumEpochResponse:
     if entity.error_code is not ErrorCode.none:
         return EndQuorumEpochResponse(error=entity.error_code, is_top_level=True)
     partition = response_partition(entity.topics)
     return EndQuorumEpochResponse(
-        error=partition.error_code, leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
+        error=partition.error_code,
+        leader_id=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        leader_endpoints=leader_endpoints(entity, partition.leader_id, listener),
     )
 
 
-def encode_response(response: EndQuorumEpochResponse, endpoints: Endpoints) -> Values:
+def encode_response(response: EndQuorumEpochResponse, leader: Endpoint | None) -> Values:
     if response.is_top_level:
         return top_level_error(response.error)
     partition = {
@@ -82,7 +85,7 @@ def encode_response(response: EndQuorumEpochResponse, endpoints: Endpoints) -> V
     return {
         "error_code": ErrorCode.none,
         "topics": topics_of(partition),
-        "node_endpoints": node_endpoints(response.leader_id, endpoints),
+        "node_endpoints": node_endpoints(response.leader_id, leader),
     }
 
 

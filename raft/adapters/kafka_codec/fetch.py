@@ -12,17 +12,17 @@ from raft.adapters.kafka_codec.partition import (
     PARTITION,
     TOPIC_NAME,
     ApiCodec,
-    Endpoints,
     Refusal,
     Values,
     directory_id,
     find_partition,
+    leader_endpoints,
     node_endpoints,
     response_partition,
 )
 from raft.batches import OffsetAndEpoch
 from raft.messages import FetchRequest, FetchResponse, LogSlice
-from raft.voters import ReplicaKey
+from raft.voters import Endpoint, ReplicaKey
 from wire.protocol.api_keys import ApiKey
 from wire.uuids import METADATA_TOPIC_ID
 
@@ -71,7 +71,7 @@ def encode_request(request: FetchRequest, _version: int) -> Values:
     }
 
 
-def decode_response(entity: Any) -> FetchResponse:
+def decode_response(entity: Any, listener: str) -> FetchResponse:
     if entity.error_code is not ErrorCode.none:
         return FetchResponse(error=entity.error_code, is_top_level=True)
     partition = response_partition(entity.responses)
@@ -80,6 +80,7 @@ def decode_response(entity: Any) -> FetchResponse:
         error=partition.error_code,
         leader_id=partition.current_leader.leader_id,
         leader_epoch=partition.current_leader.leader_epoch,
+        leader_endpoints=leader_endpoints(entity, partition.current_leader.leader_id, listener),
         high_watermark=partition.high_watermark,
         log_start_offset=partition.log_start_offset,
         diverging=None if diverging.epoch < 0 else OffsetAndEpoch(diverging.end_offset, diverging.epoch),
@@ -90,13 +91,13 @@ def decode_response(entity: Any) -> FetchResponse:
     )
 
 
-def encode_response(response: FetchResponse, endpoints: Endpoints) -> Values:
+def encode_response(response: FetchResponse, leader: Endpoint | None) -> Values:
     if response.is_top_level:
         return {"error_code": response.error, "responses": []}
     return {
         "error_code": ErrorCode.none,
         "responses": [_TOPIC | {"partitions": [_partition_values(response)]}],
-        "node_endpoints": node_endpoints(response.leader_id, endpoints),
+        "node_endpoints": node_endpoints(response.leader_id, leader),
     }
 
 

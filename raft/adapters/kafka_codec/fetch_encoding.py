@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.kafka_codec.partition import PARTITION, TOPIC_NAME, Endpoints
+from raft.adapters.kafka_codec.partition import PARTITION, TOPIC_NAME
 from raft.messages import NO_LEADER, FetchResponse
 from raft.voters import Endpoint
 from wire.primitives import write_uvarint
@@ -30,8 +30,8 @@ _END_OF_TOPIC = b"\x00"
 _NO_TAGS = b"\x00"
 
 
-def encode_ordinary(version: int, response: FetchResponse, endpoints: Endpoints) -> bytes | None:
-    """The body of the response, or None when it is not an ordinary one."""
+def encode_ordinary(version: int, response: FetchResponse, endpoint: Endpoint | None) -> bytes | None:
+    """The body of the response, or None when it is not an ordinary one; `endpoint` is where the leader listens."""
     if (
         response.error is not ErrorCode.none
         or response.diverging is not None
@@ -45,7 +45,7 @@ def encode_ordinary(version: int, response: FetchResponse, endpoints: Endpoints)
     write_uvarint(length, len(records) + 1)
     partition = _PARTITION.pack(PARTITION, 0, response.high_watermark, -1, response.log_start_offset)
     leader = _LEADER.pack(1, 1, 9, response.leader_id, response.leader_epoch, 0)
-    topic, tail = _topic(version), _tail(version, response.leader_id, endpoints.get(response.leader_id))
+    topic, tail = _topic(version), _tail(version, response.leader_id, endpoint)
     return b"".join((_START, topic, partition, _BEFORE_RECORDS, length, records, leader, _END_OF_TOPIC, tail))
 
 

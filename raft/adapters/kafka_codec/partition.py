@@ -30,15 +30,17 @@ class ApiCodec:
     """One API between entities (of any version in `versions`, both ends included) and the core's messages.
 
     `encode_request` raises UnsupportedVersion when the version cannot say what the request means;
-    `decode_response` raises DecodeError when the answer is not about the metadata partition.
+    `decode_response` raises DecodeError when the answer is not about the metadata partition; its text is the
+    listener that the leader's endpoint belongs to, which no response names. `encode_response` is told where the
+    leader listens, None while that is unknown.
     """
 
     api_key: int
     versions: tuple[int, int]
     decode_request: Callable[[Any], Any]
     encode_request: Callable[[Any, int], Values]
-    decode_response: Callable[[Any], Any]
-    encode_response: Callable[[Any, Endpoints], Values]
+    decode_response: Callable[[Any, str], Any]
+    encode_response: Callable[[Any, Endpoint | None], Values]
 
 
 def find_partition(topics: Sequence[Any], index_field: str = "partition_index") -> Any | None:
@@ -77,12 +79,34 @@ def directory_id(value: UUID | None) -> UUID:
     return ZERO_DIRECTORY if value is None else value
 
 
-def node_endpoints(leader_id: int, endpoints: Endpoints) -> list[Values]:
+def node_endpoints(leader_id: int, endpoint: Endpoint | None) -> list[Values]:
     """Where the leader listens (KIP-853); nothing while it is unknown. Versions before have no such field."""
-    endpoint = None if leader_id == NO_LEADER else endpoints.get(leader_id)
-    if endpoint is None:
+    if endpoint is None or leader_id == NO_LEADER:
         return []
     return [{"node_id": leader_id, "host": endpoint.host, "port": endpoint.port}]
+
+
+def leader_endpoints(entity: Any, leader_id: int, listener: str) -> tuple[Endpoint, ...]:
+    """The leader's entry among the nodes of a response, if there is one; versions before KIP-853 name none."""
+    for node in getattr(entity, "node_endpoints", ()):
+        if node.node_id == leader_id:
+            return (Endpoint(listener, node.host, node.port),)
+    return ()
+
+
+def endpoint_of_leader(response: Any, endpoints: Endpoints, listener: str) -> Endpoint | None:
+    """Where to send a peer that asked through `listener`: as the core says, else as the table does.
+
+    Of several endpoints the one of that listener is told, as Kafka does.
+    """
+    leader_id = getattr(response, "leader_id", NO_LEADER)
+    if leader_id == NO_LEADER:
+        return None
+    known: tuple[Endpoint, ...] = getattr(response, "leader_endpoints", ())
+    for endpoint in known:
+        if endpoint.listener == listener:
+            return endpoint
+    return known[0] if known else endpoints.get(leader_id)
 
 
 def listener_values(endpoints: Sequence[Endpoint]) -> list[Values]:

@@ -6,18 +6,18 @@ from kio.schema.errors import ErrorCode
 
 from raft.adapters.kafka_codec.partition import (
     ApiCodec,
-    Endpoints,
     Refusal,
     Values,
     directory_id,
     find_partition,
+    leader_endpoints,
     node_endpoints,
     response_partition,
     top_level_error,
     topics_of,
 )
 from raft.messages import VoteRequest, VoteResponse
-from raft.voters import ReplicaKey
+from raft.voters import Endpoint, ReplicaKey
 from wire.errors import UnsupportedVersion
 from wire.protocol.api_keys import ApiKey
 
@@ -59,7 +59,7 @@ def encode_request(request: VoteRequest, version: int) -> Values:
     return {"cluster_id": request.cluster_id, "voter_id": request.voter.id, "topics": topics_of(partition)}
 
 
-def decode_response(entity: Any) -> VoteResponse:
+def decode_response(entity: Any, listener: str) -> VoteResponse:
     if entity.error_code is not ErrorCode.none:
         return VoteResponse(error=entity.error_code, is_top_level=True)
     partition = response_partition(entity.topics)
@@ -67,11 +67,12 @@ def decode_response(entity: Any) -> VoteResponse:
         error=partition.error_code,
         leader_id=partition.leader_id,
         leader_epoch=partition.leader_epoch,
+        leader_endpoints=leader_endpoints(entity, partition.leader_id, listener),
         vote_granted=partition.vote_granted,
     )
 
 
-def encode_response(response: VoteResponse, endpoints: Endpoints) -> Values:
+def encode_response(response: VoteResponse, leader: Endpoint | None) -> Values:
     if response.is_top_level:
         return top_level_error(response.error)
     partition = {
@@ -83,7 +84,7 @@ def encode_response(response: VoteResponse, endpoints: Endpoints) -> Values:
     return {
         "error_code": ErrorCode.none,
         "topics": topics_of(partition),
-        "node_endpoints": node_endpoints(response.leader_id, endpoints),
+        "node_endpoints": node_endpoints(response.leader_id, leader),
     }
 
 

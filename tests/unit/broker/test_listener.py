@@ -206,6 +206,15 @@ def test_without_a_controller_every_forwarded_request_times_out_with_an_answer(a
         ApiKey.DELETE_TOPICS: {"topics": [{"name": "orders", "topic_id": None}], "timeout_ms": 1000},
         ApiKey.UNREGISTER_BROKER: {"broker_id": 1},
         ApiKey.DESCRIBE_QUORUM: {"topics": ()},
+        ApiKey.UPDATE_FEATURES: {"timeout_ms": 1000, "feature_updates": (), "validate_only": False},
+        ApiKey.ADD_RAFT_VOTER: {
+            "cluster_id": "c",
+            "timeout_ms": 9,
+            "voter_id": 4,
+            "voter_directory_id": None,
+            "listeners": (),
+        },
+        ApiKey.REMOVE_RAFT_VOTER: {"cluster_id": "c", "voter_id": 4, "voter_directory_id": None},
     }
 
     async def work() -> Any:

@@ -1,6 +1,8 @@
 """A replica under test and the rest of the quorum played by the test: speak the protocol, look at what comes out."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from raft.batches import LogBatch, OffsetAndEpoch, build_batch
@@ -16,6 +18,11 @@ from raft.inputs import (
 )
 from raft.messages import (
     BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
     FetchRequest,
     FetchResponse,
     Request,
@@ -25,7 +32,8 @@ from raft.messages import (
 )
 from raft.node import RaftNode
 from raft.ports import LogSummary
-from raft.ready import OutboundRequest, QuorumState, Ready
+from raft.quorum_records import QuorumRecord
+from raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState, Ready
 from raft.voters import ReplicaKey, Voter, VoterSet
 
 CLUSTER_ID = "test-cluster"
@@ -44,7 +52,10 @@ def key_of(node_id: int) -> ReplicaKey:
 
 
 class RaftContext:
-    """One `RaftNode` with id 1 among static voters; flushes happen when the test says so, or at once."""
+    """One `RaftNode` with id 1 among static voters; flushes happen when the test says so, or at once.
+
+    `quorum_records` is what log and bootstrap checkpoint say of the voters; further keywords go into `QuorumConfig`.
+    """
 
     def __init__(
         self,
@@ -52,18 +63,25 @@ class RaftContext:
         log: Sequence[LogBatch] = (),
         state: QuorumState | None = None,
         auto_flush: bool = True,
+        quorum_records: Sequence[QuorumRecord] = (),
+        **config: Any,
     ) -> None:
         self.now_ms = 10_000
         self.log = list(log)
+        self.quorum_records = tuple(quorum_records)
         self.auto_flush = auto_flush
         self.truncations = 0
         self.state = state
         self.requests: list[OutboundRequest] = []
         self.responses: dict[int, Response] = {}
+        self.leaders: list[LeaderAndEpoch] = []
         self.last_ready = Ready()
-        self.config = QuorumConfig(
-            node_id=LOCAL, directory_id=UUID(int=LOCAL), cluster_id=CLUSTER_ID, can_be_voter=LOCAL in voters
-        )
+        identity: dict[str, Any] = {
+            "node_id": LOCAL,
+            "directory_id": UUID(int=LOCAL),
+            "cluster_id": CLUSTER_ID,
+        }
+        self.config = QuorumConfig(**{**identity, "can_be_voter": LOCAL in voters, **config})
         voter_set = VoterSet.of(*(Voter(ReplicaKey(voter)) for voter in voters))
         self.node = RaftNode(self.config, voter_set, self._summary(), state, LowDice(), self.now_ms)
         self._next_request_id = 0
@@ -74,7 +92,7 @@ class RaftContext:
         for batch in self.log:
             if not epochs or batch.leader_epoch > epochs[-1][0]:
                 epochs.append((batch.leader_epoch, batch.base_offset))
-        return LogSummary(0, self.log_end_offset, tuple(epochs))
+        return LogSummary(0, self.log_end_offset, tuple(epochs), quorum_records=self.quorum_records)
 
     @property
     def log_end_offset(self) -> int:
@@ -84,6 +102,12 @@ class RaftContext:
 
     def turn(self) -> Ready:
         ready = self.node.take_ready(self.now_ms)
+        self.carry_out(ready)
+        if self.auto_flush and (ready.append or ready.truncate_to is not None):
+            return self.flush()
+        return ready
+
+    def carry_out(self, ready: Ready) -> None:
         if ready.truncate_to is not None:
             while self.log and self.log[-1].next_offset > ready.truncate_to:
                 self.log.pop()
@@ -93,10 +117,9 @@ class RaftContext:
             self.state = ready.quorum_state
         self.requests.extend(ready.requests)
         self.responses.update({out.request_id: out.response for out in ready.responses})
+        if ready.leader is not None:
+            self.leaders.append(ready.leader)
         self.last_ready = ready
-        if self.auto_flush and (ready.append or ready.truncate_to is not None):
-            return self.flush()
-        return ready
 
     def feed(self, event: Input) -> Ready:
         self.node.step(self.now_ms, event)
@@ -109,7 +132,17 @@ class RaftContext:
         self.now_ms += ms
         return self.feed(TimeAdvanced())
 
-    def receive(self, request: Request) -> Response | None:
+    @property
+    def last_request_id(self) -> int:
+        """Of the last `receive`, to find a parked answer in `responses`."""
+        return self._next_request_id
+
+    @property
+    def standing(self) -> tuple[str, int, int]:
+        """Role, epoch and leader: most tests look at all three."""
+        return self.node.role, self.node.leader_epoch, self.node.leader_id
+
+    def receive(self, request: Request) -> Any:
         """The answer, or None while it is parked."""
         self._next_request_id += 1
         self.feed(RequestReceived(self._next_request_id, request))
@@ -131,7 +164,7 @@ class RaftContext:
 
     def become_candidate(self) -> list[OutboundRequest]:
         """Time out and win the pre-vote; answers the vote requests of the new epoch."""
-        self.advance(self.config.fetch_timeout_ms)
+        self.advance(max(self.config.fetch_timeout_ms, self.config.election_timeout_ms))
         for outbound in self.sent(VoteRequest):
             self.answer(outbound, VoteResponse(leader_epoch=self.node.leader_epoch, vote_granted=True))
         return self.sent(VoteRequest)
@@ -145,8 +178,49 @@ class RaftContext:
 
     def follow(self, leader_id: int, epoch: int) -> OutboundRequest:
         """Be told of a leader; answers the first Fetch that it gets."""
-        self.receive(BeginQuorumEpochRequest(cluster_id=CLUSTER_ID, leader_id=leader_id, leader_epoch=epoch))
+        self.begin(leader_id, epoch)
         return self.sent(FetchRequest)[-1]
+
+    def begin(self, leader_id: int, epoch: int, **fields: Any) -> BeginQuorumEpochResponse:
+        request = BeginQuorumEpochRequest(
+            cluster_id=CLUSTER_ID, leader_id=leader_id, leader_epoch=epoch, **fields
+        )
+        response = self.receive(request)
+        assert isinstance(response, BeginQuorumEpochResponse)
+        return response
+
+    def end(self, leader_id: int, epoch: int, *preferred: int) -> EndQuorumEpochResponse:
+        """The leader leaves, and names its successors."""
+        candidates = tuple(key_of(candidate) for candidate in preferred)
+        request = EndQuorumEpochRequest(
+            cluster_id=CLUSTER_ID, leader_id=leader_id, leader_epoch=epoch, preferred_candidates=candidates
+        )
+        response = self.receive(request)
+        assert isinstance(response, EndQuorumEpochResponse)
+        return response
+
+    def describe(self) -> DescribeQuorumResponse:
+        response = self.receive(DescribeQuorumRequest())
+        assert isinstance(response, DescribeQuorumResponse)
+        return response
+
+    def ask_for_pre_vote(self, candidate: int, epoch: int, **fields: Any) -> VoteResponse:
+        response = self.receive(replace(self.vote_request(candidate, epoch, pre_vote=True), **fields))
+        assert isinstance(response, VoteResponse)
+        return response
+
+    def ask_for_vote(self, candidate: int, epoch: int, **fields: Any) -> VoteResponse:
+        response = self.receive(replace(self.vote_request(candidate, epoch), **fields))
+        assert isinstance(response, VoteResponse)
+        return response
+
+    def vote(self, outbound: OutboundRequest, granted: bool = True, leader_id: int = -1) -> Ready:
+        """Answer a request for a vote in its own epoch."""
+        assert isinstance(outbound.request, VoteRequest)
+        epoch = outbound.request.replica_epoch
+        return self.answer(
+            outbound, VoteResponse(leader_id=leader_id, leader_epoch=epoch, vote_granted=granted)
+        )
 
     def vote_request(self, candidate: int, epoch: int, *, pre_vote: bool = False) -> VoteRequest:
         last_epoch = self.log[-1].leader_epoch if self.log else 0

@@ -24,13 +24,6 @@ def test_a_sole_voter_leads_at_once() -> None:
     assert context.node.high_watermark == 1
 
 
-def test_a_restarted_sole_leader_takes_a_new_epoch() -> None:
-    context = RaftContext(voters=(1,), log=[batch(0, 2)], state=QuorumState(leader_epoch=2, leader_id=1))
-    context.advance(1)
-    assert context.node.role == "leader"
-    assert context.node.leader_epoch > 2
-
-
 def test_pre_vote_comes_first_and_changes_no_epoch() -> None:
     context = RaftContext()
     context.advance(1000)

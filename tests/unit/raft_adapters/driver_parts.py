@@ -17,7 +17,7 @@ from raft.inputs import Input, ShutdownRequested
 from raft.node import RaftNode
 from raft.ports import LogSummary
 from raft.ready import OutboundRequest, OutboundResponse, QuorumState, Ready
-from raft.voters import ReplicaKey, Voter, VoterSet
+from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 
 TEST_TIMEOUT_S = 20
 
@@ -151,6 +151,8 @@ class ScriptedNode:
     leader_epoch = 0
     log_end_offset = 0
     high_watermark = -1
+    voters = VoterSet.of(Voter(ReplicaKey(1)))
+    kraft_version = 0
 
     def __init__(self) -> None:
         self.readies: list[Ready] = []
@@ -175,6 +177,14 @@ class ScriptedNode:
 
     def resign(self, now_ms: int, leader_epoch: int) -> None:
         pass
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        return Endpoint("CONTROLLER", f"c{node_id}", 9093)
+
+    def upgrade_kraft_version(
+        self, now_ms: int, leader_epoch: int, kraft_version: int, *, validate_only: bool = False
+    ) -> str | None:
+        return f"epoch {leader_epoch}, version {kraft_version}, validate_only {validate_only}"
 
     def inputs_of(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.inputs if isinstance(event, kind)]

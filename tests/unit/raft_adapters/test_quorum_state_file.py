@@ -29,6 +29,23 @@ def test_a_dynamic_quorum_writes_what_kafka_writes(tmp_path: Path) -> None:
     assert (tmp_path / "quorum-state").read_text() == V1
 
 
+def test_the_format_follows_the_version_in_force_at_each_write(tmp_path: Path) -> None:
+    """A static quorum that is made dynamic, and back when that was cut off the log before it was committed."""
+    voters, version = [1, 2], [0]
+    store = QuorumStateFile(tmp_path, lambda: tuple(voters), lambda: version[0])
+    path = tmp_path / "quorum-state"
+    store.write(QuorumState(leader_epoch=7, leader_id=1))
+    assert path.read_text() == V0
+    version[0] = 1
+    state = QuorumState(leader_epoch=2, voted=ReplicaKey(1, UUID(int=1)))
+    store.write(state)
+    assert path.read_text() == V1
+    assert store.read() == state
+    voters[:], version[0] = [3], 0
+    store.write(QuorumState(leader_epoch=9, leader_id=3))
+    assert '"currentVoters":[{"voterId":3}],"data_version":0' in path.read_text()
+
+
 def test_the_files_of_real_clusters_are_read_and_written_back_alike(real_logs: Path, tmp_path: Path) -> None:
     for original in sorted(real_logs.glob("*/__cluster_metadata-0/quorum-state")):
         content = original.read_text()

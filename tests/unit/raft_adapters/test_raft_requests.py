@@ -1,4 +1,6 @@
+from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
@@ -6,7 +8,18 @@ from network.requests import RequestContext
 from raft.adapters.kafka_codec import codec
 from raft.adapters.raft_requests import RaftRequests
 from raft.inputs import Input, RequestReceived
-from raft.messages import DescribeQuorumRequest, FetchRequest, FetchResponse, VoteRequest, VoteResponse
+from raft.messages import (
+    AddRaftVoterRequest,
+    ChangeVotersResponse,
+    DescribeQuorumRequest,
+    FetchRequest,
+    FetchResponse,
+    RemoveRaftVoterRequest,
+    Request,
+    UpdateRaftVoterRequest,
+    VoteRequest,
+    VoteResponse,
+)
 from raft.ready import OutboundResponse
 from raft.voters import Endpoint, ReplicaKey
 from wire.codec import decode
@@ -78,7 +91,47 @@ def test_a_fetch_is_answered_with_bytes_that_a_client_reads() -> None:
     assert isinstance(body, EncodedBody)
     entity, end = decode(response_class(ApiKey.FETCH, 17), body.data)
     assert end == len(body.data)
-    assert codec.decode_response(ApiKey.FETCH, entity) == answer
+    expected = replace(answer, leader_endpoints=(Endpoint("CONTROLLER", "c1", 9093),))
+    assert codec.decode_response(ApiKey.FETCH, entity, "CONTROLLER") == expected
+
+
+def test_the_leader_is_told_by_its_endpoint_of_the_listener_that_was_asked() -> None:
+    listener = Listener()
+    replies = listener.ask(ApiKey.VOTE, 2, codec.encode_request(VOTE, 2))
+    (received,) = listener.inputs
+    assert isinstance(received, RequestReceived)
+    places = (Endpoint("INTERNAL", "c1.internal", 9094), Endpoint("CONTROLLER", "c1.moved", 9095))
+    answer = VoteResponse(leader_id=1, leader_epoch=3, leader_endpoints=places)
+    listener.requests.respond(OutboundResponse(received.request_id, answer))
+    (node,) = replies[0].node_endpoints
+    assert (node.node_id, node.host, node.port) == (1, "c1.moved", 9095)
+
+
+def test_changes_of_voters_come_in_and_are_answered() -> None:
+    voter = ReplicaKey(4, UUID(int=4))
+    requests: list[tuple[ApiKey, Request]] = [
+        (
+            ApiKey.ADD_RAFT_VOTER,
+            AddRaftVoterRequest(
+                cluster_id="c", timeout_ms=9, voter=voter, endpoints=(Endpoint("CONTROLLER", "c4", 9093),)
+            ),
+        ),
+        (ApiKey.REMOVE_RAFT_VOTER, RemoveRaftVoterRequest(cluster_id="c", voter=voter)),
+        (
+            ApiKey.UPDATE_RAFT_VOTER,
+            UpdateRaftVoterRequest(cluster_id="c", current_leader_epoch=3, voter=voter, endpoints=()),
+        ),
+    ]
+    listener = Listener()
+    for api_key, request in requests:
+        replies = listener.ask(api_key, 0, codec.encode_request(request, 0))
+        received = listener.inputs[-1]
+        assert isinstance(received, RequestReceived)
+        assert received.request == request
+        refused = ChangeVotersResponse(error=ErrorCode.request_timed_out, message="another change is pending")
+        listener.requests.respond(OutboundResponse(received.request_id, refused))
+        assert replies[0].error_code is ErrorCode.request_timed_out
+        assert getattr(replies[0], "error_message", refused.message) == refused.message
 
 
 def test_what_is_not_ours_is_answered_without_asking_the_core() -> None:

@@ -88,15 +88,23 @@ async def listening(
 class Sender:
     """A transport to one peer, and the outcomes it told."""
 
-    def __init__(self, port: int, request_timeout_ms: int = 5000) -> None:
+    def __init__(
+        self,
+        port: int,
+        request_timeout_ms: int = 5000,
+        idle_timeout_ms: int = 60_000,
+        listener: str = "CONTROLLER",
+    ) -> None:
         self.outcomes: list[Input] = []
         self._sent = 0
-        endpoints = {PEER: Endpoint("CONTROLLER", HOST, port)}
-        self.transport = KafkaTransport(1, endpoints, request_timeout_ms, self.outcomes.append)
+        endpoints = {PEER: Endpoint(listener, HOST, port)}
+        self.transport = KafkaTransport(
+            1, endpoints, request_timeout_ms, self.outcomes.append, idle_timeout_ms
+        )
 
-    def send(self, request: Request) -> None:
+    def send(self, request: Request, to: int = PEER, endpoint: Endpoint | None = None) -> None:
         self._sent += 1
-        self.transport.send(OutboundRequest(self._sent, PEER, request))
+        self.transport.send(OutboundRequest(self._sent, to, request, endpoint))
 
     async def outcome(self, count: int = 1) -> Input:
         await until(lambda: len(self.outcomes) >= count)

@@ -1,0 +1,126 @@
+"""The `Quorum` service: handing over leadership, and the history of elections as this node saw it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, Protocol
+
+import grpc
+
+from metadata.adapters.grpc_source import LogUnreadable, NotTheLeader
+from raft.elections_history import LeaderChangeAt, RoleEvent
+from wire.errors import DecodeError
+from wire.proto import quorum_pb2 as pb
+from wire.proto.quorum_pb2_grpc import QuorumServicer
+
+
+class TransferRefused(Exception):
+    """The leader goes on leading; the text says why."""
+
+
+class QuorumSource(Protocol):
+    """A node's replica, as the service uses it; every call belongs to the node's event loop."""
+
+    @property
+    def node_id(self) -> int: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    async def transfer_leadership(self, target_id: int) -> None:
+        """Returns once this node has resigned in favour of the target. Raises NotTheLeader or TransferRefused."""
+        ...
+
+    def role_events(self) -> Sequence[RoleEvent]:
+        """What this node noted; raises DecodeError where its notes cannot be read."""
+        ...
+
+    def leader_changes(self, from_epoch: int) -> AsyncGenerator[LeaderChangeAt]:
+        """Those of the committed log, ascending; raises LogUnreadable."""
+        ...
+
+
+class Context(Protocol):
+    """What is used of gRPC's context of a call."""
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> Any:
+        """Always raises."""
+        ...
+
+
+class QuorumService(QuorumServicer):
+    def __init__(self, source: QuorumSource) -> None:
+        self._source = source
+
+    async def TransferLeadership(  # noqa: N802
+        self, request: pb.TransferLeadershipRequest, context: Context
+    ) -> pb.TransferLeadershipResponse:
+        leader_epoch = self._source.leader_epoch
+        try:
+            await self._source.transfer_leadership(request.target_id)
+        except (NotTheLeader, TransferRefused) as refusal:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
+        return pb.TransferLeadershipResponse(leader_id=self._source.node_id, leader_epoch=leader_epoch)
+
+    async def GetElections(  # noqa: N802
+        self, request: pb.GetElectionsRequest, context: Context
+    ) -> pb.GetElectionsResponse:
+        response = pb.GetElectionsResponse(node_id=self._source.node_id)
+        try:
+            response.events.extend(
+                event_message(event)
+                for event in self._source.role_events()
+                if event.epoch >= request.from_epoch
+            )
+            async for change in self._source.leader_changes(request.from_epoch):
+                response.leader_changes.append(change_message(change))
+                await asyncio.sleep(0)  # a long history is read batch by batch, between the node's other work
+        except (LogUnreadable, DecodeError) as error:
+            await context.abort(grpc.StatusCode.DATA_LOSS, str(error))
+        return response
+
+
+def event_message(event: RoleEvent) -> pb.RoleEvent:
+    return pb.RoleEvent(
+        timestamp_ms=event.timestamp_ms, role=event.role, epoch=event.epoch, cause=event.cause
+    )
+
+
+def change_message(change: LeaderChangeAt) -> pb.LeaderChange:
+    return pb.LeaderChange(
+        offset=change.offset,
+        epoch=change.epoch,
+        leader_id=change.leader_id,
+        timestamp_ms=change.timestamp_ms,
+        voters=change.voters,
+        granting_voters=change.granting_voters,
+        previous_ms=change.previous_ms,
+    )
+
+
+def history_of(
+    response: pb.GetElectionsResponse,
+) -> tuple[tuple[RoleEvent, ...], tuple[LeaderChangeAt, ...]]:
+    """An answer of GetElections, as the merge takes it."""
+    events = tuple(
+        RoleEvent(
+            node_id=response.node_id,
+            timestamp_ms=event.timestamp_ms,
+            role=event.role,
+            epoch=event.epoch,
+            cause=event.cause,
+        )
+        for event in response.events
+    )
+    changes = tuple(
+        LeaderChangeAt(
+            offset=change.offset,
+            epoch=change.epoch,
+            leader_id=change.leader_id,
+            timestamp_ms=change.timestamp_ms,
+            voters=tuple(change.voters),
+            granting_voters=tuple(change.granting_voters),
+            previous_ms=change.previous_ms if change.HasField("previous_ms") else None,
+        )
+        for change in response.leader_changes
+    )
+    return events, changes

@@ -1,0 +1,40 @@
+"""ApiVersions (18) as the leader asks it of a node that is to become a voter: which kraft.version levels it knows.
+
+Only the asking side: a listener's server answers ApiVersions itself (`network.api_versions`). Features are told from
+version 3 on, and those that begin at level 0, as kraft.version does, only from version 4 on.
+"""
+
+from typing import Any, NoReturn
+
+from raft.adapters.kafka_codec.partition import ApiCodec, Values
+from raft.messages import ApiVersionsRequest, ApiVersionsResponse
+from raft.voters import Endpoint, VersionRange
+from wire.protocol.api_keys import ApiKey
+
+_FEATURE = "kraft.version"
+_SOFTWARE: Values = {"client_software_name": "kquorum", "client_software_version": "unknown"}
+
+
+def encode_request(_request: ApiVersionsRequest, _version: int) -> Values:
+    return _SOFTWARE
+
+
+def decode_response(entity: Any, _listener: str) -> ApiVersionsResponse:
+    ranges = {
+        feature.name: VersionRange(feature.min_version, feature.max_version)
+        for feature in getattr(entity, "supported_features", ())
+    }
+    return ApiVersionsResponse(error=entity.error_code, kraft_versions=ranges.get(_FEATURE))
+
+
+def _decode_request(_entity: Any) -> NoReturn:
+    raise AssertionError("the replica is never asked for ApiVersions: its listener answers")
+
+
+def _encode_response(_response: ApiVersionsResponse, _leader: Endpoint | None) -> NoReturn:
+    raise AssertionError("the replica never answers ApiVersions: its listener does")
+
+
+CODEC = ApiCodec(
+    ApiKey.API_VERSIONS, (0, 4), _decode_request, encode_request, decode_response, _encode_response
+)

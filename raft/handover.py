@@ -1,0 +1,110 @@
+"""Leaving the leadership in good order: stepping down, telling the voters, and handing over to one of them."""
+
+from kio.schema.errors import ErrorCode
+
+from raft.causes import TRANSFER
+from raft.high_watermark import voter_end_offset
+from raft.messages import (
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    TransferLeadershipRequest,
+    TransferLeadershipResponse,
+)
+from raft.replica import Replica
+from raft.roles import Leader, PendingTransfer, Resigned
+from raft.voters import Endpoint, ReplicaKey
+
+
+def resign(replica: Replica, now_ms: int, cause: str, first: int | None = None) -> None:
+    """Step down; the voter `first`, if any, is preferred to those that are as far as it is."""
+    leader = replica.role
+    assert isinstance(leader, Leader)
+    replica.become_resigned(now_ms, cause, preferred_successors(replica, leader, first))
+
+
+def preferred_successors(
+    replica: Replica, leader: Leader, first: int | None = None
+) -> tuple[ReplicaKey, ...]:
+    """The other voters, the most caught up first: the first in line will stand for election at once."""
+    voters = [voter for voter in replica.voters if voter.key.id != replica.config.node_id]
+    voters.sort(
+        key=lambda voter: (voter.key.id != first, -voter_end_offset(replica, leader, voter), voter.key)
+    )
+    return tuple(voter.key for voter in voters)
+
+
+def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> None:
+    if now_ms >= role.election_deadline_ms and not replica.is_shutting_down:
+        replica.become_unattached(replica.epoch + 1, now_ms, "resigned, and nobody took over")
+        return
+    for voter_id in sorted(role.unacknowledged):
+        if replica.connections.is_ready(voter_id, now_ms):
+            request = EndQuorumEpochRequest(
+                cluster_id=replica.config.cluster_id,
+                leader_id=replica.config.node_id,
+                leader_epoch=replica.epoch,
+                preferred_candidates=role.preferred_candidates,
+                leader_endpoints=own_endpoints(replica),
+            )
+            replica.send(voter_id, request, now_ms)
+
+
+def handle_end_quorum_epoch_response(
+    replica: Replica, source_id: int, response: EndQuorumEpochResponse
+) -> None:
+    role = replica.role
+    if isinstance(role, Resigned) and response.error is ErrorCode.none:
+        role.unacknowledged.discard(source_id)
+
+
+def own_endpoints(replica: Replica) -> tuple[Endpoint, ...]:
+    own = replica.voters.voters.get(replica.config.node_id)
+    return replica.config.endpoints or (own.endpoints if own is not None else ())
+
+
+# Handing over to a chosen voter
+
+
+def poll_transfer(replica: Replica, leader: Leader, now_ms: int) -> None:
+    """Hand over as soon as the target has the whole log: then it wins, and nothing that was proposed is lost."""
+    transfer = leader.transfer
+    if transfer is None or replica.role is not leader:
+        return
+    voter = replica.voters.voters.get(transfer.target_id)
+    if voter is not None and voter_end_offset(replica, leader, voter) >= replica.log.log_end_offset:
+        leader.transfer = None
+        replica.respond(transfer.request_id, TransferLeadershipResponse())
+        resign(replica, now_ms, TRANSFER % transfer.target_id, first=transfer.target_id)
+    elif voter is None or now_ms >= transfer.deadline_ms:
+        leader.transfer = None
+        message = f"node {transfer.target_id} did not catch up within {replica.config.election_timeout_ms} ms"
+        error = ErrorCode.request_timed_out
+        replica.respond(transfer.request_id, TransferLeadershipResponse(error=error, message=message))
+
+
+def handle_transfer(
+    replica: Replica, now_ms: int, request_id: int, request: TransferLeadershipRequest
+) -> None:
+    """Raft §3.10: stop taking proposals, wait until the target has everything, and let it stand at once."""
+    problem = _why_no_transfer(replica, request.target_id)
+    if problem is not None:
+        error, message = problem
+        replica.respond(request_id, TransferLeadershipResponse(error=error, message=message))
+        return
+    leader = replica.role
+    assert isinstance(leader, Leader)
+    deadline_ms = now_ms + replica.config.election_timeout_ms
+    leader.transfer = PendingTransfer(request_id, request.target_id, deadline_ms)
+
+
+def _why_no_transfer(replica: Replica, target_id: int) -> tuple[ErrorCode, str] | None:
+    leader = replica.role
+    if not isinstance(leader, Leader):
+        return ErrorCode.not_leader_or_follower, f"node {replica.config.node_id} does not lead"
+    if target_id == replica.config.node_id:
+        return ErrorCode.invalid_request, f"node {target_id} leads already"
+    if target_id not in replica.voters.voters:
+        return ErrorCode.voter_not_found, f"node {target_id} is not a voter, so it cannot lead"
+    if leader.transfer is not None:
+        return ErrorCode.request_timed_out, f"a hand-over to node {leader.transfer.target_id} is under way"
+    return None

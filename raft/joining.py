@@ -1,0 +1,97 @@
+"""What a follower asks of its leader about the voter set: to correct its own entry, or to let it in (KIP-853)."""
+
+from kio.schema.errors import ErrorCode
+
+from raft.messages import (
+    AddRaftVoterRequest,
+    ChangeVotersRequest,
+    ChangeVotersResponse,
+    RemoveRaftVoterRequest,
+    UpdateRaftVoterRequest,
+)
+from raft.replica import Replica
+from raft.roles import Follower
+
+# Answers after which there is nothing to do before the next look: done, or somebody else is changing the voters.
+_SETTLED = (
+    ErrorCode.none,
+    ErrorCode.request_timed_out,
+    ErrorCode.duplicate_voter,
+    ErrorCode.voter_not_found,
+)
+
+
+def maybe_ask_leader(replica: Replica, role: Follower, now_ms: int) -> None:
+    """Send what `wanted_change` says, at most once a period, and only while no Fetch is in flight."""
+    if now_ms < role.voter_check_due_ms or not replica.connections.is_ready(replica.leader_id, now_ms):
+        return
+    request = wanted_change(replica, role)
+    if request is None:
+        role.voter_check_due_ms = now_ms + replica.config.update_voter_period_ms
+        return
+    role.asks_leader = True
+    replica.send(replica.leader_id, request, now_ms)
+
+
+def wanted_change(replica: Replica, role: Follower) -> ChangeVotersRequest | None:
+    """The request that would make the voter set true of this replica; None if it is, or must not ask."""
+    if not replica.config.can_be_voter or not replica.config.endpoints:
+        return None
+    if replica.voter_history.kraft_version == 0:
+        # The leader keeps it in memory: without it, static voters could not be made dynamic.
+        may_report = replica.is_voter and not role.has_reported_itself
+        return _update(replica) if may_report else None
+    if replica.is_voter:
+        return _update(replica) if replica.own_entry_is_stale else None
+    return _join(replica) if replica.config.auto_join else None
+
+
+def _update(replica: Replica) -> UpdateRaftVoterRequest:
+    return UpdateRaftVoterRequest(
+        cluster_id=replica.config.cluster_id,
+        current_leader_epoch=replica.epoch,
+        voter=replica.key,
+        endpoints=replica.config.endpoints,
+        kraft_versions=replica.config.kraft_versions,
+    )
+
+
+def _join(replica: Replica) -> ChangeVotersRequest | None:
+    """First the entry of the disk that this one replaced is taken out, then this one is put in.
+
+    A replica that was removed stays out until an operator takes it back (KAFKA-19850).
+    """
+    if replica.voter_history.was_removed(replica.key):
+        return None
+    other = replica.voters.voters.get(replica.config.node_id)
+    if other is not None:
+        return RemoveRaftVoterRequest(cluster_id=replica.config.cluster_id, voter=other.key)
+    return AddRaftVoterRequest(
+        cluster_id=replica.config.cluster_id,
+        timeout_ms=replica.config.request_timeout_ms,
+        voter=replica.key,
+        endpoints=replica.config.endpoints,
+        ack_when_committed=False,
+    )
+
+
+def handle_change_response(
+    replica: Replica, now_ms: int, source_id: int, response: ChangeVotersResponse
+) -> None:
+    """The leader answered; what it did will be seen in the log."""
+    role = replica.role
+    if not isinstance(role, Follower) or source_id != replica.leader_id:
+        return
+    role.asks_leader = False
+    role.voter_check_due_ms = now_ms + replica.config.update_voter_period_ms
+    role.has_reported_itself = role.has_reported_itself or response.error is ErrorCode.none
+    if response.error not in _SETTLED:
+        replica.connections.back_off(source_id, now_ms)
+
+
+def handle_change_failure(replica: Replica, now_ms: int, source_id: int) -> None:
+    """No answer, or the leader does not know the request: look again in a while, fetch meanwhile."""
+    role = replica.role
+    if isinstance(role, Follower) and role.asks_leader and source_id == replica.leader_id:
+        role.asks_leader = False
+        role.voter_check_due_ms = now_ms + replica.config.update_voter_period_ms

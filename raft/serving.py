@@ -1,0 +1,130 @@
+"""Serving fetches at the leader: what a follower acknowledges, and what it gets, at once or after a wait."""
+
+from dataclasses import replace
+
+from kio.schema.errors import ErrorCode
+
+from raft.elections import is_foreign_cluster
+from raft.messages import FetchRequest, FetchResponse, LogSlice
+from raft.reads import confirm_by_fetch
+from raft.replica import Replica
+from raft.replication import diverging_point, snapshot_needed
+from raft.roles import Leader, ParkedFetch, ReplicaProgress
+from raft.voters import ReplicaKey
+
+# Kafka forgets an observer that has not fetched for this long.
+OBSERVER_SESSION_MS = 300_000
+
+
+def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchRequest) -> None:
+    """Answer at once or park; the checks stand in Kafka's order (kraft-semantics A6.1)."""
+    if is_foreign_cluster(replica, request.cluster_id):
+        error = ErrorCode.inconsistent_cluster_id
+        replica.respond(request_id, FetchResponse(error=error, is_top_level=True))
+        return
+    error = _check_fetch(replica, request)
+    if error is not ErrorCode.none:
+        replica.respond(request_id, _fetch_response(replica, error))
+        return
+    leader = replica.role
+    assert isinstance(leader, Leader)
+    position = (request.fetch_offset, request.last_fetched_epoch)
+    snapshot_id = snapshot_needed(replica.log, *position)
+    diverging = None if snapshot_id is not None else diverging_point(replica.log, *position)
+    if snapshot_id is not None or diverging is not None:
+        response = replace(_fetch_response(replica), snapshot_id=snapshot_id, diverging=diverging)
+        replica.respond(request_id, response)
+        return
+    _note_progress(replica, leader, request, now_ms)
+    leader.parked.append(ParkedFetch(request_id, request, now_ms + request.max_wait_ms))
+
+
+def _check_fetch(replica: Replica, request: FetchRequest) -> ErrorCode:
+    if min(request.max_wait_ms, request.fetch_offset, request.last_fetched_epoch) < 0:
+        return ErrorCode.invalid_request
+    if request.last_fetched_epoch > max(0, request.current_leader_epoch):
+        return ErrorCode.invalid_request
+    if request.replica.id == replica.config.node_id:
+        return ErrorCode.invalid_request
+    if request.current_leader_epoch < replica.epoch:
+        return ErrorCode.fenced_leader_epoch
+    if request.current_leader_epoch > replica.epoch:
+        return ErrorCode.unknown_leader_epoch
+    if not isinstance(replica.role, Leader):
+        return ErrorCode.not_leader_or_follower
+    return ErrorCode.none
+
+
+def _fetch_response(
+    replica: Replica, error: ErrorCode = ErrorCode.none, records: LogSlice | bytes = b""
+) -> FetchResponse:
+    return FetchResponse(
+        error=error,
+        leader_id=replica.leader_id,
+        leader_epoch=replica.epoch,
+        leader_endpoints=replica.known_leader_endpoints,
+        high_watermark=replica.high_watermark,
+        log_start_offset=replica.log.log_start_offset,
+        records=records,
+    )
+
+
+def _note_progress(replica: Replica, leader: Leader, request: FetchRequest, now_ms: int) -> None:
+    """The fetch offset acknowledges all below it; a valid fetch also says that this voter still follows."""
+    if request.replica.id < 0:
+        return
+    progress = _progress_of(replica, leader, _progress_key(replica, request.replica), now_ms)
+    end_offset = replica.log.log_end_offset
+    if request.fetch_offset >= end_offset:
+        progress.last_caught_up_ms = now_ms
+    elif 0 <= progress.leader_end_offset_at_fetch <= request.fetch_offset:
+        progress.last_caught_up_ms = max(progress.last_caught_up_ms, progress.last_fetch_ms)
+    progress.end_offset = request.fetch_offset
+    progress.last_fetch_ms = now_ms
+    progress.leader_end_offset_at_fetch = end_offset
+    if replica.voters.contains(request.replica):
+        leader.fetched_since_check.add(request.replica.id)
+        confirm_by_fetch(leader, request.replica.id, request.fetch_offset)
+        leader.begin_epoch_due_ms[request.replica.id] = now_ms + replica.config.begin_quorum_epoch_interval_ms
+
+
+def _progress_of(replica: Replica, leader: Leader, key: ReplicaKey, now_ms: int) -> ReplicaProgress:
+    """Observers come and go, each with a directory id of its own: those long gone make room for a new one."""
+    if key not in leader.progress:
+        leader.progress = {
+            known: progress
+            for known, progress in leader.progress.items()
+            if replica.voters.contains(known) or progress.last_fetch_ms + OBSERVER_SESSION_MS > now_ms
+        }
+        leader.progress[key] = ReplicaProgress()
+    return leader.progress[key]
+
+
+def _progress_key(replica: Replica, fetcher: ReplicaKey) -> ReplicaKey:
+    """A voter known by id alone is tracked under that key, whatever directory id it names."""
+    voter = replica.voters.voters.get(fetcher.id)
+    return voter.key if voter is not None and voter.matches(fetcher) else fetcher
+
+
+def complete_parked_fetches(replica: Replica, leader: Leader, now_ms: int) -> None:
+    """Answer every fetch for which there are records, a newer high watermark (KIP-1166), or no more time."""
+    still_parked = []
+    for parked in leader.parked:
+        request = parked.request
+        knows_less = request.high_watermark is not None and request.high_watermark < replica.high_watermark
+        if request.fetch_offset < replica.log.log_end_offset:
+            max_bytes = max(1, min(request.max_bytes, replica.config.max_fetch_bytes))
+            slice_ = LogSlice(request.fetch_offset, max_bytes)
+            replica.respond(parked.request_id, _fetch_response(replica, records=slice_))
+        elif knows_less or now_ms >= parked.deadline_ms:
+            replica.respond(parked.request_id, _fetch_response(replica))
+        else:
+            still_parked.append(parked)
+    leader.parked = still_parked
+
+
+def answer_displaced_fetches(replica: Replica) -> None:
+    """Fetches that were parked at a leader which no longer leads learn where to go."""
+    for request_id in replica.displaced_fetches:
+        replica.respond(request_id, _fetch_response(replica, ErrorCode.not_leader_or_follower))
+    replica.displaced_fetches.clear()
