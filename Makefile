@@ -10,6 +10,8 @@ STAMP := $(VENV)/.kquorum-installed
 PYTEST := $(BIN)/python -m pytest
 PYTEST_ARGS ?=
 JEPSEN_ARGS ?=
+MUTANTS_ARGS ?=
+SIMULATE_ARGS ?=
 SEED ?= 1
 RUNS ?= 2000
 LOG_DIR ?=
@@ -60,9 +62,13 @@ format: $(STAMP)  ## rewrite the sources as ruff formats them
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 
-.PHONY: sim
-sim: $(STAMP)  ## the deterministic simulation: RUNS seeds (2000) from SEED (1)
-	@$(BIN)/python -m tests.simulation --seed $(SEED) --runs $(RUNS)
+.PHONY: simulate
+simulate: $(STAMP)  ## the deterministic simulation: RUNS seeds (2000) from SEED (1)
+	@$(BIN)/python -m tests.simulation --seed $(SEED) --runs $(RUNS) $(SIMULATE_ARGS)
+
+.PHONY: mutants
+mutants: $(STAMP)  ## break the protocol's safeguards one by one, and see that the simulation notices each
+	@$(BIN)/python -m tests.simulation.mutants $(MUTANTS_ARGS)
 
 .PHONY: jepsen
 jepsen: $(STAMP)  ## real processes with faults between them, and the history checked

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from cli.config.addresses import WILDCARD_HOSTS, HostPort, parse_host_port
+from cli.config.addresses import HostPort, parse_host_port, reachable
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from network.connection import KafkaConnection
@@ -25,7 +25,7 @@ class ClusterClient:
     def __init__(self, addresses: Iterable[HostPort], timeout_ms: int) -> None:
         self.addresses = tuple(dict.fromkeys(addresses))
         assert self.addresses
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
         self._connections: dict[HostPort, KafkaConnection] = {}
 
     async def __aenter__(self) -> Self:
@@ -51,7 +51,7 @@ class ClusterClient:
         warm_up((ApiKey.API_VERSIONS, api_key))  # compiling is not the cluster's time
         said: dict[HostPort, str] = {}
         try:
-            async with asyncio.timeout(self._timeout_ms / 1000):
+            async with asyncio.timeout(self.timeout_ms / 1000):
                 while True:
                     response, somebody_answered = await self._ask_all(api_key, body, accept, hint, said)
                     if response is not None:
@@ -99,8 +99,8 @@ class ClusterClient:
         rest: int,
     ) -> Any | None:
         """A response, or None with the reason in `said`. A mute node gets its share of the time, not all of it."""
-        said[address] = f"{address} did not answer within {self._timeout_ms} ms"
-        share_ms = max(self._timeout_ms // (rest + 1), 1) if rest else self._timeout_ms
+        said[address] = f"{address} did not answer within {self.timeout_ms} ms"
+        share_ms = max(self.timeout_ms // (rest + 1), 1) if rest else self.timeout_ms
         try:
             return await (await self._connection(address, share_ms)).request(api_key, body, share_ms)
         except NetworkError as error:
@@ -132,7 +132,7 @@ def broker_addresses(config: Path | None, bootstrap: str | None) -> tuple[HostPo
         raise CliError(
             f"{cluster.path} has no broker; name one with --bootstrap-server", status=ExitStatus.USAGE
         )
-    return tuple(_reachable(listener.host, listener.port) for listener in listeners)
+    return tuple(reachable(listener.host, listener.port) for listener in listeners)
 
 
 def controller_addresses(config: Path | None, bootstrap: str | None) -> tuple[HostPort, ...]:
@@ -140,7 +140,21 @@ def controller_addresses(config: Path | None, bootstrap: str | None) -> tuple[Ho
     if bootstrap:
         return _parse(bootstrap, "--bootstrap-controller")
     cluster = _config(config, "--bootstrap-controller host:port")
-    return tuple(dict.fromkeys(address for node in cluster.nodes for address in node.controller_addresses))
+    return tuple(dict.fromkeys(reachable(*address) for address in cluster.controller_addresses))
+
+
+def quorum_addresses(
+    config: Path | None, bootstrap_controller: str | None, bootstrap_server: str | None
+) -> tuple[HostPort, ...]:
+    """Where to ask about the quorum: controllers, or brokers that pass questions on. Raises CliError or ConfigError."""
+    if bootstrap_controller and bootstrap_server:
+        raise CliError(
+            "--bootstrap-controller and --bootstrap-server exclude each other: brokers ask controllers anyway",
+            status=ExitStatus.USAGE,
+        )
+    if bootstrap_server:
+        return _parse(bootstrap_server, "--bootstrap-server")
+    return controller_addresses(config, bootstrap_controller)
 
 
 def _config(path: Path | None, alternative: str) -> Any:
@@ -156,14 +170,9 @@ def _config(path: Path | None, alternative: str) -> Any:
 
 def _parse(text: str, option: str) -> tuple[HostPort, ...]:
     try:
-        return tuple(_reachable(*parse_host_port(part)) for part in text.split(",") if part.strip())
+        return tuple(reachable(*parse_host_port(part)) for part in text.split(",") if part.strip())
     except ValueError as error:
         raise CliError(f"{option}: {error}", status=ExitStatus.USAGE) from error
-
-
-def _reachable(host: str, port: int) -> HostPort:
-    """A listener on every interface is reached on this machine by loopback."""
-    return HostPort("127.0.0.1" if host in WILDCARD_HOSTS else host, port)
 
 
 def check_error(code: int, message: str | None, what: str) -> None:

@@ -1,8 +1,8 @@
-"""Preparing the data folders of nodes, as `kafka-storage format` does for a static quorum."""
+"""Preparing the data folders of nodes, as `kafka-storage format` does."""
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -10,7 +10,9 @@ from uuid import UUID
 from cli.config.model import NodeConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from cli.metadata_folder import is_as_formatted, make_metadata_folder, remove_metadata_folder
 from cli.metadata_versions import default_features
+from cli.quorum_beginning import Beginning, check_metadata_version
 from raft.adapters.durable_files import replace_file, sync_folder
 from raft.adapters.errors import NotFormatted
 from raft.adapters.meta_properties import (
@@ -24,15 +26,19 @@ from wire.uuids import uuid_to_text
 
 CHECKPOINT = "bootstrap.checkpoint"
 METADATA_FOLDER = "__cluster_metadata-0"
+STATIC_BEGINNING = Beginning()
 
 
 @dataclass(frozen=True, slots=True)
 class FormattedFolder:
-    """What became of one folder; `is_new` is False where it had been formatted before."""
+    """What became of one folder; `is_new` is False where it had been formatted before. The folder of the metadata
+    log has the directory id by which the quorum knows the node."""
 
     node_id: int
     folder: Path
     is_new: bool
+    is_metadata: bool
+    directory_id: UUID | None
 
 
 def new_uuid() -> UUID:
@@ -54,24 +60,32 @@ def is_formatted(node: NodeConfig) -> bool:
 
 
 def format_nodes(
-    nodes: Sequence[NodeConfig], *, cluster_id: str, metadata_version: int, ignore_formatted: bool
+    nodes: Sequence[NodeConfig],
+    *,
+    cluster_id: str,
+    metadata_version: int,
+    ignore_formatted: bool,
+    beginning: Beginning = STATIC_BEGINNING,
+    features: Mapping[str, int] | None = None,
 ) -> tuple[FormattedFolder, ...]:
     """Format all folders of the nodes, or none of them when one cannot be.
 
-    Raises CliError for a folder that was formatted before (unless `ignore_formatted`) or is not empty, and
-    WrongFolder for one of another cluster or node.
+    `features` are set beside those that are on by default at this metadata.version. Raises CliError for a folder that
+    was formatted before (unless `ignore_formatted`) or is not empty, and WrongFolder for one of another cluster or
+    node.
     """
-    outcomes = []
-    for node in nodes:
-        for folder in data_folders(node):
-            is_new = _check(folder, node, cluster_id, ignore_formatted=ignore_formatted)
-            outcomes.append(FormattedFolder(node.node_id, folder, is_new))
-    checkpoint = write_bootstrap_checkpoint(
-        bootstrap_records(metadata_version, default_features(metadata_version)), now_ms()
-    )
+    check_metadata_version(beginning, metadata_version)
+    outcomes = [
+        _planned(folder, node, cluster_id, beginning, ignore_formatted=ignore_formatted)
+        for node in nodes
+        for folder in data_folders(node)
+    ]
+    levels = default_features(metadata_version) | dict(features or {})
+    checkpoint = write_bootstrap_checkpoint(bootstrap_records(metadata_version, levels), now_ms())
+    by_id = {node.node_id: node for node in nodes}
     for outcome in outcomes:
         if outcome.is_new:
-            _format_folder(outcome, cluster_id, checkpoint)
+            _format_folder(outcome, by_id[outcome.node_id], cluster_id, checkpoint, beginning)
     return tuple(outcomes)
 
 
@@ -79,11 +93,24 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _planned(
+    folder: Path, node: NodeConfig, cluster_id: str, beginning: Beginning, *, ignore_formatted: bool
+) -> FormattedFolder:
+    is_new = _check(folder, node, cluster_id, ignore_formatted=ignore_formatted)
+    is_metadata = folder == node.metadata_log_dir
+    if is_new:
+        given = beginning.directory_id_of(node.node_id) if is_metadata else None
+        return FormattedFolder(node.node_id, folder, True, is_metadata, given or new_uuid())
+    return FormattedFolder(
+        node.node_id, folder, False, is_metadata, read_meta_properties(folder).directory_id
+    )
+
+
 def _check(folder: Path, node: NodeConfig, cluster_id: str, *, ignore_formatted: bool) -> bool:
     """Whether the folder is still to be formatted."""
     properties = _properties(folder)
     if properties is None:
-        if (folder / METADATA_FOLDER).exists():
+        if (folder / METADATA_FOLDER).exists() and not is_as_formatted(folder):
             raise CliError(
                 f"{folder} has a metadata log but no meta.properties: it is damaged or not a folder of this "
                 "program; move it away before you format it",
@@ -107,10 +134,20 @@ def _properties(folder: Path) -> MetaProperties | None:
         return None
 
 
-def _format_folder(outcome: FormattedFolder, cluster_id: str, checkpoint: bytes) -> None:
+def _format_folder(
+    outcome: FormattedFolder, node: NodeConfig, cluster_id: str, checkpoint: bytes, beginning: Beginning
+) -> None:
     """`meta.properties` comes last: a folder counts as formatted only when everything is in it."""
-    outcome.folder.mkdir(parents=True, exist_ok=True)
-    sync_folder(outcome.folder.parent)
-    replace_file(outcome.folder / CHECKPOINT, checkpoint)
-    properties = MetaProperties(cluster_id=cluster_id, node_id=outcome.node_id, directory_id=new_uuid())
-    write_meta_properties(outcome.folder, properties, now_ms())
+    folder = outcome.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    sync_folder(folder.parent)
+    replace_file(folder / CHECKPOINT, checkpoint)
+    if (folder / METADATA_FOLDER).exists():
+        remove_metadata_folder(folder)
+    if outcome.is_metadata and (node.is_controller or beginning.voters is not None):
+        static_ids = tuple(voter.id for voter in node.controller_quorum_voters)
+        make_metadata_folder(folder, static_ids=static_ids, voters=beginning.voters, now_ms=now_ms())
+    properties = MetaProperties(
+        cluster_id=cluster_id, node_id=outcome.node_id, directory_id=outcome.directory_id
+    )
+    write_meta_properties(folder, properties, now_ms())

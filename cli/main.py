@@ -20,12 +20,17 @@ class Root(LazyGroup):
         "format": LazyCommand(
             "cli.commands.format:format_command", "Prepare the data folders of nodes.", _RUN
         ),
+        "random-uuid": LazyCommand(
+            "cli.commands.random_uuid:random_uuid", "Make a cluster id or a directory id.", _RUN
+        ),
         "start": LazyCommand("cli.commands.start:start", "Run one node of the config.", _RUN),
         "up": LazyCommand("cli.commands.up:up", "Run all nodes of the config on this machine.", _RUN),
         "demo": LazyCommand(
             "cli.commands.demo:demo", "A quorum runs, is killed, is read and is audited.", _RUN
         ),
-        "quorum": LazyCommand("cli.commands.quorum:quorum_app", "Leader, epoch and lag of the quorum.", _ASK),
+        "quorum": LazyCommand(
+            "cli.commands.quorum:quorum_app", "Who leads and votes; change the voters.", _ASK
+        ),
         "brokers": LazyCommand("cli.commands.brokers:brokers", "The brokers and how far they follow.", _ASK),
         "topics": LazyCommand(
             "cli.commands.topics:topics_app", "Create, list, describe and delete topics.", _ASK

@@ -8,7 +8,7 @@ import sys
 from typing import Protocol
 
 from cli.config.model import ClusterConfig, NodeConfig
-from cli.nodes.errors import AssertionsOff, CombinedRoles, NoVoters
+from cli.nodes.errors import AssertionsOff, CombinedRoles
 from cli.nodes.folders import NodeFolders
 from cli.nodes.logs import NodeLogging
 from cli.nodes.logs import log as notable_log
@@ -41,8 +41,6 @@ def run_node(cluster: ClusterConfig, node_id: int) -> None:
         raise AssertionsOff
     if config.is_broker and config.is_controller:
         raise CombinedRoles(node_id)
-    if not config.controller_quorum_voters:
-        raise NoVoters(node_id)
     clock = MonotonicWallClock()
     folders = NodeFolders(config, clock.now_ms())
     try:

@@ -1,5 +1,6 @@
 """The state of the quorum as its leader tells it (KIP-595, DescribeQuorum)."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_to_text
 
 TOPIC = "__cluster_metadata"
-_NOT_THE_LEADER = frozenset({6, 41})  # NOT_LEADER_OR_FOLLOWER, NOT_CONTROLLER
+NOT_THE_LEADER = frozenset({6, 41})  # NOT_LEADER_OR_FOLLOWER, NOT_CONTROLLER
 _LEADER_UNKNOWN = frozenset({5})  # LEADER_NOT_AVAILABLE
 _QUESTION = {"topics": [{"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}]}
 
@@ -27,14 +28,30 @@ class ReplicaLag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VoterPlace:
+    """Where a voter's controller listener is."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumStatus:
-    """What `quorum status` shows; -1 is Kafka's "unknown"."""
+    """What `quorum status` shows; -1 is Kafka's "unknown". Before version 2 of the API `nodes` is empty."""
 
     leader_id: int
     leader_epoch: int
     high_watermark: int
     voters: tuple[ReplicaLag, ...]
     observers: tuple[ReplicaLag, ...]
+    nodes: tuple[VoterPlace, ...] = ()
+
+    def voter(self, node_id: int) -> ReplicaLag | None:
+        return next((voter for voter in self.voters if voter.replica_id == node_id), None)
+
+    def place_of(self, node_id: int) -> HostPort | None:
+        return next((HostPort(node.host, node.port) for node in self.nodes if node.node_id == node_id), None)
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
@@ -44,9 +61,7 @@ async def describe_quorum(client: ClusterClient) -> QuorumStatus:
     """Ask until the leader itself answers, following the hints of the others."""
 
     def is_from_leader(response: Any) -> bool:
-        return not {int(response.error_code), _partition_error(response)} & (
-            _NOT_THE_LEADER | _LEADER_UNKNOWN
-        )
+        return not {int(response.error_code), _partition_error(response)} & (NOT_THE_LEADER | _LEADER_UNKNOWN)
 
     response = await client.ask(
         ApiKey.DESCRIBE_QUORUM, _QUESTION, accept=is_from_leader, hint=_leader_address
@@ -58,7 +73,7 @@ async def describe_quorum(client: ClusterClient) -> QuorumStatus:
     check_error(
         int(partition.error_code), getattr(partition, "error_message", None), "the quorum cannot be described"
     )
-    return _status_of(partition)
+    return _status_of(partition, getattr(response, "nodes", ()))
 
 
 def _partition_error(response: Any) -> int:
@@ -74,7 +89,7 @@ def _leader_address(response: Any) -> HostPort | None:
     return None
 
 
-def _status_of(partition: Any) -> QuorumStatus:
+def _status_of(partition: Any, nodes: Iterable[Any]) -> QuorumStatus:
     ends = [
         int(state.log_end_offset)
         for state in partition.current_voters
@@ -87,6 +102,13 @@ def _status_of(partition: Any) -> QuorumStatus:
         high_watermark=int(partition.high_watermark),
         voters=tuple(_replica(state, leader_end) for state in partition.current_voters),
         observers=tuple(_replica(state, leader_end) for state in partition.observers),
+        nodes=tuple(
+            VoterPlace(
+                node_id=int(node.node_id), host=str(node.listeners[0].host), port=int(node.listeners[0].port)
+            )
+            for node in nodes
+            if node.listeners
+        ),
     )
 
 

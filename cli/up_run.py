@@ -7,14 +7,15 @@ from pathlib import Path
 from types import FrameType
 
 from cli.cluster_client import ClusterClient, run_asking
-from cli.config.addresses import HostPort
+from cli.config.addresses import HostPort, reachable
 from cli.config.model import ClusterConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
-from cli.formatting import FormattedFolder, data_folders, format_nodes, new_uuid
+from cli.formatting import FormattedFolder, data_folders, format_nodes, is_formatted, new_uuid
 from cli.metadata_versions import LATEST
 from cli.output import complain, console
 from cli.processes import NodeGroup, NodeProcess, wait_until
+from cli.quorum_beginning import Beginning, begin_with_all
 from cli.quorum_status import QuorumStatus, describe_quorum
 from cli.up_view import ChangeLines, ClusterView, Display, LiveTable, NodeState, NodeView
 from raft.adapters.errors import NotFormatted
@@ -52,10 +53,20 @@ def stop_signals() -> Iterator[StopRequest]:
 
 
 def format_missing(cluster: ClusterConfig) -> tuple[FormattedFolder, ...]:
-    """Format the folders that are not; the cluster id is the config's, or that of a folder which has one, or new."""
+    """Format the folders that are not; the cluster id is the config's, or that of a folder which has one, or new.
+
+    A dynamic quorum of which no controller was formatted yet begins with all controllers of the config; one that has
+    begun gets new nodes without voters, to be added by `kquorum quorum add-voter` or by themselves.
+    """
     cluster_id = cluster.cluster_id or _cluster_id_on_disk(cluster) or uuid_to_text(new_uuid())
+    is_static = any(node.controller_quorum_voters for node in cluster.controllers)
+    is_new = not any(is_formatted(node) for node in cluster.controllers)
     outcomes = format_nodes(
-        cluster.nodes, cluster_id=cluster_id, metadata_version=LATEST, ignore_formatted=True
+        cluster.nodes,
+        cluster_id=cluster_id,
+        metadata_version=LATEST,
+        ignore_formatted=True,
+        beginning=begin_with_all(cluster.controllers, new_uuid) if is_new and not is_static else Beginning(),
     )
     return tuple(outcome for outcome in outcomes if outcome.is_new)
 
@@ -87,9 +98,7 @@ def _watch(cluster: ClusterConfig, group: NodeGroup, display: Display, stop: Sto
     """Start all nodes and show them until a stop is asked for or none is left."""
     for process in group.nodes.values():
         process.start()
-    addresses = tuple(
-        dict.fromkeys(address for node in cluster.nodes for address in node.controller_addresses)
-    )
+    addresses = tuple(reachable(*address) for address in cluster.controller_addresses)
     while not stop.came:
         view = look(group, addresses)
         display.show(view)

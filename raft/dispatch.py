@@ -7,6 +7,7 @@ from kio.schema.errors import ErrorCode
 from raft import elections, following, handover, joining, leadership, reconfiguration, serving
 from raft.describe import describe_quorum
 from raft.inputs import FailureReason
+from raft.lost_state import hear_witness
 from raft.messages import (
     MAX_EPOCH,
     AddRaftVoterRequest,
@@ -72,7 +73,9 @@ def handle_response(
         raise AssertionError(f"the core never asks for a {type(response).__name__}")
     if isinstance(response, ChangeVotersResponse):
         joining.handle_change_response(replica, now_ms, source_id, response)
-    if not _take_leader_from(replica, now_ms, source_id, response):
+    is_for_handler = _take_leader_from(replica, now_ms, source_id, response)
+    hear_witness(replica, now_ms, source_id, response)
+    if not is_for_handler:
         return
     match response:
         case FetchResponse():
@@ -111,7 +114,9 @@ def _take_leader_from(replica: Replica, now_ms: int, source_id: int, response: L
         if not isinstance(response, FetchResponse) or source_id != response.leader_id:
             return False
     if response.error is not ErrorCode.none:
-        replica.connections.back_off(source_id, now_ms)
+        is_vote = isinstance(response, VoteResponse)
+        wait_ms = replica.config.pre_vote_retry_ms if is_vote else replica.config.retry_backoff_ms
+        replica.connections.back_off(source_id, now_ms, wait_ms)
         return False
     return True
 
@@ -130,15 +135,20 @@ def handle_failure(
 ) -> None:
     if not replica.connections.completed(source_id, correlation_id):
         return
-    _fetch_is_over(replica, source_id)
-    replica.connections.back_off(source_id, now_ms)
-    following.handle_fetch_failure(replica, source_id)
-    joining.handle_change_failure(replica, now_ms, source_id)
+    was_fetch = _fetch_is_over(replica, source_id)
+    was_change = joining.handle_change_failure(replica, now_ms, source_id)
+    if not (was_change and reason is FailureReason.UNSUPPORTED_VERSION):
+        replica.connections.back_off(source_id, now_ms)
+    if was_fetch:
+        following.handle_fetch_failure(replica, source_id)
     reconfiguration.handle_api_versions_failure(replica, now_ms, source_id)
     if reason is FailureReason.UNSUPPORTED_VERSION and isinstance(replica.role, Prospective):
         replica.become_candidate(now_ms, f"{replica.role.cause}; node {source_id} does not know pre-votes")
 
 
-def _fetch_is_over(replica: Replica, source_id: int) -> None:
-    if replica.fetch_destination == source_id:
-        replica.fetch_destination = None
+def _fetch_is_over(replica: Replica, source_id: int) -> bool:
+    """Whether it was the Fetch that this peer was asked for, which is in flight no more."""
+    if replica.fetch_destination != source_id:
+        return False
+    replica.fetch_destination = None
+    return True

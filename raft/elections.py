@@ -204,7 +204,8 @@ def handle_begin_quorum_epoch(
     if is_foreign_cluster(replica, request.cluster_id):
         return BeginQuorumEpochResponse(error=ErrorCode.inconsistent_cluster_id, is_top_level=True)
     error = maybe_follow(replica, request, now_ms, "the leader made itself known")
-    if error is ErrorCode.none and is_for_other_voter(replica, request.voter):
+    if error is ErrorCode.none and (replica.has_lost_its_state or is_for_other_voter(replica, request.voter)):
+        # A replica that lost its state follows as well, but nobody may read its word as a voter's.
         error = ErrorCode.invalid_voter_key
     return BeginQuorumEpochResponse(
         error=error,

@@ -1,10 +1,11 @@
 """The fetching side: finding the leader, taking its records, cutting what diverged."""
 
-from raft.batches import LogBatch, parse_batches
+from raft.batches import LogBatch, OffsetAndEpoch, parse_batches
 from raft.causes import FETCH_TIMEOUT, LEADER_LEFT, NO_LEADER_HEARD
 from raft.elections import may_be_leader
 from raft.errors import LogDivergedBelowHighWatermarkError
 from raft.joining import maybe_ask_leader
+from raft.lost_state import fetching_key, maybe_regain_trust, witnesses_wanted
 from raft.messages import NO_LEADER, UNKNOWN_OFFSET, FetchRequest, FetchResponse, LeaderNaming
 from raft.ready import LeaderAndEpoch
 from raft.replica import FIRST_BOOTSTRAP_ID, Replica
@@ -94,17 +95,17 @@ def next_fetch_at_ms(replica: Replica) -> int | None:
     """When the next Fetch can go out, were nothing to be heard before; None if a flush must come first."""
     if not _may_fetch(replica):
         return None
-    if replica.fetch_destination is not None:
-        return replica.connections.ready_at_ms(replica.fetch_destination)
     if isinstance(replica.role, Follower) and replica.role.asks_leader:
         return replica.connections.ready_at_ms(replica.leader_id)
+    if replica.fetch_destination is not None:
+        return replica.connections.ready_at_ms(replica.fetch_destination)
     return min((replica.connections.ready_at_ms(node_id) for node_id in _who_may_know(replica)), default=None)
 
 
 def fetch_request(replica: Replica) -> FetchRequest:
     return FetchRequest(
         cluster_id=replica.config.cluster_id,
-        replica=replica.key,
+        replica=fetching_key(replica),
         current_leader_epoch=replica.epoch,
         fetch_offset=replica.log.log_end_offset,
         last_fetched_epoch=replica.log.last_epoch,
@@ -131,11 +132,11 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
         role.fetch_deadline_ms = now_ms + role.fetch_timeout_ms
         role.has_fetched = True
     replica.leader_is_silent = False
-    _maybe_regain_trust(replica, response.high_watermark)
     if response.diverging is not None:
-        _truncate(replica, truncation_target(replica.log, response.diverging))
+        _truncate(replica, response.diverging)
         return
     assert isinstance(response.records, bytes), "a received response carries bytes"
+    maybe_regain_trust(replica, role, response)
     batches = _appendable(replica, parse_batches(response.records))
     for batch in batches:
         replica.append(batch)
@@ -145,22 +146,15 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
     _maybe_advance_high_watermark(replica, response.high_watermark)
 
 
-def _maybe_regain_trust(replica: Replica, leader_high_watermark: int) -> None:
-    """A replica that lost its state has it back once all that its leader committed is on its disk again. Fetches go
-    out only with the log flushed, so what this one acknowledged is."""
-    if not replica.has_lost_its_state or leader_high_watermark == UNKNOWN_OFFSET:
-        return
-    if replica.log.flushed_offset >= leader_high_watermark:
-        replica.has_lost_its_state = False
-        replica.outbox.has_caught_up = True
-        replica.outbox.quorum_state = replica.state
-
-
-def _truncate(replica: Replica, end_offset: int) -> None:
-    if end_offset < replica.high_watermark:
+def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
+    """Cut what the leader does not have. Whoever was elected has all that was committed, so that it never names a
+    point below the high watermark, nor below the start of the log, where a snapshot stands for the rest."""
+    committed = max(replica.high_watermark, replica.log.log_start_offset)
+    end_offset = truncation_target(replica.log, diverging)
+    if end_offset < committed or diverging.offset < replica.log.log_start_offset:
         raise LogDivergedBelowHighWatermarkError(
             f"node {replica.leader_id}, leader of epoch {replica.epoch}, asks to cut the log at offset {end_offset}, "
-            f"but everything below {replica.high_watermark} was committed; one of the two logs has lost data"
+            f"but everything below {committed} was committed; one of the two logs has lost data"
         )
     replica.truncate_to(end_offset)
 
@@ -206,6 +200,9 @@ def poll_follower(replica: Replica, role: Follower, now_ms: int) -> None:
             replica.silent_leader = LeaderAndEpoch(replica.leader_id, replica.epoch)
             replica.become_unattached(replica.epoch, now_ms, FETCH_TIMEOUT, replica.leader_id)
         return
+    for voter_id in witnesses_wanted(replica, role):
+        if _may_fetch(replica) and replica.connections.is_ready(voter_id, now_ms):
+            replica.send(voter_id, fetch_request(replica), now_ms)
     maybe_ask_leader(replica, role, now_ms)
     poll_fetch(replica, now_ms)
 

@@ -12,7 +12,7 @@ from raft.messages import (
 )
 from raft.replica import Replica
 from raft.roles import Leader, PendingTransfer, Resigned
-from raft.voters import Endpoint, ReplicaKey
+from raft.voters import Endpoint, ReplicaKey, Voter
 
 
 def resign(replica: Replica, now_ms: int, cause: str, first: int | None = None) -> None:
@@ -71,15 +71,25 @@ def poll_transfer(replica: Replica, leader: Leader, now_ms: int) -> None:
     if transfer is None or replica.role is not leader:
         return
     voter = replica.voters.voters.get(transfer.target_id)
-    if voter is not None and voter_end_offset(replica, leader, voter) >= replica.log.log_end_offset:
+    if voter is not None and _is_caught_up(replica, leader, voter, now_ms):
         leader.transfer = None
         replica.respond(transfer.request_id, TransferLeadershipResponse())
         resign(replica, now_ms, TRANSFER % transfer.target_id, first=transfer.target_id)
     elif voter is None or now_ms >= transfer.deadline_ms:
         leader.transfer = None
+        # The state machine was told that it no longer leads; it begins anew once all that it proposed is decided.
+        leader.announced_from = replica.log.log_end_offset
         message = f"node {transfer.target_id} did not catch up within {replica.config.election_timeout_ms} ms"
         error = ErrorCode.request_timed_out
         replica.respond(transfer.request_id, TransferLeadershipResponse(error=error, message=message))
+
+
+def _is_caught_up(replica: Replica, leader: Leader, voter: Voter, now_ms: int) -> bool:
+    """It has the whole log, and was heard of lately: a live follower fetches anew whenever its wait is over."""
+    progress = leader.progress.get(voter.key)
+    if progress is None or progress.last_fetch_ms < now_ms - 2 * replica.config.fetch_max_wait_ms:
+        return False
+    return voter_end_offset(replica, leader, voter) >= replica.log.log_end_offset
 
 
 def handle_transfer(
@@ -105,6 +115,8 @@ def _why_no_transfer(replica: Replica, target_id: int) -> tuple[ErrorCode, str] 
         return ErrorCode.invalid_request, f"node {target_id} leads already"
     if target_id not in replica.voters.voters:
         return ErrorCode.voter_not_found, f"node {target_id} is not a voter, so it cannot lead"
+    if leader.change is not None:
+        return ErrorCode.request_timed_out, "a change of the voters is under way; wait until it is committed"
     if leader.transfer is not None:
         return ErrorCode.request_timed_out, f"a hand-over to node {leader.transfer.target_id} is under way"
     return None

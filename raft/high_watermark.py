@@ -12,6 +12,8 @@ def maybe_advance_high_watermark(replica: Replica, leader: Leader) -> None:
 
     The leader counts what it has flushed, not what it has written.
     """
+    if replica.high_watermark >= replica.log.log_end_offset:
+        return
     reached = majority_offset(voter_end_offset(replica, leader, voter) for voter in replica.voters)
     if reached > leader.epoch_start_offset and reached > replica.high_watermark:
         replica.high_watermark = reached

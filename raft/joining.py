@@ -30,12 +30,13 @@ def maybe_ask_leader(replica: Replica, role: Follower, now_ms: int) -> None:
         role.voter_check_due_ms = now_ms + replica.config.update_voter_period_ms
         return
     role.asks_leader = True
+    role.voter_check_due_ms = now_ms + replica.config.update_voter_period_ms
     replica.send(replica.leader_id, request, now_ms)
 
 
 def wanted_change(replica: Replica, role: Follower) -> ChangeVotersRequest | None:
     """The request that would make the voter set true of this replica; None if it is, or must not ask."""
-    if not replica.config.can_be_voter or not replica.config.endpoints:
+    if not replica.config.can_be_voter or not replica.config.endpoints or replica.has_lost_its_state:
         return None
     if replica.voter_history.kraft_version == 0:
         # The leader keeps it in memory: without it, static voters could not be made dynamic.
@@ -89,9 +90,12 @@ def handle_change_response(
         replica.connections.back_off(source_id, now_ms)
 
 
-def handle_change_failure(replica: Replica, now_ms: int, source_id: int) -> None:
-    """No answer, or the leader does not know the request: look again in a while, fetch meanwhile."""
+def handle_change_failure(replica: Replica, now_ms: int, source_id: int) -> bool:
+    """No answer, or the leader does not know the request: look again in a while, fetch meanwhile. Answers whether it
+    was such a request that failed."""
     role = replica.role
-    if isinstance(role, Follower) and role.asks_leader and source_id == replica.leader_id:
-        role.asks_leader = False
-        role.voter_check_due_ms = now_ms + replica.config.update_voter_period_ms
+    if not isinstance(role, Follower) or not role.asks_leader or source_id != replica.leader_id:
+        return False
+    role.asks_leader = False
+    role.voter_check_due_ms = now_ms + replica.config.update_voter_period_ms
+    return True

@@ -17,10 +17,11 @@ def poll_leader(replica: Replica, leader: Leader, now_ms: int) -> None:
     maybe_advance_high_watermark(replica, leader)
     complete_parked_fetches(replica, leader, now_ms)
     confirm_reads(replica, leader)
-    poll_transfer(replica, leader, now_ms)
     if poll_change(replica, leader, now_ms):
         resign(replica, now_ms, REMOVED)
-    else:
+        return
+    poll_transfer(replica, leader, now_ms)
+    if replica.role is leader:
         _check_quorum(replica, leader, now_ms)
     if replica.role is leader:
         _begin_quorum_epoch(replica, leader, now_ms)
@@ -39,7 +40,8 @@ def _check_quorum(replica: Replica, leader: Leader, now_ms: int) -> None:
 def _begin_quorum_epoch(replica: Replica, leader: Leader, now_ms: int) -> None:
     """Make the leader known to the voters that do not fetch from it, and ask them to confirm it to readers."""
     for voter_id in replica.other_voters:
-        is_due = leader.begin_epoch_due_ms.get(voter_id, now_ms) <= now_ms or is_asked_for(leader, voter_id)
+        is_due = leader.begin_epoch_due_ms.get(voter_id, now_ms) <= now_ms
+        is_due = is_due or (bool(leader.reads) and is_asked_for(leader, voter_id))
         if is_due and replica.connections.is_ready(voter_id, now_ms):
             leader.begin_epoch_due_ms[voter_id] = now_ms + replica.config.begin_quorum_epoch_interval_ms
             request = BeginQuorumEpochRequest(

@@ -39,7 +39,7 @@ from raft.ready import LeaderAndEpoch, QuorumState, Ready, VotersChanged
 from raft.replica import Replica
 from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached, name_of
 from raft.serving import answer_displaced_fetches
-from raft.startup import enter_first_role
+from raft.startup import enter_first_role, put_off_first_deadline
 from raft.timers import next_deadline_ms
 from raft.voter_history import VoterHistory
 from raft.voters import Endpoint, VoterSet
@@ -71,6 +71,7 @@ class RaftNode:
         self._told_high_watermark = -1
         self._told_voters: VotersChanged | None = None
         enter_first_role(self._replica, now_ms)
+        self._built_at_ms: int | None = now_ms
 
     # What a state machine may ask (raft.ports.RaftPort)
 
@@ -176,6 +177,10 @@ class RaftNode:
 
     def take_ready(self, now_ms: int) -> Ready:
         replica = self._replica
+        if self._built_at_ms is not None:
+            # The process may have taken long to come up since; its first deadline counts from now.
+            put_off_first_deadline(replica, now_ms - self._built_at_ms)
+            self._built_at_ms = None
         for _ in range(MAX_ROLES_PER_TURN):
             role = replica.role
             self._poll(now_ms)
@@ -225,26 +230,29 @@ class RaftNode:
         return self._told_high_watermark
 
     def _take_voters(self) -> VotersChanged | None:
-        current = VotersChanged(self.voters, self.kraft_version)
-        if current == self._told_voters:
+        told, voters, kraft_version = self._told_voters, self.voters, self.kraft_version
+        if told is not None and told.voters is voters and told.kraft_version == kraft_version:
             return None
-        self._told_voters = current
-        return current
+        self._told_voters = VotersChanged(voters, kraft_version)
+        return self._told_voters
 
     def _take_leader(self) -> LeaderAndEpoch | None:
         """The leader, when it changed. This replica's own leadership is told only once a record of its epoch is
-        committed, so that a state machine never decides on a log whose end it has not seen (KAFKA-15345)."""
+        committed, so that a state machine never decides on a log whose end it has not seen (KAFKA-15345). It is taken
+        back while the leader hands over, and told again should that fail."""
         replica = self._replica
         leader_id = replica.leader_id
         role = replica.role
-        is_unproven = isinstance(role, Leader) and replica.high_watermark <= role.epoch_start_offset
-        if is_unproven or isinstance(role, Resigned):
+        must_wait = isinstance(role, Leader) and (
+            replica.high_watermark < role.announced_from or role.transfer is not None
+        )
+        if must_wait or isinstance(role, Resigned):
             leader_id = NO_LEADER
-        current = LeaderAndEpoch(leader_id, replica.epoch)
-        if current == replica.announced:
+        announced = replica.announced
+        if announced.leader_id == leader_id and announced.epoch == replica.epoch:
             return None
-        replica.announced = current
-        return current
+        replica.announced = LeaderAndEpoch(leader_id, replica.epoch)
+        return replica.announced
 
     def _is_shut_down(self) -> bool:
         """A leader that leaves stays until another replica leads: its vote may be needed (kraft-semantics A12.9). The

@@ -24,7 +24,7 @@ from raft.messages import (
 from raft.quorum_records import voters_record
 from raft.replica import Replica
 from raft.roles import Leader, PendingAdd, PendingCommit, ReplicaProgress
-from raft.voters import Endpoint, Voter, VoterSet
+from raft.voters import Voter, VoterSet
 from wire.control_records import KRaftVersionRecord, VotersRecord
 
 # An observer can be added if it fetched within this time, and was caught up at least once (KIP-853).
@@ -109,15 +109,8 @@ def _begin_add(
     if not replica.connections.is_ready(key.id, now_ms):
         return ErrorCode.request_timed_out, f"the connection to node {key.id} is not ready; try again"
     leader.change = PendingAdd(request_id, request, now_ms + replica.config.request_timeout_ms)
-    replica.send(key.id, ApiVersionsRequest(), now_ms, _default_endpoint(replica, request.endpoints))
+    replica.send(key.id, ApiVersionsRequest(), now_ms, replica.quorum_endpoint(request.endpoints))
     return None
-
-
-def _default_endpoint(replica: Replica, endpoints: Sequence[Endpoint]) -> Endpoint | None:
-    names = [endpoint.listener for endpoint in replica.config.endpoints[:1]]
-    return next(
-        (endpoint for endpoint in endpoints if endpoint.listener in names), next(iter(endpoints), None)
-    )
 
 
 def handle_api_versions_response(

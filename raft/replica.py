@@ -5,6 +5,8 @@ Every other module of the core is functions over a `Replica`: elections, leaders
 changes what must outlive a crash, and what it sets leaves in the next `Ready` ahead of any message.
 """
 
+from collections.abc import Sequence
+
 from kio.schema.errors import ErrorCode
 
 from raft.accumulator import Accumulator
@@ -14,6 +16,7 @@ from raft.connections import Connections
 from raft.control_batches import leader_change_batch
 from raft.log_index import LogIndex
 from raft.messages import (
+    MAX_EPOCH,
     NO_LEADER,
     UNKNOWN_OFFSET,
     ChangeVotersResponse,
@@ -53,7 +56,10 @@ class Replica:
         accumulator: Accumulator,
     ) -> None:
         self.config = config
+        self.key = ReplicaKey(config.node_id, config.directory_id)
         self.voter_history = voter_history
+        self._others_of: VoterSet | None = None
+        self._others: tuple[int, ...] = ()
         self.log = log
         self.state = state
         self.dice = dice
@@ -70,17 +76,17 @@ class Replica:
         self.leader_is_silent = False
         # Where the leader said that it listens; the voter set says so too, once this replica has read that far.
         self.leader_endpoints: tuple[Endpoint, ...] = ()
-        # It may have voted, and acknowledged records, that it has forgotten.
-        self.has_lost_its_state = config.has_lost_its_state
+        # It may have given votes, and acknowledged records, that it has forgotten: see `lost_state`.
+        self.has_lost_its_state = config.has_lost_its_state and not self._is_alone_with_its_log()
         # Which leader's fetch timeout ran out here: others may go on naming it for a while, and are not believed.
         self.silent_leader: LeaderAndEpoch | None = None
         self.outbox = Outbox()
 
-    # What is asked everywhere
+    def _is_alone_with_its_log(self) -> bool:
+        """A sole voter that still has its log misses nothing: there was nobody else to vote for."""
+        return self.is_voter and not self.other_voters and self.log.log_end_offset > 0
 
-    @property
-    def key(self) -> ReplicaKey:
-        return ReplicaKey(self.config.node_id, self.config.directory_id)
+    # What is asked everywhere
 
     @property
     def epoch(self) -> int:
@@ -101,11 +107,18 @@ class Replica:
 
     @property
     def may_stand(self) -> bool:
-        return self.is_voter and not self.has_lost_its_state
+        """Voters stand, and whoever is leaving while nobody may have heard of it: with the longer log it can deny its
+        vote to all others, so that without it nobody could be elected (Ongaro's dissertation, 4.2.2)."""
+        if self.has_lost_its_state or not self.config.can_be_voter or self.epoch >= MAX_EPOCH:
+            return False
+        return self.is_voter or self.voter_history.is_leaving(self.key, self.high_watermark)
 
     @property
     def other_voters(self) -> tuple[int, ...]:
-        return self.voters.others(self.config.node_id)
+        voters = self.voters
+        if voters is not self._others_of:
+            self._others_of, self._others = voters, voters.others(self.config.node_id)
+        return self._others
 
     @property
     def own_entry(self) -> Voter:
@@ -120,7 +133,13 @@ class Replica:
         endpoints = voter.endpoints if voter is not None else ()
         if node_id == self.leader_id and self.leader_endpoints:
             endpoints = self.leader_endpoints
-        return endpoints[0] if endpoints else None
+        return self.quorum_endpoint(endpoints)
+
+    def quorum_endpoint(self, endpoints: Sequence[Endpoint]) -> Endpoint | None:
+        """Of a node's listeners, the one by which this quorum's replicas speak to each other."""
+        names = [endpoint.listener for endpoint in self.config.endpoints[:1]]
+        named = (endpoint for endpoint in endpoints if endpoint.listener in names)
+        return next(named, endpoints[0] if endpoints else None)
 
     @property
     def known_leader_endpoints(self) -> tuple[Endpoint, ...]:
@@ -197,15 +216,18 @@ class Replica:
 
     def become_prospective(self, now_ms: int, cause: str) -> None:
         assert self.may_stand
-        role = Prospective(now_ms + self.random_election_timeout_ms(), cause, granted={self.config.node_id})
+        role = Prospective(now_ms + self.random_election_timeout_ms(), cause, granted=self._own_vote())
         self._leave(role, self.epoch, cause)
 
     def become_candidate(self, now_ms: int, cause: str) -> None:
         assert self.may_stand
-        role = Candidate(now_ms + self.random_election_timeout_ms(), cause, granted={self.config.node_id})
+        role = Candidate(now_ms + self.random_election_timeout_ms(), cause, granted=self._own_vote())
         epoch = self.epoch + 1
         self._leave(role, epoch, cause)
         self._set_state(QuorumState(leader_epoch=epoch, leader_id=NO_LEADER, voted=self.key))
+
+    def _own_vote(self) -> set[int]:
+        return {self.config.node_id} if self.is_voter else set()
 
     def become_leader(self, now_ms: int) -> None:
         role = self.role
@@ -213,6 +235,7 @@ class Replica:
         assert len(role.granted) >= self.voters.majority
         leader = Leader(
             epoch_start_offset=self.log.log_end_offset,
+            announced_from=self.log.log_end_offset + 1,
             check_quorum_deadline_ms=now_ms + self.config.check_quorum_timeout_ms,
             granting_voters=frozenset(role.granted),
         )
@@ -314,6 +337,7 @@ class Replica:
             message = "the leader lost its epoch before the hand-over"
             self.respond(leader.transfer.request_id, TransferLeadershipResponse(error=error, message=message))
         self.outbox.reads.extend(ReadRefused(read.read_id, NO_LEADER, self.epoch) for read in leader.reads)
+        leader.change, leader.transfer, leader.reads = None, None, []
 
     def _set_state(self, state: QuorumState) -> None:
         assert state.leader_epoch >= self.state.leader_epoch

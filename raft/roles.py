@@ -105,12 +105,17 @@ class PendingRead:
 
 @dataclass(slots=True)
 class Leader:
-    """Invariant: `epoch_start_offset` is the offset of this epoch's LeaderChange record, the first it wrote.
+    """Appends, serves fetches, and finds what a majority has on disk.
+
+    Invariant: `epoch_start_offset` is the offset of this epoch's LeaderChange record, the first it wrote.
+
+    `announced_from` is the end of the log that must be committed before the state machine is told that it leads.
 
     `reported_voters` is what static voters said of themselves: the upgrade of kraft.version needs it.
     """
 
     epoch_start_offset: int
+    announced_from: int
     check_quorum_deadline_ms: int
     granting_voters: frozenset[int]
     progress: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
@@ -128,7 +133,7 @@ class Follower:
     """Fetches from the leader; `has_fetched` is why it refuses pre-votes: it still hears that leader.
 
     `fetch_timeout_ms` is the configured one and a little more, drawn anew for each leader. `voter_check_due_ms` is
-    when it looks next whether the voter set says of it what is true.
+    when it looks next whether the voter set says of it what is true. `witnesses` is used by `lost_state` only.
     """
 
     fetch_deadline_ms: int
@@ -138,6 +143,7 @@ class Follower:
     leader_left: bool = False
     has_reported_itself: bool = False
     asks_leader: bool = False
+    witnesses: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)

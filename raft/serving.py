@@ -36,7 +36,18 @@ def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchR
         replica.respond(request_id, response)
         return
     _note_progress(replica, leader, request, now_ms)
+    _displace_earlier_fetch(replica, leader, request)
     leader.parked.append(ParkedFetch(request_id, request, now_ms + request.max_wait_ms))
+
+
+def _displace_earlier_fetch(replica: Replica, leader: Leader, request: FetchRequest) -> None:
+    """A replica waits in one Fetch at a time: whoever asks again has given the earlier one up."""
+    if request.replica.id < 0:
+        return
+    earlier = [parked for parked in leader.parked if parked.request.replica == request.replica]
+    for parked in earlier:
+        replica.respond(parked.request_id, _fetch_response(replica))
+        leader.parked.remove(parked)
 
 
 def _check_fetch(replica: Replica, request: FetchRequest) -> ErrorCode:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from raft.elections import votes_wanted
 from raft.following import next_fetch_at_ms
+from raft.lost_state import witnesses_wanted
 from raft.reads import is_asked_for
 from raft.replica import Replica
 from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached, deadline_of
@@ -18,7 +19,7 @@ def next_deadline_ms(replica: Replica, now_ms: int) -> int | None:
     own = deadline_of(replica.role)
     candidates = [] if own is None or _is_idle(replica) else [own]
     candidates.extend(_sends_due_ms(replica))
-    return min((max(deadline, now_ms + 1) for deadline in candidates), default=None)
+    return max(min(candidates), now_ms + 1) if candidates else None
 
 
 def _is_idle(replica: Replica) -> bool:
@@ -31,7 +32,8 @@ def _sends_due_ms(replica: Replica) -> Iterator[int]:
     match role:
         case Leader():
             for voter_id in replica.other_voters:
-                due_ms = 0 if is_asked_for(role, voter_id) else role.begin_epoch_due_ms.get(voter_id, 0)
+                is_asked = role.reads and is_asked_for(role, voter_id)
+                due_ms = 0 if is_asked else role.begin_epoch_due_ms.get(voter_id, 0)
                 yield max(due_ms, connections.ready_at_ms(voter_id))
             if role.change is not None:
                 yield role.change.deadline_ms
@@ -43,6 +45,8 @@ def _sends_due_ms(replica: Replica) -> Iterator[int]:
         case Resigned():
             yield from (connections.ready_at_ms(voter_id) for voter_id in role.unacknowledged)
         case Follower() | Unattached():
+            if isinstance(role, Follower) and not replica.is_shutting_down:
+                yield from (connections.ready_at_ms(voter_id) for voter_id in witnesses_wanted(replica, role))
             fetch_at_ms = next_fetch_at_ms(replica)
             if fetch_at_ms is not None and not replica.is_shutting_down:
                 yield fetch_at_ms

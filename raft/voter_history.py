@@ -69,6 +69,13 @@ class VoterHistory:
             return False
         return any(entry.voters.contains(key) for entry in self._sets)
 
+    def is_leaving(self, key: ReplicaKey, high_watermark: int) -> bool:
+        """Whether the newest set left this replica out, and is not known to be committed (-1: nothing is)."""
+        if self.voters_offset < high_watermark or self.voters.contains(key):
+            return False
+        previous = self._sets[-2].voters if len(self._sets) > 1 else self.static
+        return bool(self._sets) and previous.contains(key)
+
     # Changes
 
     def append(self, batch: LogBatch) -> None:

@@ -1,63 +1,148 @@
 """`kquorum format`: prepare the data folders of nodes."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.commands.options import AsJson, ConfigPath, DataDir
 from cli.config.errors import Place
 
+if TYPE_CHECKING:
+    from cli.formatting import FormattedFolder
+    from cli.quorum_beginning import Beginning
+
+_BEGIN: dict[str, Any] = {"rich_help_panel": "How a dynamic quorum begins (one of them)"}
+
+
+Nodes = Annotated[
+    list[int] | None,
+    typer.Option("--node", help="Only this node; may be repeated. All nodes without it."),
+]
+ClusterId = Annotated[
+    str | None,
+    typer.Option("--cluster-id", "-t", help="The cluster's id; the config's cluster.id without it."),
+]
+Standalone = Annotated[
+    bool, typer.Option("--standalone", "-s", help="This controller begins a dynamic quorum, alone.", **_BEGIN)
+]
+InitialControllers = Annotated[
+    str | None,
+    typer.Option(
+        "--initial-controllers",
+        "-I",
+        metavar="ID@HOST:PORT:DIRECTORY,...",
+        help="These controllers begin a dynamic quorum; the same for every node.",
+        **_BEGIN,
+    ),
+]
+NoInitialControllers = Annotated[
+    bool,
+    typer.Option(
+        "--no-initial-controllers", "-N", help="This node is added to a dynamic quorum later.", **_BEGIN
+    ),
+]
+ReleaseVersion = Annotated[
+    str | None,
+    typer.Option(
+        "--release-version",
+        "-r",
+        "--metadata-version",
+        help="The metadata.version: a release (4.0), a name (4.0-IV3) or a level (25).",
+    ),
+]
+Features = Annotated[
+    list[str] | None,
+    typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="The level of a feature; may be repeated."),
+]
+IgnoreFormatted = Annotated[
+    bool,
+    typer.Option("--ignore-formatted", "-g", help="Leave folders as they are that were formatted before."),
+]
+
 
 def format_command(
     config: ConfigPath = Path("quorum.toml"),
-    node: Annotated[
-        list[int] | None,
-        typer.Option("--node", help="Only this node; may be repeated. All nodes without it."),
-    ] = None,
-    cluster_id: Annotated[
-        str | None, typer.Option("--cluster-id", help="The cluster's id; the config's cluster.id without it.")
-    ] = None,
-    metadata_version: Annotated[
-        str | None,
-        typer.Option("--metadata-version", help="A level (25), its name (4.0-IV3) or a release (4.0)."),
-    ] = None,
-    ignore_formatted: Annotated[
-        bool, typer.Option("--ignore-formatted", help="Leave folders as they are that were formatted before.")
-    ] = False,
+    node: Nodes = None,
+    cluster_id: ClusterId = None,
+    standalone: Standalone = False,
+    initial_controllers: InitialControllers = None,
+    no_initial_controllers: NoInitialControllers = False,
+    release_version: ReleaseVersion = None,
+    feature: Features = None,
+    ignore_formatted: IgnoreFormatted = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Prepare the data folders of nodes: whose folder it is, and the records a new cluster starts with.
 
-    Nothing is written unless everything asked for can be formatted.
+    A config with controller.quorum.voters (or a .toml whose controllers stand for them) makes a static quorum. One
+    with controller.quorum.bootstrap.servers makes a dynamic quorum, whose voters can be changed while it runs: say
+    with one of three options how it begins. Nothing is written unless everything asked for can be formatted.
     """
     from cli.config.load import load_config
-    from cli.formatting import format_nodes
-    from cli.metadata_versions import LATEST, parse_metadata_version
-    from cli.output import print_json, print_table
+    from cli.feature_options import parse_features
+    from cli.formatting import format_nodes, new_uuid
+    from cli.quorum_beginning import Wishes, choose_beginning
 
     cluster = load_config(config, data_dir=data_dir)
     nodes = [cluster.node(node_id) for node_id in dict.fromkeys(node)] if node else list(cluster.nodes)
+    asked = parse_features(feature or (), release_version)
+    wishes = Wishes(
+        standalone=standalone,
+        initial_controllers=initial_controllers,
+        no_initial_controllers=no_initial_controllers,
+        kraft_version=asked.kraft_version,
+    )
+    beginning = choose_beginning(nodes, wishes, new_uuid())
     chosen_id = choose_cluster_id(
         cluster_id, cluster.cluster_id, is_whole=len(nodes) == len(cluster.nodes), path=config
     )
-    level = parse_metadata_version(metadata_version) if metadata_version else LATEST
     outcomes = format_nodes(
-        nodes, cluster_id=chosen_id, metadata_version=level, ignore_formatted=ignore_formatted
+        nodes,
+        cluster_id=chosen_id,
+        metadata_version=asked.metadata_version,
+        ignore_formatted=ignore_formatted,
+        beginning=beginning,
+        features=asked.others,
     )
-    rows = [
-        (item.node_id, str(item.folder), "formatted" if item.is_new else "left as it was")
-        for item in outcomes
-    ]
+    _show(outcomes, chosen_id, asked.metadata_version, beginning, as_json=as_json)
+
+
+def _show(
+    outcomes: "Sequence[FormattedFolder]",
+    cluster_id: str,
+    level: int,
+    beginning: "Beginning",
+    *,
+    as_json: bool,
+) -> None:
+    from cli.output import print_json, print_table
+    from wire.uuids import uuid_to_text
+
+    ids = [None if item.directory_id is None else uuid_to_text(item.directory_id) for item in outcomes]
     if as_json:
         folders = [
-            {"node_id": item.node_id, "folder": str(item.folder), "formatted": item.is_new}
-            for item in outcomes
+            {
+                "node_id": item.node_id,
+                "folder": str(item.folder),
+                "formatted": item.is_new,
+                "directory_id": directory_id,
+            }
+            for item, directory_id in zip(outcomes, ids, strict=True)
         ]
-        print_json({"cluster_id": chosen_id, "metadata_version": level, "folders": folders})
-    else:
-        print_table(f"cluster {chosen_id}, metadata.version {level}", ("#node", "folder", "outcome"), rows)
+        voters = None if beginning.voters is None else list(beginning.voters.ids)
+        levels = {"metadata_version": level, "kraft_version": beginning.kraft_version}
+        print_json({"cluster_id": cluster_id, **levels, "voters": voters, "folders": folders})
+        return
+    rows = [
+        (item.node_id, str(item.folder), directory_id, "formatted" if item.is_new else "left as it was")
+        for item, directory_id in zip(outcomes, ids, strict=True)
+    ]
+    first = "" if beginning.voters is None else f", voters {', '.join(map(str, beginning.voters.ids))}"
+    title = f"cluster {cluster_id}, metadata.version {level}{first}"
+    print_table(title, ("#node", "folder", "directory id", "outcome"), rows)
 
 
 def choose_cluster_id(asked: str | None, configured: str | None, *, is_whole: bool, path: Path) -> str:

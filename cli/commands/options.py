@@ -27,6 +27,9 @@ TimeoutMs = Annotated[int, typer.Option("--timeout-ms", min=1, help="How long to
 BootstrapServer = Annotated[
     str | None, typer.Option("--bootstrap-server", "-b", help="Brokers to ask: host:port, comma-separated.")
 ]
+GrpcListeners = Annotated[
+    str | None, typer.Option("--grpc", help="gRPC listeners to ask: host:port, comma-separated.")
+]
 BootstrapController = Annotated[
     str | None, typer.Option("--bootstrap-controller", help="Controllers to ask: host:port, comma-separated.")
 ]

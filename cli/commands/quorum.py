@@ -1,29 +1,43 @@
-"""`kquorum quorum`: who leads, and how far the others follow."""
+"""`kquorum quorum`: who leads, how far the others follow, who votes, and why there were elections."""
 
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import AsJson, BootstrapController, MaybeConfigPath, TimeoutMs
+from cli.commands.options import (
+    AsJson,
+    BootstrapController,
+    BootstrapServer,
+    GrpcListeners,
+    MaybeConfigPath,
+    TimeoutMs,
+)
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from cli.quorum_status import QuorumStatus
 
-    from cli.quorum_status import QuorumStatus, ReplicaLag
+quorum_app = typer.Typer(help="Who leads, who votes, and why.", no_args_is_help=True)
 
-quorum_app = typer.Typer(help="Leader, epoch and lag of the quorum.", no_args_is_help=True)
+NodeId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The node's id.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only look whether it could be done.")]
+Wait = Annotated[
+    bool,
+    typer.Option("--wait", help="Wait, within the time limit, for what only needs time (catching up, say)."),
+]
 
 
 @quorum_app.callback()
 def _quorum() -> None:
-    """Leader, epoch and lag of the quorum."""
+    """Who leads the quorum, how far the others follow, who votes, and why there were elections."""
 
 
 @quorum_app.command()
 def status(
     config: MaybeConfigPath = None,
     bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
     timeout_ms: TimeoutMs = 5000,
     as_json: AsJson = False,
 ) -> None:
@@ -31,11 +45,12 @@ def status(
 
     Exit status 6 when no controller answers, or none of them leads.
     """
-    from cli.cluster_client import ClusterClient, controller_addresses, run_asking
+    from cli.cluster_client import ClusterClient, quorum_addresses, run_asking
     from cli.output import console, print_json
     from cli.quorum_status import describe_quorum
+    from cli.quorum_tables import quorum_table
 
-    addresses = controller_addresses(config, bootstrap_controller)
+    addresses = quorum_addresses(config, bootstrap_controller, bootstrap_server)
 
     async def ask() -> "QuorumStatus":
         async with ClusterClient(addresses, timeout_ms) as client:
@@ -48,33 +63,150 @@ def status(
         console().print(quorum_table(found, time.time_ns() // 1_000_000))
 
 
-def quorum_table(found: "QuorumStatus", now_ms: int) -> "Table":
-    """A row for each replica; the title says who leads."""
-    from cli.output import make_table
+@quorum_app.command("add-voter")
+def add_voter(
+    node_id: NodeId,
+    endpoint: Annotated[
+        str | None,
+        typer.Option("--endpoint", metavar="HOST:PORT", help="Its controller listener; else looked up."),
+    ] = None,
+    directory_id: Annotated[
+        str | None,
+        typer.Option("--directory-id", help="Insist on this one; else that which it fetches with."),
+    ] = None,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    config: MaybeConfigPath = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: TimeoutMs = 30_000,
+    as_json: AsJson = False,
+) -> None:
+    """Make a running controller a voter, once it follows the log closely.
 
-    title = f"leader {found.leader_id}, epoch {found.leader_epoch}, high watermark {found.high_watermark:,}"
-    rows = [
-        _row(replica, "leader" if replica.replica_id == found.leader_id else "voter", now_ms)
-        for replica in found.voters
-    ]
-    rows += [_row(replica, "observer", now_ms) for replica in found.observers]
-    return make_table(title, ("#node", "role", "#log end", "#lag", "#last fetch", "#last caught up"), rows)
+    The node was formatted with --no-initial-controllers (or --initial-controllers) and runs; its directory id and
+    listener are looked up. Exit status 1 when the pre-flight says no, with the reason and the remedy.
+    """
+    from cli.voter_commands import Target, run_add_voter, show_outcome
 
-
-def _row(replica: "ReplicaLag", role: str, now_ms: int) -> tuple[object, ...]:
-    is_leader = role == "leader"
-    return (
-        replica.replica_id,
-        role,
-        "unknown" if replica.log_end_offset is None else replica.log_end_offset,
-        "unknown" if replica.lag is None else replica.lag,
-        "" if is_leader else age(replica.last_fetch_timestamp_ms, now_ms),
-        "" if is_leader else age(replica.last_caught_up_timestamp_ms, now_ms),
+    target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
+    outcome = run_add_voter(
+        target, node_id, endpoint=endpoint, directory_id=directory_id, dry_run=dry_run, wait=wait
     )
+    show_outcome(outcome, dry_run=dry_run, as_json=as_json)
 
 
-def age(timestamp_ms: int | None, now_ms: int) -> str:
-    """How long ago: `0.2 s`; `never` when it is not known to have happened."""
-    if timestamp_ms is None:
-        return "never"
-    return f"{max(now_ms - timestamp_ms, 0) / 1000:,.1f} s ago"
+@quorum_app.command("remove-voter")
+def remove_voter(
+    node_id: NodeId,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    config: MaybeConfigPath = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: TimeoutMs = 30_000,
+    as_json: AsJson = False,
+) -> None:
+    """Take a voter out of the quorum; it may be dead, or lead.
+
+    The node goes on as an observer while it runs, and does not come back by itself. Exit status 1 when the pre-flight
+    says no.
+    """
+    from cli.voter_commands import Target, run_remove_voter, show_outcome
+
+    target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
+    outcome = run_remove_voter(target, node_id, dry_run=dry_run, wait=wait)
+    show_outcome(outcome, dry_run=dry_run, as_json=as_json)
+
+
+@quorum_app.command("transfer-leadership")
+def transfer_leadership(
+    node_id: NodeId,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    config: MaybeConfigPath = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    grpc: GrpcListeners = None,
+    timeout_ms: TimeoutMs = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Hand the leadership over to another voter, which takes milliseconds.
+
+    Asked of the leader over gRPC (kquorum.grpc.listener in the config, or --grpc): Kafka's protocol has no word for it.
+    """
+    from cli.voter_commands import Target, run_transfer, show_outcome
+
+    target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
+    outcome = run_transfer(target, node_id, grpc=grpc, dry_run=dry_run, wait=wait)
+    show_outcome(outcome, dry_run=dry_run, as_json=as_json)
+
+
+@quorum_app.command()
+def upgrade(
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    config: MaybeConfigPath = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: TimeoutMs = 30_000,
+    as_json: AsJson = False,
+) -> None:
+    """Make a static quorum dynamic: its voters go into the log and can be changed from then on.
+
+    This is `kafka-features upgrade --feature kraft.version=1`; there is no way back. controller.quorum.voters has no
+    effect afterwards, and controller.quorum.bootstrap.servers should take its place.
+    """
+    from cli.voter_commands import Target, run_upgrade, show_outcome
+
+    target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
+    outcome = run_upgrade(target, dry_run=dry_run, wait=wait)
+    show_outcome(outcome, dry_run=dry_run, as_json=as_json)
+
+
+@quorum_app.command()
+def history(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[DIR]...", help="Data folders to read instead of asking nodes."),
+    ] = None,
+    from_epoch: Annotated[
+        int, typer.Option("--from-epoch", min=0, help="Only this epoch and later ones.")
+    ] = 0,
+    config: MaybeConfigPath = None,
+    grpc: GrpcListeners = None,
+    timeout_ms: TimeoutMs = 5000,
+    as_json: AsJson = False,
+) -> None:
+    """For every epoch: why it began, who stood, who won, and how long nobody led.
+
+    From what the nodes noted (asked over gRPC) and the leader changes in the log; or, with folders, from their files,
+    also those of Apache Kafka, whose nodes note nothing, so that only the log's part is told.
+    """
+    from cli.elections import read_folders
+    from cli.grpc_addresses import grpc_addresses
+    from cli.output import complain, console, print_json
+    from cli.quorum_tables import history_json, history_table
+    from raft.elections_history import merge
+
+    if folders:
+        noted = read_folders(folders)
+    else:
+        from cli.cluster_client import run_asking
+        from cli.quorum_grpc import fetch_elections
+
+        addresses = grpc_addresses(config, grpc, needed_by="the history of a running quorum")
+        noted = run_asking(
+            fetch_elections(
+                addresses, from_epoch, timeout_ms, lambda text: complain(text, style="yellow", label="note")
+            )
+        )
+    found = merge(
+        (event for place in noted for event in place.events),
+        (change for place in noted for change in place.leader_changes),
+    )
+    found = tuple(election for election in found if election.epoch >= from_epoch)
+    if as_json:
+        print_json(history_json(found, [place.place for place in noted]))
+    else:
+        console().print(history_table(found))

@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from cli.commands.options import AsJson, BootstrapServer, MaybeConfigPath, TimeoutMs
+from cli.commands.options import AsJson, BootstrapServer, GrpcListeners, MaybeConfigPath, TimeoutMs
 
 if TYPE_CHECKING:
     from cli.cluster_client import ClusterClient
+    from cli.topic_client import TopicView
 
 T = TypeVar("T")
+Consistency = Annotated[
+    str | None,
+    typer.Option(
+        "--consistency", metavar="PROMISE", help="linearizable, committed or local; read over gRPC."
+    ),
+]
 
 topics_app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
 
@@ -64,16 +71,22 @@ def create(
 
 @topics_app.command("list")
 def list_topics(
+    consistency: Consistency = None,
     config: MaybeConfigPath = None,
     bootstrap_server: BootstrapServer = None,
+    grpc: GrpcListeners = None,
     timeout_ms: TimeoutMs = 5000,
     as_json: AsJson = False,
 ) -> None:
-    """List the topics, one line each."""
-    from cli.output import print_json, print_table
-    from cli.topic_client import describe_topics
+    """List the topics, one line each.
 
-    found = _ask(config, bootstrap_server, timeout_ms, lambda client: describe_topics(client, None))
+    A broker tells what it has applied. With --consistency a node tells over gRPC and keeps a promise: linearizable (all
+    that was committed when asked, from the leader), committed (all that the node knows to be), local (its own log, also
+    what may yet be lost).
+    """
+    from cli.output import print_json, print_table
+
+    found = _read(None, consistency, config, bootstrap_server, grpc, timeout_ms)
     if as_json:
         print_json(
             [
@@ -100,16 +113,17 @@ def list_topics(
 @topics_app.command()
 def describe(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")],
+    consistency: Consistency = None,
     config: MaybeConfigPath = None,
     bootstrap_server: BootstrapServer = None,
+    grpc: GrpcListeners = None,
     timeout_ms: TimeoutMs = 5000,
     as_json: AsJson = False,
 ) -> None:
-    """Show each partition's leader, epoch, replicas and in-sync replicas."""
+    """Show each partition's leader, epoch, replicas and in-sync replicas; --consistency as for `list`."""
     from cli.output import print_json, print_table
-    from cli.topic_client import describe_topics
 
-    found = _ask(config, bootstrap_server, timeout_ms, lambda client: describe_topics(client, names))
+    found = _read(names, consistency, config, bootstrap_server, grpc, timeout_ms)
     if as_json:
         print_json([asdict(topic) for topic in found])
         return
@@ -150,6 +164,36 @@ def delete(
     _ask(config, bootstrap_server, timeout_ms, delete_all)
     if as_json:
         print_json([{"name": name, "deleted": True} for name in names])
+
+
+def _read(
+    names: list[str] | None,
+    consistency: str | None,
+    config: Path | None,
+    bootstrap_server: str | None,
+    grpc: str | None,
+    timeout_ms: int,
+) -> "tuple[TopicView, ...]":
+    """From a broker; or, where a promise or a gRPC listener was asked for, from a node's image."""
+    if consistency is None and grpc is None:
+        from cli.topic_client import describe_topics
+
+        return _ask(config, bootstrap_server, timeout_ms, lambda client: describe_topics(client, names))
+    from cli.cluster_client import run_asking
+    from cli.grpc_addresses import grpc_addresses
+    from cli.image_client import CONSISTENCIES, read_topics
+
+    promise = consistency or "committed"
+    if promise not in CONSISTENCIES:
+        known = ", ".join(CONSISTENCIES)
+        raise typer.BadParameter(f"{consistency!r} is none of {known}", param_hint="--consistency")
+    if bootstrap_server is not None:
+        raise typer.BadParameter(
+            "brokers make no promise over Kafka's protocol; name gRPC listeners with --grpc or --config",
+            param_hint="--bootstrap-server",
+        )
+    addresses = grpc_addresses(config, grpc, needed_by=f"a {promise} read")
+    return run_asking(read_topics(addresses, names, promise, timeout_ms))
 
 
 def _ask(

@@ -8,9 +8,7 @@ from cli.commands.options import MaybeConfigPath
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-    from cli.config.addresses import HostPort
     from cli.watch_stream import ChangeStream
     from wire.proto import inspect_pb2 as pb
 
@@ -20,7 +18,7 @@ def watch(
     node: Annotated[
         int | None, typer.Option("--node", "-n", help="Watch through this node of the config only.")
     ] = None,
-    grpc_addresses: Annotated[
+    grpc: Annotated[
         str | None,
         typer.Option("--grpc", help="gRPC listeners to watch through: host:port, comma-separated."),
     ] = None,
@@ -43,11 +41,12 @@ def watch(
     """
     import asyncio
 
+    from cli.grpc_addresses import grpc_addresses
     from cli.output import complain
     from cli.watch_stream import ChangeStream
 
     stream = ChangeStream(
-        _addresses(config, node, grpc_addresses),
+        grpc_addresses(config, grpc, node_id=node, needed_by="watching"),
         from_offset=from_offset,
         kinds=_kinds(kind or []),
         timeout_ms=timeout_ms,
@@ -85,54 +84,6 @@ def _printer(as_json: bool) -> "Callable[[pb.Change], None]":
             out.print(text_line(change), soft_wrap=True)
 
     return show
-
-
-def _addresses(config: "Path | None", node_id: int | None, listed: str | None) -> "tuple[HostPort, ...]":
-    """Where to ask: the option, or the gRPC listeners of the config (of one node, if it is named)."""
-    from cli.cluster_client import DEFAULT_CONFIG
-    from cli.config.load import load_config
-    from cli.errors import CliError
-    from cli.exit_status import ExitStatus
-
-    if listed is not None:
-        if node_id is not None:
-            raise typer.BadParameter("--node chooses from a config; it does not go with --grpc")
-        return _parse(listed)
-    if config is None and not DEFAULT_CONFIG.exists():
-        raise CliError(
-            f"where is the cluster? Give --config FILE or --grpc host:port (there is no {DEFAULT_CONFIG} here)",
-            status=ExitStatus.USAGE,
-        )
-    cluster = load_config(config or DEFAULT_CONFIG)
-    nodes = cluster.nodes if node_id is None else (cluster.node(node_id),)
-    found = tuple(
-        _reachable(*node.kquorum_grpc_listener) for node in nodes if node.kquorum_grpc_listener is not None
-    )
-    if not found:
-        who = "no node has a" if node_id is None else f"node {node_id} has no"
-        raise CliError(
-            f"{cluster.path}: {who} `kquorum.grpc.listener`, which watching needs", status=ExitStatus.USAGE
-        )
-    return found
-
-
-def _parse(listed: str) -> "tuple[HostPort, ...]":
-    from cli.config.addresses import parse_host_port
-
-    try:
-        found = tuple(_reachable(*parse_host_port(part)) for part in listed.split(",") if part.strip())
-    except ValueError as error:
-        raise typer.BadParameter(f"--grpc: {error}") from error
-    if not found:
-        raise typer.BadParameter("--grpc names no host:port")
-    return found
-
-
-def _reachable(host: str, port: int) -> "HostPort":
-    """A listener on every interface is reached on this machine by loopback."""
-    from cli.config.addresses import WILDCARD_HOSTS, HostPort
-
-    return HostPort("127.0.0.1" if host in WILDCARD_HOSTS else host, port)
 
 
 def _kinds(names: list[str]) -> tuple[str, ...]:

@@ -74,3 +74,8 @@ def parse_voter(text: str) -> VoterAddress:
     if host in WILDCARD_HOSTS:
         raise ValueError(f"{text!r} names no host that others can connect to")
     return VoterAddress(int(node_id), host, port)
+
+
+def reachable(host: str, port: int) -> HostPort:
+    """Where a listener is reached from this machine: one on every interface by loopback."""
+    return HostPort("127.0.0.1" if host in WILDCARD_HOSTS else host, port)

@@ -83,6 +83,11 @@ def _quorum_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
             key,
             f"{key} and controller.quorum.bootstrap.servers are both empty; one of them must say where to look",
         )
+    if node.controller_quorum_auto_join_enable and not node.is_controller:
+        yield (
+            "controller.quorum.auto.join.enable",
+            "controller.quorum.auto.join.enable is for controllers; process.roles lacks controller",
+        )
     if len(set(voter_ids)) != len(voter_ids):
         yield key, f"{key} names a voter twice"
     if node.is_controller and voter_ids and node.node_id not in voter_ids:

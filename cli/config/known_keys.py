@@ -40,7 +40,6 @@ REFUSED_KEYS = {
     "control.plane.listener.name": "KRaft has no control plane listener; controllers have controller.listener.names",
     "zookeeper.connect": "KRaft needs no ZooKeeper; take this key out",
     "zookeeper.metadata.migration.enable": "migrating from ZooKeeper ended with Kafka 3.9",
-    "controller.quorum.auto.join.enable": "a static quorum has the voters of the config; nobody joins by himself",
 }
 
 # Other names for a key.

@@ -72,6 +72,7 @@ class NodeConfig(BaseModel):
     controller_quorum_bootstrap_servers: Annotated[
         tuple[HostPort, ...], BeforeValidator(as_tuple(parse_host_port))
     ] = Field((), alias="controller.quorum.bootstrap.servers")
+    controller_quorum_auto_join_enable: Flag = Field(False, alias="controller.quorum.auto.join.enable")
     controller_quorum_election_timeout_ms: Positive = Field(
         1000, alias="controller.quorum.election.timeout.ms"
     )
@@ -153,6 +154,17 @@ class ClusterConfig(BaseModel):
     @property
     def controllers(self) -> tuple[NodeConfig, ...]:
         return tuple(node for node in self.nodes if node.is_controller)
+
+    @property
+    def controller_addresses(self) -> tuple[HostPort, ...]:
+        """Where a controller may be found: what the nodes name, then the controllers of the file themselves."""
+        named = [address for node in self.nodes for address in node.controller_addresses]
+        own = [
+            HostPort(item.host, item.port)
+            for node in self.controllers
+            for item in node.controller_listeners[:1]
+        ]
+        return tuple(dict.fromkeys((*named, *own)))
 
     @property
     def brokers(self) -> tuple[NodeConfig, ...]:

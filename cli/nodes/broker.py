@@ -20,6 +20,7 @@ from cli.nodes.errors import NotRegistered
 from cli.nodes.folders import NodeFolders
 from cli.nodes.inspect_source import NodeInspectSource
 from cli.nodes.quorum_member import Fatal, QuorumMember
+from cli.nodes.quorum_source import NodeQuorumSource
 from cli.nodes.servers import (
     StoppableServer,
     advertised,
@@ -69,7 +70,7 @@ class BrokerNode:
         self._machine.observers.append(lambda _now_ms, delta, image: source.publish(delta, image))
         runner = self._start_running()
         self._member.start(self._machine)
-        grpc_server = await start_grpc(self._config, source)
+        grpc_server = await start_grpc(self._config, source, NodeQuorumSource(self._member))
         if grpc_server is not None:
             self._servers.append(grpc_server)
         runner.start()
@@ -140,7 +141,7 @@ class BrokerNode:
             self._config.broker_listeners,
             listener.handle,
             listener.supported,
-            lambda: server_features(self._cache.image, SUPPORTED_FEATURES),
+            lambda: server_features(self._cache.image, SUPPORTED_FEATURES, self._member.driver.kraft_version),
         )
         for server in servers:
             await server.start()

@@ -5,9 +5,11 @@ import logging
 import uuid
 
 from cli.config.model import NodeConfig
+from cli.nodes.endpoints import advertised_controllers
 from cli.nodes.folders import NodeFolders
 from cli.nodes.inspect_source import NodeInspectSource
 from cli.nodes.quorum_member import Fatal, QuorumMember
+from cli.nodes.quorum_source import NodeQuorumSource
 from cli.nodes.servers import StoppableServer, advertised, kafka_servers, start_grpc
 from metadata.adapters.controller_registration import ControllerRegistrar
 from metadata.adapters.listener import ControllerListener, server_features
@@ -40,7 +42,9 @@ class ControllerNode:
             controller_config(self._config, self._folders), member.driver, member.dice, member.cluster_id
         )
         registrar = self._registrar(controller)
-        source = NodeInspectSource(member, lambda: controller.committed_image)
+        source = NodeInspectSource(
+            member, lambda: controller.committed_image, local_image=lambda: controller.image
+        )
 
         def publish(image: MetadataImage, delta: MetadataDelta) -> None:
             registrar.handle_image(image)
@@ -49,7 +53,7 @@ class ControllerNode:
         controller.publishers.append(publish)
         member.start(controller)
         await self._listen(controller)
-        grpc_server = await start_grpc(self._config, source)
+        grpc_server = await start_grpc(self._config, source, NodeQuorumSource(member))
         if grpc_server is not None:
             self._servers.append(grpc_server)
         self._registration = asyncio.get_running_loop().create_task(registrar.run())
@@ -67,7 +71,9 @@ class ControllerNode:
             self._config.controller_listeners,
             listener.handle,
             listener.supported,
-            lambda: server_features(controller.committed_image, SUPPORTED_FEATURES),
+            lambda: server_features(
+                controller.committed_image, SUPPORTED_FEATURES, self._member.driver.kraft_version
+            ),
         )
         for server in servers:
             await server.start()
@@ -77,7 +83,7 @@ class ControllerNode:
         return ControllerRegistrar(
             node_id=self._config.node_id,
             incarnation_id=uuid.uuid4(),
-            listeners=advertised(self._config.controller_listeners),
+            listeners=advertised(advertised_controllers(self._config)),
             features=registration_features(),
             channel=self._member.channel(
                 "controller-registration", retry_timeout_ms=self._config.request_timeout_ms

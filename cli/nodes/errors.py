@@ -17,8 +17,9 @@ class NotRegistered(CliError):
 
     def __init__(self, broker_id: int, reason: str) -> None:
         super().__init__(
-            f"broker {broker_id} was not admitted to the cluster: {reason}; check that a majority of "
-            "controller.quorum.voters runs, and the log file for what they answered",
+            f"broker {broker_id} was not admitted to the cluster: {reason}; check that a majority of the voters runs, "
+            "that controller.quorum.voters or controller.quorum.bootstrap.servers names some of them, and the log file "
+            "for what they answered",
             status=ExitStatus.UNREACHABLE,
         )
 
@@ -28,15 +29,6 @@ class CombinedRoles(CliError):
         super().__init__(
             f"node {node_id} has process.roles=broker,controller; one process for both roles is not supported yet: "
             "make it two nodes, one of each role",
-            status=ExitStatus.USAGE,
-        )
-
-
-class NoVoters(CliError):
-    def __init__(self, node_id: int) -> None:
-        super().__init__(
-            f"node {node_id} names no controller.quorum.voters; finding them by controller.quorum.bootstrap.servers is "
-            "not supported yet: name every voter as id@host:port",
             status=ExitStatus.USAGE,
         )
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 
 from cli.nodes.quorum_member import QuorumMember
+from metadata.adapters.grpc_source import NotTheLeader
 from metadata.image.image import MetadataImage
+from raft.errors import NotLeaderError
 
 ImageCallback = Callable[[object, MetadataImage], None]
 
@@ -15,9 +17,16 @@ CUT_OFF_AFTER_INTERVALS = 10
 class NodeInspectSource:
     """Implements metadata.adapters.grpc_source.InspectSource; `publish` is called after each commit."""
 
-    def __init__(self, member: QuorumMember, image: Callable[[], MetadataImage]) -> None:
+    def __init__(
+        self,
+        member: QuorumMember,
+        image: Callable[[], MetadataImage],
+        local_image: Callable[[], MetadataImage] | None = None,
+    ) -> None:
+        """`local_image` is the newest where that is another than the committed one: at a controller."""
         self._member = member
         self._image = image
+        self._local_image = local_image or image
         self._callbacks: list[ImageCallback] = []
 
     @property
@@ -30,6 +39,18 @@ class NodeInspectSource:
 
     def committed_image(self) -> MetadataImage:
         return self._image()
+
+    def local_image(self) -> MetadataImage:
+        return self._local_image()
+
+    async def read_linearizable(self) -> int:
+        try:
+            return await self._member.driver.read_linearizable()
+        except NotLeaderError:
+            raise NotTheLeader(self._member.who_leads("a linearizable read")) from None
+
+    def log_end_offset(self) -> int:
+        return self._member.log.end_offset
 
     def high_watermark(self) -> int:
         return self._member.node.high_watermark

@@ -5,22 +5,25 @@ import random
 from collections.abc import Callable, Sequence
 
 from cli.config.model import NodeConfig
+from cli.metadata_folder import has_lost_its_state, make_metadata_folder
+from cli.nodes.endpoints import bootstrap_endpoints, controller_endpoints, static_voter_endpoints
 from cli.nodes.folders import NodeFolders
 from cli.nodes.logs import log as notable_log
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from raft.adapters.clock import MonotonicWallClock
 from raft.adapters.driver import RaftDriver
-from raft.adapters.file_log import FileLog
+from raft.adapters.election_log import ElectionLog
+from raft.adapters.file_log import FOLDER_NAME, FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.adapters.raft_requests import RaftRequests
 from raft.adapters.segment import SegmentLimits
-from raft.adapters.transport import KafkaTransport
+from raft.adapters.transport import KafkaTransport, endpoints_of
 from raft.batches import LogBatch
 from raft.config import QuorumConfig
 from raft.node import RaftNode
 from raft.ports import StateMachine
-from raft.ready import RoleChanged
-from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from raft.ready import RoleChanged, VotersChanged
+from raft.voters import ReplicaKey, Voter, VoterSet
 from wire.record_batch import CompressionCodec
 
 log = logging.getLogger("cli.quorum_member")
@@ -42,34 +45,51 @@ class QuorumMember:
         self.clock = clock
         self.dice = random.SystemRandom()
         self.cluster_id = folders.cluster_id
+        has_lost_state = _look_at_folder(config)
+        self.metadata_log = folders.metadata_log
         self.log = FileLog(
             folders.metadata_log, SegmentLimits(segment_bytes=config.metadata_log_segment_bytes)
         )
         if self.log.recovered_cut_bytes:
             log.warning("%d bytes of a torn write were cut off the log's end", self.log.recovered_cut_bytes)
-        self.endpoints = _endpoints(config)
-        self._state_store = QuorumStateFile(folders.metadata_log, tuple(self.endpoints))
+        static_voters = VoterSet.of(
+            *(
+                Voter(ReplicaKey(node_id), (place,))
+                for node_id, place in static_voter_endpoints(config).items()
+            )
+        )
+        self._state_store = QuorumStateFile(
+            folders.metadata_log,
+            lambda: self.driver.in_force.voters.ids,
+            lambda: self.driver.in_force.kraft_version,
+        )
         self.node = RaftNode(
-            quorum_config(config, folders),
-            VoterSet.of(
-                *(Voter(ReplicaKey(voter_id), (place,)) for voter_id, place in self.endpoints.items())
-            ),
+            quorum_config(config, folders, has_lost_its_state=has_lost_state),
+            static_voters,
             self.log.summary(),
             self._state_store.read(),
             self.dice,
             clock.now_ms(),
             CompressionCodec[config.metadata_log_compression.upper()],
         )
+        self._elections = ElectionLog(folders.metadata_log)
         self.driver = RaftDriver(
-            self.node, self.log, self._state_store, clock.now_ms, on_fatal=fatal, on_role_change=_log_role
+            self.node,
+            self.log,
+            self._state_store,
+            clock.now_ms,
+            on_fatal=fatal,
+            on_role_change=self._handle_role_change,
+            on_voters_changed=_log_voters,
         )
+        endpoints = endpoints_of(static_voters, bootstrap_endpoints(config))
         self._transport = KafkaTransport(
             self.config.node_id,
-            self.endpoints,
+            endpoints,
             self.config.controller_quorum_request_timeout_ms,
             self.driver.receive,
         )
-        self._requests = RaftRequests(endpoints=self.endpoints, receive=self.driver.receive)
+        self._requests = RaftRequests(endpoints=endpoints, receive=self.driver.receive)
         self._channels: list[ControllerChannel] = []
         self._watched: _Watched | None = None
         self._disk_is_free = True
@@ -116,16 +136,52 @@ class QuorumMember:
         if self._disk_is_free:
             self.log.close()
 
+    def who_leads(self, what: str) -> str:
+        """A refusal of what only the leader can do."""
+        leader_id = self.driver.leader_id
+        if leader_id < 0:
+            return f"only the leader can serve {what}; node {self.config.node_id} knows of none at the moment"
+        place = self.driver.endpoint_of(leader_id)
+        where = "" if place is None else f" at {place.host}:{place.port}"
+        return f"only the leader can serve {what}, which is node {leader_id}{where}, not node {self.config.node_id}"
+
     def _find_controller(self) -> ControllerAddress | None:
-        leader_id = self.node.leader_id
-        endpoint = self.endpoints.get(leader_id)
+        leader_id = self.driver.leader_id
+        endpoint = None if leader_id < 0 else self.driver.endpoint_of(leader_id)
         return None if endpoint is None else ControllerAddress(leader_id, endpoint.host, endpoint.port)
 
+    def _handle_role_change(self, change: RoleChanged) -> None:
+        self._elections.record(self.clock.now_ms(), self.config.node_id, change, self.driver.leader_id)
+        is_notable = change.role in ("leader", "resigned")
+        message = "%s in epoch %d: %s"
+        (notable_log if is_notable else log).info(message, change.role, change.epoch, change.cause)
 
-def _log_role(change: RoleChanged) -> None:
-    is_notable = change.role in ("leader", "resigned")
-    message = "%s in epoch %d: %s"
-    (notable_log if is_notable else log).info(message, change.role, change.epoch, change.cause)
+
+def _log_voters(change: VotersChanged) -> None:
+    told = ", ".join(str(node_id) for node_id in change.voters.ids) or "none known yet"
+    log.info("the voters are %s (kraft.version %d)", told, change.kraft_version)
+
+
+def _look_at_folder(config: NodeConfig) -> bool:
+    """Whether a voter's state is gone. A folder that Kafka's tool formatted is given the election state that ours would
+    have, so that this can be told from the second start on."""
+    if not config.is_controller:
+        return False
+    folder = config.metadata_log_dir / FOLDER_NAME
+    if not folder.exists():
+        static_ids = tuple(voter.id for voter in config.controller_quorum_voters)
+        make_metadata_folder(config.metadata_log_dir, static_ids=static_ids, voters=None)
+        return False
+    is_lost = has_lost_its_state(config.metadata_log_dir)
+    if is_lost:
+        log.warning(
+            "%s was formatted for this node, but its election state and its log are gone: what this node has voted "
+            "and acknowledged is not known any more. It will neither vote nor stand for election before it has "
+            "fetched from a leader what the cluster committed; if no leader can be elected without it, restore the "
+            "folder from a copy. Better replace the node: format it afresh and make it a voter again",
+            folder,
+        )
+    return is_lost
 
 
 class _Watched:
@@ -153,21 +209,21 @@ class _Watched:
         return self._inner.next_deadline_ms()
 
 
-def quorum_config(config: NodeConfig, folders: NodeFolders) -> QuorumConfig:
+def quorum_config(
+    config: NodeConfig, folders: NodeFolders, *, has_lost_its_state: bool = False
+) -> QuorumConfig:
     return QuorumConfig(
         node_id=config.node_id,
         directory_id=folders.metadata_directory_id,
         cluster_id=folders.cluster_id,
         can_be_voter=config.is_controller,
+        endpoints=controller_endpoints(config) if config.is_controller else (),
+        bootstrap_servers=bootstrap_endpoints(config),
+        auto_join=config.controller_quorum_auto_join_enable,
+        has_lost_its_state=has_lost_its_state,
         election_timeout_ms=config.controller_quorum_election_timeout_ms,
         fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
         election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
         request_timeout_ms=config.controller_quorum_request_timeout_ms,
         retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
     )
-
-
-def _endpoints(config: NodeConfig) -> dict[int, Endpoint]:
-    """Where the voters listen, under the name of the first controller listener."""
-    name = config.controller_listener_names[0]
-    return {voter.id: Endpoint(name, voter.host, voter.port) for voter in config.controller_quorum_voters}

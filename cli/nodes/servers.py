@@ -7,7 +7,9 @@ from typing import Protocol
 
 from cli.config.addresses import Listener
 from cli.config.model import NodeConfig
+from cli.nodes.endpoints import reachable_host
 from cli.nodes.inspect_source import NodeInspectSource
+from cli.nodes.quorum_source import NodeQuorumSource
 from network.api_versions import ServerFeatures
 from network.errors import listen_error
 from network.server import Handler, KafkaServer, ServerLimits
@@ -42,14 +44,16 @@ def kafka_servers(
     ]
 
 
-async def start_grpc(config: NodeConfig, source: NodeInspectSource) -> StoppableServer | None:
+async def start_grpc(
+    config: NodeConfig, source: NodeInspectSource, quorum: NodeQuorumSource
+) -> StoppableServer | None:
     """None where the config has no `kquorum.grpc.listener`; gRPC is imported only if it has."""
     address = config.kquorum_grpc_listener
     if address is None:
         return None
     from metadata.adapters.grpc_inspect import start_inspect_server
 
-    return await start_inspect_server(address.host, address.port, source)
+    return await start_inspect_server(address.host, address.port, source, quorum=quorum)
 
 
 def check_addresses_are_free(listeners: Sequence[Listener]) -> None:
@@ -83,7 +87,7 @@ def advertised(listeners: Sequence[Listener]) -> tuple[Mapping[str, object], ...
     return tuple(
         {
             "name": listener.name,
-            "host": listener.host or socket.gethostname(),
+            "host": reachable_host(listener.host),
             "port": listener.port,
             "security_protocol": PLAINTEXT,
         }

@@ -76,7 +76,7 @@ class LogIndexMachine(RuleBasedStateMachine):
     def begin(self, first: int, start: int, epoch: int) -> None:
         """Logs that begin at `start` have a snapshot of that end, whose last record is of `epoch`."""
         self.start = start
-        self.snapshots = (OffsetAndEpoch(start, epoch),) if start else ()
+        self.snapshots: tuple[OffsetAndEpoch, ...] = (OffsetAndEpoch(start, epoch),) if start else ()
         self.epoch = epoch if start else 0
         held = [Entry(epoch, -number) for number in range(1, start + 1)]
         self.twins = [Twin(start, list(held), tuple(held), start) for _ in range(3)]
@@ -131,8 +131,10 @@ class LogIndexMachine(RuleBasedStateMachine):
 
     @rule(log=LOGS, data=st.data())
     def crash(self, log: int, data: st.DataObject) -> None:
-        """Of what was not durable, any part of the tail is lost; what is found is made durable anew. A leader that comes
-        back does not lead any more: it could write other records in the place of lost ones in its own epoch."""
+        """Of what was not durable, any part of the tail is lost; what is found is made durable anew.
+
+        A leader that comes back does not lead on: it could write others in the place of records that it lost.
+        """
         self.has_leader = self.has_leader and log != self.leader
         twin = self.twins[log]
         kept = data.draw(st.integers(shared(twin.durable, twin.records), len(twin.records)))

@@ -14,47 +14,49 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18wire/proto/inspect.proto\x12\nkquorum.v1\"\x98\x01\n\x0eReadLogRequest\x12\x18\n\x0b\x66rom_offset\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x16\n\tto_offset\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12\x0e\n\x06\x66ollow\x18\x03 \x01(\x08\x12\x17\n\x0finclude_control\x18\x04 \x01(\x08\x12\r\n\x05types\x18\x05 \x03(\tB\x0e\n\x0c_from_offsetB\x0c\n\n_to_offset\"\xd1\x01\n\tLogRecord\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x14\n\x0cleader_epoch\x18\x02 \x01(\x05\x12\x14\n\x0ctimestamp_ms\x18\x03 \x01(\x03\x12\x0c\n\x04type\x18\x04 \x01(\t\x12\x0f\n\x07\x61pi_key\x18\x05 \x01(\x05\x12\x0f\n\x07version\x18\x06 \x01(\x05\x12\x12\n\nis_control\x18\x07 \x01(\x08\x12\x0c\n\x04json\x18\x08 \x01(\t\x12\r\n\x05value\x18\t \x01(\x0c\x12\x0f\n\x07problem\x18\n \x01(\t\x12\x16\n\x0ehigh_watermark\x18\x0b \x01(\x03\"\x1e\n\x0cImageRequest\x12\x0e\n\x06topics\x18\x01 \x03(\t\"}\n\nImageChunk\x12)\n\x06header\x18\x01 \x01(\x0b\x32\x17.kquorum.v1.ImageHeaderH\x00\x12(\n\x06topics\x18\x02 \x01(\x0b\x32\x16.kquorum.v1.TopicChunkH\x00\x12\x0f\n\x07is_last\x18\x03 \x01(\x08\x42\t\n\x07\x63ontent\"\x85\x02\n\x0bImageHeader\x12*\n\nprovenance\x18\x01 \x01(\x0b\x32\x16.kquorum.v1.Provenance\x12\x12\n\ncluster_id\x18\x02 \x01(\t\x12\x0f\n\x07node_id\x18\x03 \x01(\x05\x12%\n\x08\x66\x65\x61tures\x18\x04 \x03(\x0b\x32\x13.kquorum.v1.Feature\x12#\n\x07\x62rokers\x18\x05 \x03(\x0b\x32\x12.kquorum.v1.Broker\x12+\n\x0b\x63ontrollers\x18\x06 \x03(\x0b\x32\x16.kquorum.v1.Controller\x12\x13\n\x0btopic_count\x18\x07 \x01(\x05\x12\x17\n\x0fpartition_count\x18\x08 \x01(\x03\"A\n\nProvenance\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x14\n\x0ctimestamp_ms\x18\x03 \x01(\x03\"&\n\x07\x46\x65\x61ture\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05level\x18\x02 \x01(\x05\"O\n\x08\x45ndpoint\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\x05\x12\x19\n\x11security_protocol\x18\x04 \x01(\x05\"\xb0\x01\n\x06\x42roker\x12\n\n\x02id\x18\x01 \x01(\x05\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12\x16\n\x0eincarnation_id\x18\x03 \x01(\t\x12\'\n\tendpoints\x18\x04 \x03(\x0b\x32\x14.kquorum.v1.Endpoint\x12\x11\n\x04rack\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x0e\n\x06\x66\x65nced\x18\x06 \x01(\x08\x12\x1e\n\x16in_controlled_shutdown\x18\x07 \x01(\x08\x42\x07\n\x05_rack\"Y\n\nController\x12\n\n\x02id\x18\x01 \x01(\x05\x12\x16\n\x0eincarnation_id\x18\x02 \x01(\t\x12\'\n\tendpoints\x18\x03 \x03(\x0b\x32\x14.kquorum.v1.Endpoint\"/\n\nTopicChunk\x12!\n\x06topics\x18\x01 \x03(\x0b\x32\x11.kquorum.v1.Topic\"L\n\x05Topic\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\t\x12)\n\npartitions\x18\x03 \x03(\x0b\x32\x15.kquorum.v1.Partition\"\xeb\x01\n\tPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x14\n\x0cpartition_id\x18\x03 \x01(\x05\x12\x0e\n\x06leader\x18\x04 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x05 \x01(\x05\x12\x17\n\x0fpartition_epoch\x18\x06 \x01(\x05\x12\x10\n\x08replicas\x18\x07 \x03(\x05\x12\x0b\n\x03isr\x18\x08 \x03(\x05\x12\x17\n\x0f\x61\x64\x64ing_replicas\x18\t \x03(\x05\x12\x19\n\x11removing_replicas\x18\n \x03(\x05\x12\x15\n\ris_recovering\x18\x0b \x01(\x08\"_\n\x0cWatchRequest\x12\x18\n\x0b\x66rom_offset\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12%\n\x05kinds\x18\x02 \x03(\x0e\x32\x16.kquorum.v1.ChangeKindB\x0e\n\x0c_from_offset\"\xc0\x02\n\x06\x43hange\x12$\n\x04kind\x18\x01 \x01(\x0e\x32\x16.kquorum.v1.ChangeKind\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\r\n\x05\x65poch\x18\x03 \x01(\x05\x12\x14\n\x0ctimestamp_ms\x18\x04 \x01(\x03\x12\x31\n\rinitial_state\x18\n \x01(\x0b\x32\x18.kquorum.v1.InitialStateH\x00\x12$\n\x06\x62roker\x18\x0b \x01(\x0b\x32\x12.kquorum.v1.BrokerH\x00\x12\"\n\x05topic\x18\x0c \x01(\x0b\x32\x11.kquorum.v1.TopicH\x00\x12*\n\tpartition\x18\r \x01(\x0b\x32\x15.kquorum.v1.PartitionH\x00\x12\'\n\x08previous\x18\x0e \x01(\x0b\x32\x15.kquorum.v1.PartitionB\t\n\x07subject\"`\n\x0cInitialState\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\x05\x12\x13\n\x0bnext_offset\x18\x03 \x01(\x03\x12\x16\n\x0ehigh_watermark\x18\x04 \x01(\x03*\x86\x02\n\nChangeKind\x12\x1b\n\x17\x43HANGE_KIND_UNSPECIFIED\x10\x00\x12\x11\n\rINITIAL_STATE\x10\x01\x12\x15\n\x11\x42ROKER_REGISTERED\x10\x02\x12\x11\n\rBROKER_FENCED\x10\x03\x12\x13\n\x0f\x42ROKER_UNFENCED\x10\x04\x12!\n\x1d\x42ROKER_IN_CONTROLLED_SHUTDOWN\x10\x05\x12\x12\n\x0e\x42ROKER_REMOVED\x10\x06\x12\x11\n\rTOPIC_CREATED\x10\x07\x12\x11\n\rTOPIC_DELETED\x10\x08\x12\x15\n\x11PARTITION_CREATED\x10\t\x12\x15\n\x11PARTITION_CHANGED\x10\n2\xbf\x01\n\x07Inspect\x12>\n\x07ReadLog\x12\x1a.kquorum.v1.ReadLogRequest\x1a\x15.kquorum.v1.LogRecord0\x01\x12;\n\x05Image\x12\x18.kquorum.v1.ImageRequest\x1a\x16.kquorum.v1.ImageChunk0\x01\x12\x37\n\x05Watch\x12\x18.kquorum.v1.WatchRequest\x1a\x12.kquorum.v1.Change0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18wire/proto/inspect.proto\x12\nkquorum.v1\"\xc6\x01\n\x0eReadLogRequest\x12\x18\n\x0b\x66rom_offset\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x16\n\tto_offset\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12\x0e\n\x06\x66ollow\x18\x03 \x01(\x08\x12\x17\n\x0finclude_control\x18\x04 \x01(\x08\x12\r\n\x05types\x18\x05 \x03(\t\x12,\n\x0b\x63onsistency\x18\x06 \x01(\x0e\x32\x17.kquorum.v1.ConsistencyB\x0e\n\x0c_from_offsetB\x0c\n\n_to_offset\"\xd1\x01\n\tLogRecord\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x14\n\x0cleader_epoch\x18\x02 \x01(\x05\x12\x14\n\x0ctimestamp_ms\x18\x03 \x01(\x03\x12\x0c\n\x04type\x18\x04 \x01(\t\x12\x0f\n\x07\x61pi_key\x18\x05 \x01(\x05\x12\x0f\n\x07version\x18\x06 \x01(\x05\x12\x12\n\nis_control\x18\x07 \x01(\x08\x12\x0c\n\x04json\x18\x08 \x01(\t\x12\r\n\x05value\x18\t \x01(\x0c\x12\x0f\n\x07problem\x18\n \x01(\t\x12\x16\n\x0ehigh_watermark\x18\x0b \x01(\x03\"L\n\x0cImageRequest\x12\x0e\n\x06topics\x18\x01 \x03(\t\x12,\n\x0b\x63onsistency\x18\x02 \x01(\x0e\x32\x17.kquorum.v1.Consistency\"}\n\nImageChunk\x12)\n\x06header\x18\x01 \x01(\x0b\x32\x17.kquorum.v1.ImageHeaderH\x00\x12(\n\x06topics\x18\x02 \x01(\x0b\x32\x16.kquorum.v1.TopicChunkH\x00\x12\x0f\n\x07is_last\x18\x03 \x01(\x08\x42\t\n\x07\x63ontent\"\x85\x02\n\x0bImageHeader\x12*\n\nprovenance\x18\x01 \x01(\x0b\x32\x16.kquorum.v1.Provenance\x12\x12\n\ncluster_id\x18\x02 \x01(\t\x12\x0f\n\x07node_id\x18\x03 \x01(\x05\x12%\n\x08\x66\x65\x61tures\x18\x04 \x03(\x0b\x32\x13.kquorum.v1.Feature\x12#\n\x07\x62rokers\x18\x05 \x03(\x0b\x32\x12.kquorum.v1.Broker\x12+\n\x0b\x63ontrollers\x18\x06 \x03(\x0b\x32\x16.kquorum.v1.Controller\x12\x13\n\x0btopic_count\x18\x07 \x01(\x05\x12\x17\n\x0fpartition_count\x18\x08 \x01(\x03\"A\n\nProvenance\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x14\n\x0ctimestamp_ms\x18\x03 \x01(\x03\"&\n\x07\x46\x65\x61ture\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05level\x18\x02 \x01(\x05\"O\n\x08\x45ndpoint\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\x05\x12\x19\n\x11security_protocol\x18\x04 \x01(\x05\"\xb0\x01\n\x06\x42roker\x12\n\n\x02id\x18\x01 \x01(\x05\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12\x16\n\x0eincarnation_id\x18\x03 \x01(\t\x12\'\n\tendpoints\x18\x04 \x03(\x0b\x32\x14.kquorum.v1.Endpoint\x12\x11\n\x04rack\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x0e\n\x06\x66\x65nced\x18\x06 \x01(\x08\x12\x1e\n\x16in_controlled_shutdown\x18\x07 \x01(\x08\x42\x07\n\x05_rack\"Y\n\nController\x12\n\n\x02id\x18\x01 \x01(\x05\x12\x16\n\x0eincarnation_id\x18\x02 \x01(\t\x12\'\n\tendpoints\x18\x03 \x03(\x0b\x32\x14.kquorum.v1.Endpoint\"/\n\nTopicChunk\x12!\n\x06topics\x18\x01 \x03(\x0b\x32\x11.kquorum.v1.Topic\"L\n\x05Topic\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\t\x12)\n\npartitions\x18\x03 \x03(\x0b\x32\x15.kquorum.v1.Partition\"\xeb\x01\n\tPartition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x10\n\x08topic_id\x18\x02 \x01(\t\x12\x14\n\x0cpartition_id\x18\x03 \x01(\x05\x12\x0e\n\x06leader\x18\x04 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x05 \x01(\x05\x12\x17\n\x0fpartition_epoch\x18\x06 \x01(\x05\x12\x10\n\x08replicas\x18\x07 \x03(\x05\x12\x0b\n\x03isr\x18\x08 \x03(\x05\x12\x17\n\x0f\x61\x64\x64ing_replicas\x18\t \x03(\x05\x12\x19\n\x11removing_replicas\x18\n \x03(\x05\x12\x15\n\ris_recovering\x18\x0b \x01(\x08\"_\n\x0cWatchRequest\x12\x18\n\x0b\x66rom_offset\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12%\n\x05kinds\x18\x02 \x03(\x0e\x32\x16.kquorum.v1.ChangeKindB\x0e\n\x0c_from_offset\"\xc0\x02\n\x06\x43hange\x12$\n\x04kind\x18\x01 \x01(\x0e\x32\x16.kquorum.v1.ChangeKind\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\r\n\x05\x65poch\x18\x03 \x01(\x05\x12\x14\n\x0ctimestamp_ms\x18\x04 \x01(\x03\x12\x31\n\rinitial_state\x18\n \x01(\x0b\x32\x18.kquorum.v1.InitialStateH\x00\x12$\n\x06\x62roker\x18\x0b \x01(\x0b\x32\x12.kquorum.v1.BrokerH\x00\x12\"\n\x05topic\x18\x0c \x01(\x0b\x32\x11.kquorum.v1.TopicH\x00\x12*\n\tpartition\x18\r \x01(\x0b\x32\x15.kquorum.v1.PartitionH\x00\x12\'\n\x08previous\x18\x0e \x01(\x0b\x32\x15.kquorum.v1.PartitionB\t\n\x07subject\"`\n\x0cInitialState\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\x05\x12\x13\n\x0bnext_offset\x18\x03 \x01(\x03\x12\x16\n\x0ehigh_watermark\x18\x04 \x01(\x03*V\n\x0b\x43onsistency\x12\x1b\n\x17\x43ONSISTENCY_UNSPECIFIED\x10\x00\x12\x10\n\x0cLINEARIZABLE\x10\x01\x12\r\n\tCOMMITTED\x10\x02\x12\t\n\x05LOCAL\x10\x03*\x86\x02\n\nChangeKind\x12\x1b\n\x17\x43HANGE_KIND_UNSPECIFIED\x10\x00\x12\x11\n\rINITIAL_STATE\x10\x01\x12\x15\n\x11\x42ROKER_REGISTERED\x10\x02\x12\x11\n\rBROKER_FENCED\x10\x03\x12\x13\n\x0f\x42ROKER_UNFENCED\x10\x04\x12!\n\x1d\x42ROKER_IN_CONTROLLED_SHUTDOWN\x10\x05\x12\x12\n\x0e\x42ROKER_REMOVED\x10\x06\x12\x11\n\rTOPIC_CREATED\x10\x07\x12\x11\n\rTOPIC_DELETED\x10\x08\x12\x15\n\x11PARTITION_CREATED\x10\t\x12\x15\n\x11PARTITION_CHANGED\x10\n2\xbf\x01\n\x07Inspect\x12>\n\x07ReadLog\x12\x1a.kquorum.v1.ReadLogRequest\x1a\x15.kquorum.v1.LogRecord0\x01\x12;\n\x05Image\x12\x18.kquorum.v1.ImageRequest\x1a\x16.kquorum.v1.ImageChunk0\x01\x12\x37\n\x05Watch\x12\x18.kquorum.v1.WatchRequest\x1a\x12.kquorum.v1.Change0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'wire.proto.inspect_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CHANGEKIND']._serialized_start=2172
-  _globals['_CHANGEKIND']._serialized_end=2434
+  _globals['_CONSISTENCY']._serialized_start=2263
+  _globals['_CONSISTENCY']._serialized_end=2349
+  _globals['_CHANGEKIND']._serialized_start=2352
+  _globals['_CHANGEKIND']._serialized_end=2614
   _globals['_READLOGREQUEST']._serialized_start=41
-  _globals['_READLOGREQUEST']._serialized_end=193
-  _globals['_LOGRECORD']._serialized_start=196
-  _globals['_LOGRECORD']._serialized_end=405
-  _globals['_IMAGEREQUEST']._serialized_start=407
-  _globals['_IMAGEREQUEST']._serialized_end=437
-  _globals['_IMAGECHUNK']._serialized_start=439
-  _globals['_IMAGECHUNK']._serialized_end=564
-  _globals['_IMAGEHEADER']._serialized_start=567
-  _globals['_IMAGEHEADER']._serialized_end=828
-  _globals['_PROVENANCE']._serialized_start=830
-  _globals['_PROVENANCE']._serialized_end=895
-  _globals['_FEATURE']._serialized_start=897
-  _globals['_FEATURE']._serialized_end=935
-  _globals['_ENDPOINT']._serialized_start=937
-  _globals['_ENDPOINT']._serialized_end=1016
-  _globals['_BROKER']._serialized_start=1019
-  _globals['_BROKER']._serialized_end=1195
-  _globals['_CONTROLLER']._serialized_start=1197
-  _globals['_CONTROLLER']._serialized_end=1286
-  _globals['_TOPICCHUNK']._serialized_start=1288
-  _globals['_TOPICCHUNK']._serialized_end=1335
-  _globals['_TOPIC']._serialized_start=1337
-  _globals['_TOPIC']._serialized_end=1413
-  _globals['_PARTITION']._serialized_start=1416
-  _globals['_PARTITION']._serialized_end=1651
-  _globals['_WATCHREQUEST']._serialized_start=1653
-  _globals['_WATCHREQUEST']._serialized_end=1748
-  _globals['_CHANGE']._serialized_start=1751
-  _globals['_CHANGE']._serialized_end=2071
-  _globals['_INITIALSTATE']._serialized_start=2073
-  _globals['_INITIALSTATE']._serialized_end=2169
-  _globals['_INSPECT']._serialized_start=2437
-  _globals['_INSPECT']._serialized_end=2628
+  _globals['_READLOGREQUEST']._serialized_end=239
+  _globals['_LOGRECORD']._serialized_start=242
+  _globals['_LOGRECORD']._serialized_end=451
+  _globals['_IMAGEREQUEST']._serialized_start=453
+  _globals['_IMAGEREQUEST']._serialized_end=529
+  _globals['_IMAGECHUNK']._serialized_start=531
+  _globals['_IMAGECHUNK']._serialized_end=656
+  _globals['_IMAGEHEADER']._serialized_start=659
+  _globals['_IMAGEHEADER']._serialized_end=920
+  _globals['_PROVENANCE']._serialized_start=922
+  _globals['_PROVENANCE']._serialized_end=987
+  _globals['_FEATURE']._serialized_start=989
+  _globals['_FEATURE']._serialized_end=1027
+  _globals['_ENDPOINT']._serialized_start=1029
+  _globals['_ENDPOINT']._serialized_end=1108
+  _globals['_BROKER']._serialized_start=1111
+  _globals['_BROKER']._serialized_end=1287
+  _globals['_CONTROLLER']._serialized_start=1289
+  _globals['_CONTROLLER']._serialized_end=1378
+  _globals['_TOPICCHUNK']._serialized_start=1380
+  _globals['_TOPICCHUNK']._serialized_end=1427
+  _globals['_TOPIC']._serialized_start=1429
+  _globals['_TOPIC']._serialized_end=1505
+  _globals['_PARTITION']._serialized_start=1508
+  _globals['_PARTITION']._serialized_end=1743
+  _globals['_WATCHREQUEST']._serialized_start=1745
+  _globals['_WATCHREQUEST']._serialized_end=1840
+  _globals['_CHANGE']._serialized_start=1843
+  _globals['_CHANGE']._serialized_end=2163
+  _globals['_INITIALSTATE']._serialized_start=2165
+  _globals['_INITIALSTATE']._serialized_end=2261
+  _globals['_INSPECT']._serialized_start=2617
+  _globals['_INSPECT']._serialized_end=2808
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,13 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class Consistency(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CONSISTENCY_UNSPECIFIED: _ClassVar[Consistency]
+    LINEARIZABLE: _ClassVar[Consistency]
+    COMMITTED: _ClassVar[Consistency]
+    LOCAL: _ClassVar[Consistency]
+
 class ChangeKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     CHANGE_KIND_UNSPECIFIED: _ClassVar[ChangeKind]
@@ -20,6 +27,10 @@ class ChangeKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TOPIC_DELETED: _ClassVar[ChangeKind]
     PARTITION_CREATED: _ClassVar[ChangeKind]
     PARTITION_CHANGED: _ClassVar[ChangeKind]
+CONSISTENCY_UNSPECIFIED: Consistency
+LINEARIZABLE: Consistency
+COMMITTED: Consistency
+LOCAL: Consistency
 CHANGE_KIND_UNSPECIFIED: ChangeKind
 INITIAL_STATE: ChangeKind
 BROKER_REGISTERED: ChangeKind
@@ -33,18 +44,20 @@ PARTITION_CREATED: ChangeKind
 PARTITION_CHANGED: ChangeKind
 
 class ReadLogRequest(_message.Message):
-    __slots__ = ("from_offset", "to_offset", "follow", "include_control", "types")
+    __slots__ = ("from_offset", "to_offset", "follow", "include_control", "types", "consistency")
     FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
     TO_OFFSET_FIELD_NUMBER: _ClassVar[int]
     FOLLOW_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_CONTROL_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
+    CONSISTENCY_FIELD_NUMBER: _ClassVar[int]
     from_offset: int
     to_offset: int
     follow: bool
     include_control: bool
     types: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, from_offset: _Optional[int] = ..., to_offset: _Optional[int] = ..., follow: _Optional[bool] = ..., include_control: _Optional[bool] = ..., types: _Optional[_Iterable[str]] = ...) -> None: ...
+    consistency: Consistency
+    def __init__(self, from_offset: _Optional[int] = ..., to_offset: _Optional[int] = ..., follow: _Optional[bool] = ..., include_control: _Optional[bool] = ..., types: _Optional[_Iterable[str]] = ..., consistency: _Optional[_Union[Consistency, str]] = ...) -> None: ...
 
 class LogRecord(_message.Message):
     __slots__ = ("offset", "leader_epoch", "timestamp_ms", "type", "api_key", "version", "is_control", "json", "value", "problem", "high_watermark")
@@ -73,10 +86,12 @@ class LogRecord(_message.Message):
     def __init__(self, offset: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., timestamp_ms: _Optional[int] = ..., type: _Optional[str] = ..., api_key: _Optional[int] = ..., version: _Optional[int] = ..., is_control: _Optional[bool] = ..., json: _Optional[str] = ..., value: _Optional[bytes] = ..., problem: _Optional[str] = ..., high_watermark: _Optional[int] = ...) -> None: ...
 
 class ImageRequest(_message.Message):
-    __slots__ = ("topics",)
+    __slots__ = ("topics", "consistency")
     TOPICS_FIELD_NUMBER: _ClassVar[int]
+    CONSISTENCY_FIELD_NUMBER: _ClassVar[int]
     topics: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, topics: _Optional[_Iterable[str]] = ...) -> None: ...
+    consistency: Consistency
+    def __init__(self, topics: _Optional[_Iterable[str]] = ..., consistency: _Optional[_Union[Consistency, str]] = ...) -> None: ...
 
 class ImageChunk(_message.Message):
     __slots__ = ("header", "topics", "is_last")

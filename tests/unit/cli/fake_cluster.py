@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from network.api_versions import FinalizedFeature, ServerFeatures
 from network.limits import ServerLimits
 from network.server import KafkaServer, Reply, RequestContext
 from wire.protocol.apis import ApiKey, response_class, supported_versions
@@ -17,8 +18,10 @@ Answer = Callable[[Any], Mapping[str, object]]
 class FakeNode:
     """Serves in a thread of its own; `requests` holds what was asked."""
 
-    def __init__(self, answers: Mapping[ApiKey, Answer]) -> None:
+    def __init__(self, answers: Mapping[ApiKey, Answer], levels: Mapping[str, int] | None = None) -> None:
+        """`levels` are the finalised features that ApiVersions tells."""
         self.requests: list[Any] = []
+        self._levels = levels or {}
         self.port = 0
         self._answers = answers
         self._loop = asyncio.new_event_loop()
@@ -47,9 +50,14 @@ class FakeNode:
             supported=supported,
             listener_name="FAKE",
             limits=ServerLimits(),
+            features=self._features,
         )
         await self._server.start()
         self.port = self._server.bound_port
+
+    def _features(self) -> ServerFeatures:
+        finalized = tuple(FinalizedFeature(name, level) for name, level in self._levels.items())
+        return ServerFeatures(supported=(), finalized=finalized, finalized_epoch=1)
 
     def _handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
         self.requests.append(request)
@@ -59,8 +67,10 @@ class FakeNode:
 
 
 @contextmanager
-def fake_node(answers: Mapping[ApiKey, Answer]) -> Iterator[FakeNode]:
-    node = FakeNode(answers)
+def fake_node(
+    answers: Mapping[ApiKey, Answer], levels: Mapping[str, int] | None = None
+) -> Iterator[FakeNode]:
+    node = FakeNode(answers, levels)
     node.start()
     try:
         yield node

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from metadata.adapters.grpc_source import ImageCallback
+from metadata.adapters.grpc_source import ImageCallback, NotTheLeader
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
 from raft.batches import LogBatch, build_batch
@@ -31,6 +31,9 @@ class FakeSource:
         self.ready = True
         self.callbacks: list[ImageCallback] = []
         self.reads: list[int] = []
+        self.is_leader = True
+        self.confirmations = 0
+        self.proposed_image: MetadataImage | None = None
 
     def committed_image(self) -> MetadataImage:
         return self.image
@@ -43,6 +46,18 @@ class FakeSource:
 
     def is_ready(self) -> bool:
         return self.ready
+
+    def local_image(self) -> MetadataImage:
+        return self.proposed_image or self.image
+
+    def log_end_offset(self) -> int:
+        return self.end
+
+    async def read_linearizable(self) -> int:
+        if not self.is_leader:
+            raise NotTheLeader("node 7 does not lead; the leader is node 2 at 127.0.0.1:9292")
+        self.confirmations += 1
+        return self.committed
 
     def read_log(self, start_offset: int, max_bytes: int, end_offset: int | None = None) -> bytes:
         assert start_offset >= self.start

@@ -108,8 +108,9 @@ def test_a_new_high_watermark_answers_all_who_wait() -> None:
     context.node.propose(context.now_ms, epoch, [b"value"])
     context.turn()
     waiting = []
-    for _ in range(2):
-        assert observe(context, known_high_watermark=7) is None
+    for observer in (8, 9):
+        request = context.fetch(observer, offset=8, last_epoch=epoch, known_high_watermark=7)
+        assert context.receive(request) is None
         waiting.append(context.last_request_id)
     context.receive(context.fetch(2, offset=8, last_epoch=epoch, known_high_watermark=7))
     answers = [context.responses[request_id] for request_id in (*waiting, context.last_request_id)]
@@ -131,3 +132,15 @@ def test_a_fetch_that_will_not_wait_is_answered_at_once() -> None:
     request = context.fetch(2, offset=7, last_epoch=epoch, known_high_watermark=7)
     response = context.receive(replace(request, max_wait_ms=0))
     assert (response.error, response.records) == (ErrorCode.none, b"")
+
+
+def test_a_replica_that_fetches_anew_gives_its_earlier_fetch_up() -> None:
+    context, epoch = leading()
+    end_offset = context.node.log_end_offset
+    request = context.fetch(2, offset=end_offset, last_epoch=epoch, known_high_watermark=end_offset)
+    context.receive(request)
+    for _ in range(100):
+        assert context.receive(request) is None
+        earlier = context.responses[context.last_request_id - 1]
+        assert isinstance(earlier, FetchResponse)
+        assert (earlier.error, earlier.records) == (ErrorCode.none, b"")

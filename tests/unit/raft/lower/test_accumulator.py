@@ -62,7 +62,7 @@ def test_a_group_is_never_split_over_batches(accumulator: Accumulator, waiting: 
         accumulator.add([VALUE], 1)
     accumulator.add([b"x" * 10] * 3, 2)
     whole = [values_of(batch) for batch in accumulator.drain()]
-    assert [batch for batch in whole if b"x" * 10 in batch][0][-3:] == [b"x" * 10] * 3
+    assert next(batch for batch in whole if b"x" * 10 in batch)[-3:] == [b"x" * 10] * 3
     assert sum(len(batch) for batch in whole) == waiting + 3
 
 

@@ -297,3 +297,15 @@ def test_a_voter_that_was_removed_does_not_keep_the_leader() -> None:
         context.advance(context.config.check_quorum_timeout_ms // 2)
         acknowledge(context, 3, context.log_end_offset)
     assert context.node.role == "resigned"
+
+
+def test_what_a_voter_fetched_before_it_was_removed_counts_no_more() -> None:
+    """testCheckQuorumAfterVoterSetChanges"""
+    context = dynamic_leader(1, 2, 3, 4, 5)
+    context.commit()
+    context.advance(context.config.check_quorum_timeout_ms // 2)
+    acknowledge(context, 5, context.log_end_offset)
+    context.remove(key_of(5))
+    acknowledge(context, 2, 0)
+    context.advance(context.config.check_quorum_timeout_ms // 2)
+    assert context.node.role == "resigned"

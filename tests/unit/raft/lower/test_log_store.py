@@ -1,4 +1,4 @@
-"""What of a log outlives a crash, after MockLogTest (kraft-semantics A17.7); what every store promises: tests/contracts."""
+"""What of a log outlives a crash, after MockLogTest (kraft-semantics A17.7); the rest: tests/contracts."""
 
 import pytest
 

@@ -10,12 +10,7 @@ from raft.quorum_records import KRaftVersionAt, VotersAt, voters_record
 from raft.voter_history import VoterHistory
 from raft.voters import NO_VOTERS, ReplicaKey, Voter, VoterSet
 from tests.unit.raft.context import key_of
-from tests.unit.raft.reconfig.dynamic import bootstrap, endpoints_of, voter_of
-
-
-def set_of(*node_ids: int) -> VoterSet:
-    return VoterSet.of(*(voter_of(node_id) for node_id in node_ids))
-
+from tests.unit.raft.reconfig.dynamic import bootstrap, endpoints_of, set_of, voter_of
 
 STATIC = VoterSet.of(*(Voter(ReplicaKey(node_id)) for node_id in (1, 2, 3)))
 

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from raft.batches import LogBatch, OffsetAndEpoch
+from raft.control_batches import leader_change_batch
 from raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
@@ -17,10 +18,11 @@ from raft.messages import (
     UpdateRaftVoterRequest,
 )
 from raft.ports import LogSummary
-from raft.quorum_records import KRaftVersionAt, QuorumRecord, VotersAt, quorum_records
+from raft.quorum_records import KRaftVersionAt, QuorumRecord, VotersAt, quorum_records, voters_record
 from raft.ready import QuorumState
 from raft.voters import Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
 from tests.unit.raft.context import CLUSTER_ID, LOCAL, RaftContext, key_of
+from wire.control_records import KRaftVersionRecord
 
 LISTENER = "CONTROLLER"
 BOTH = VersionRange(0, 1)
@@ -40,6 +42,16 @@ def bootstrap(voters: Iterable[int | Voter]) -> tuple[QuorumRecord, ...]:
     """What the bootstrap checkpoint of a dynamic quorum says."""
     members = (voter_of(voter) if isinstance(voter, int) else voter for voter in voters)
     return (KRaftVersionAt(-1, 1), VotersAt(-1, VoterSet.of(*members)))
+
+
+def set_of(*node_ids: int) -> VoterSet:
+    return VoterSet.of(*(voter_of(node_id) for node_id in node_ids))
+
+
+def first_batch(epoch: int, voters: VoterSet, base_offset: int = 0) -> LogBatch:
+    """What the first leader of a dynamic quorum writes: three records."""
+    records = (KRaftVersionRecord(k_raft_version=1), voters_record(voters))
+    return leader_change_batch(base_offset, epoch, 1, 2, voters.ids, [2, 3], records)
 
 
 class DynamicContext(RaftContext):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.control_batches import leader_change_batch, quorum_batch
+from raft.control_batches import quorum_batch
 from raft.messages import (
     AddRaftVoterRequest,
     ChangeVotersResponse,
@@ -17,8 +17,7 @@ from raft.quorum_records import voters_record
 from raft.ready import OutboundRequest
 from raft.voters import Voter, VoterSet
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
-from tests.unit.raft.reconfig.dynamic import DynamicContext, endpoints_of, voter_of
-from wire.control_records import KRaftVersionRecord
+from tests.unit.raft.reconfig.dynamic import DynamicContext, endpoints_of, first_batch, set_of, voter_of
 
 CHANGES = (AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest)
 
@@ -71,7 +70,7 @@ def test_once_it_has_read_that_it_votes_it_asks_no_more() -> None:
     """testAutoAddNewVoter: the answer may come before the record."""
     context = joining()
     fetch = settle(context, next_period(context, context.follow(2, 1)))
-    three = VoterSet.of(voter_of(1), voter_of(2), voter_of(3))
+    three = set_of(1, 2, 3)
     context.answer(fetch, context.fetched(quorum_batch(0, 1, 1, [voters_record(three)])))
     assert context.node.replica.is_voter
     outbound = next_period(context, context.sent(FetchRequest)[-1])
@@ -93,9 +92,9 @@ def test_after_the_old_disk_is_out_the_new_one_is_put_in_and_then_there_is_peace
     """testObserverRemovesOldVoterAndAutoJoins"""
     old = voter_of(LOCAL, directory=77)
     with_old = VoterSet.of(old, voter_of(2), voter_of(3))
-    without = VoterSet.of(voter_of(2), voter_of(3))
-    joined = VoterSet.of(voter_of(LOCAL), voter_of(2), voter_of(3))
-    context = joining(log=[dynamic_log(with_old)])
+    without = set_of(2, 3)
+    joined = set_of(LOCAL, 2, 3)
+    context = joining(log=[first_batch(1, with_old)])
     fetch = context.follow(2, 1)
     outbound = next_period(context, fetch)
     assert isinstance(outbound.request, RemoveRaftVoterRequest)
@@ -109,11 +108,6 @@ def test_after_the_old_disk_is_out_the_new_one_is_put_in_and_then_there_is_peace
     for _ in range(2):
         fetch = next_period(context, fetch)
         assert isinstance(fetch.request, FetchRequest)
-
-
-def dynamic_log(voters: VoterSet) -> Any:
-    records = (KRaftVersionRecord(k_raft_version=1), voters_record(voters))
-    return leader_change_batch(0, 1, 1, 2, voters.ids, [2], records)
 
 
 @pytest.mark.parametrize(
@@ -166,8 +160,8 @@ def test_a_voter_has_no_need_to_join() -> None:
 
 def test_a_replica_that_was_removed_stays_out() -> None:
     """KAFKA-19850: only an operator takes it back, and the log is what it remembers that by."""
-    three = VoterSet.of(voter_of(1), voter_of(2), voter_of(3))
+    three = set_of(1, 2, 3)
     removed = quorum_batch(3, 1, 1, [voters_record(three.without(key_of(LOCAL)))])
-    context = joining(1, 2, 3, log=[dynamic_log(three), removed])
+    context = joining(1, 2, 3, log=[first_batch(1, three), removed])
     assert context.voter_ids == (2, 3)
     assert seen_over_three_periods(context) == {FetchRequest}

@@ -4,23 +4,24 @@ from dataclasses import replace
 
 import pytest
 
-from raft.batches import LogBatch, OffsetAndEpoch
-from raft.control_batches import leader_change_batch, quorum_batch
+from raft.batches import OffsetAndEpoch
+from raft.control_batches import quorum_batch
 from raft.messages import FetchRequest, FetchResponse, VoteRequest
 from raft.quorum_records import KRaftVersionAt, VotersAt, quorum_records, voters_record
 from raft.ready import QuorumState, VotersChanged
 from raft.voters import Endpoint, VoterSet
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
-from tests.unit.raft.reconfig.dynamic import LISTENER, DynamicContext, endpoints_of, voter_of
-from wire.control_records import KRaftVersionRecord, LeaderChangeMessage, decode_control_record
+from tests.unit.raft.reconfig.dynamic import (
+    LISTENER,
+    DynamicContext,
+    endpoints_of,
+    first_batch,
+    set_of,
+    voter_of,
+)
+from wire.control_records import LeaderChangeMessage, decode_control_record
 
-THREE = VoterSet.of(voter_of(1), voter_of(2), voter_of(3))
-
-
-def first_batch(epoch: int, voters: VoterSet, base_offset: int = 0) -> LogBatch:
-    """What the first leader of a dynamic quorum writes."""
-    records = (KRaftVersionRecord(k_raft_version=1), voters_record(voters))
-    return leader_change_batch(base_offset, epoch, 1, 2, voters.ids, [2, 3], records)
+THREE = set_of(1, 2, 3)
 
 
 def test_the_first_leader_writes_version_and_voters_in_the_batch_of_its_leader_change() -> None:
@@ -100,7 +101,7 @@ def test_a_follower_takes_the_voters_it_reads_before_they_are_committed() -> Non
 
 
 def test_a_follower_gives_back_voters_that_are_cut_off_its_log() -> None:
-    two = VoterSet.of(voter_of(1), voter_of(2))
+    two = set_of(1, 2)
     context = DynamicContext(log=[first_batch(1, THREE), quorum_batch(3, 1, 1, [voters_record(two)])])
     assert context.voter_ids == (1, 2)
     outbound = context.follow(2, 2)

@@ -140,6 +140,19 @@ def test_the_last_voter_stays() -> None:
     assert (context.voter_ids, context.node.role) == ((1,), "leader")
 
 
+def test_the_leader_of_one_other_voter_can_go_and_stands_again_while_it_may_be_alone_in_knowing_it() -> None:
+    """The other has the shorter log and needs its vote: without this, nobody could be elected (Ongaro, 4.2.2)."""
+    context = DynamicContext(voters=(1, 2))
+    context.lead()
+    assert context.remove(key_of(LOCAL)) is None
+    assert context.voter_ids == (2,)
+    context.advance(context.config.check_quorum_timeout_ms)
+    assert context.node.role == "resigned"
+    context.advance(2 * context.config.election_timeout_ms)
+    assert context.node.role == "prospective"
+    assert {outbound.destination_id for outbound in context.sent(VoteRequest)} == {2}
+
+
 def test_a_removal_that_is_not_committed_in_time_stays_in_force(leader: DynamicContext) -> None:
     """testRemoveVoterTimedOut"""
     leader.remove(key_of(3))
@@ -162,7 +175,8 @@ def test_a_removed_voter_that_hears_of_it_does_not_stand_any_more() -> None:
     context = DynamicContext(voters=(1, 2, 3, 4))
     context.lead()
     context.remove(key_of(LOCAL))
-    context.begin(2, context.node.leader_epoch + 1)
+    fetch = context.follow(2, context.node.leader_epoch + 1)
+    context.answer(fetch, context.fetched(high_watermark=context.log_end_offset))
     context.advance(10 * context.config.fetch_timeout_ms)
     assert context.node.role == "unattached"
     assert context.sent(VoteRequest) == []

@@ -8,11 +8,11 @@ from raft.errors import NotLeaderError
 from raft.messages import ChangeVotersResponse, UpdateRaftVoterRequest
 from raft.quorum_records import KRaftVersionAt, VotersAt, quorum_records
 from raft.ready import VotersChanged
-from raft.voters import VersionRange, VoterSet
+from raft.voters import VersionRange
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
-from tests.unit.raft.reconfig.dynamic import DynamicContext, endpoints_of, voter_of
+from tests.unit.raft.reconfig.dynamic import BOTH, DynamicContext, endpoints_of, set_of
 
-THREE = VoterSet.of(voter_of(1), voter_of(2), voter_of(3))
+THREE = set_of(1, 2, 3)
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def leader() -> RaftContext:
     return context
 
 
-def report(context: RaftContext, *node_ids: int, versions: VersionRange = VersionRange(0, 1)) -> None:
+def report(context: RaftContext, *node_ids: int, versions: VersionRange = BOTH) -> None:
     for node_id in node_ids:
         request = UpdateRaftVoterRequest(
             cluster_id=None,

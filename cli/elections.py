@@ -1,0 +1,103 @@
+"""The elections of a quorum, gathered: from the folders of its nodes, or from the nodes themselves over gRPC."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cli.errors import CliError
+from cli.exit_status import ExitStatus
+from raft.adapters.election_log import read_elections
+from raft.adapters.file_log import FOLDER_NAME
+from raft.batches import LogBatch, log_batch
+from raft.elections_history import LeaderChangeAt, RoleEvent, leader_change_at
+from wire.errors import DecodeError
+from wire.record_batch import BatchHeader, read_batch_header
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What one place knows of elections."""
+
+    place: str
+    events: tuple[RoleEvent, ...]
+    leader_changes: tuple[LeaderChangeAt, ...]
+
+
+def read_role_events(metadata_log: Path) -> tuple[RoleEvent, ...]:
+    """What the node of this metadata log noted; raises OSError for a file that cannot be read."""
+    return tuple(
+        RoleEvent(
+            node_id=event.node_id,
+            timestamp_ms=event.timestamp_ms,
+            role=event.role,
+            epoch=event.epoch,
+            cause=event.cause,
+        )
+        for event in read_elections(metadata_log)
+    )
+
+
+def read_folder(folder: Path) -> Noted:
+    """A data folder or its `__cluster_metadata-0`, ours or Kafka's; nothing in it is changed, and it may be in use.
+
+    Raises OSError.
+    """
+    inner = folder / FOLDER_NAME
+    metadata_log = inner if inner.is_dir() else folder
+    return Noted(str(folder), read_role_events(metadata_log), tuple(_leader_changes(metadata_log)))
+
+
+def read_folders(folders: Iterable[Path]) -> list[Noted]:
+    """Raises CliError for one that holds no metadata log."""
+    found = []
+    for folder in folders:
+        noted = read_folder(folder)
+        if not noted.events and not noted.leader_changes:
+            raise CliError(
+                f"{folder} holds neither a metadata log with a leader change nor notes of elections; name a data "
+                f"folder or its {FOLDER_NAME}",
+                status=ExitStatus.USAGE,
+            )
+        found.append(noted)
+    return found
+
+
+def _leader_changes(metadata_log: Path) -> Iterator[LeaderChangeAt]:
+    """A LeaderChange opens each epoch; what follows a damaged place is left out, as a node would."""
+    epoch, previous_ms = -1, None
+    for header, data in _batches(metadata_log):
+        if header.partition_leader_epoch > epoch:
+            epoch = header.partition_leader_epoch
+            change = _leader_change_of(data, previous_ms)
+            if change is not None:
+                yield change
+        previous_ms = header.max_timestamp_ms
+
+
+def _batches(metadata_log: Path) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """The headers and bytes of all batches that are whole, segment by segment."""
+    for path in _segments(metadata_log):
+        data = memoryview(path.read_bytes())
+        position = 0
+        while position < len(data):
+            try:
+                header = read_batch_header(data, position)
+            except DecodeError:
+                return
+            end = position + header.size_in_bytes
+            if header.size_in_bytes <= 0 or end > len(data):
+                return
+            yield header, data[position:end]
+            position = end
+
+
+def _segments(metadata_log: Path) -> tuple[Path, ...]:
+    return tuple(sorted(path for path in metadata_log.glob("*.log") if path.stem.isdecimal()))
+
+
+def _leader_change_of(data: memoryview, previous_ms: int | None) -> LeaderChangeAt | None:
+    try:
+        batch: LogBatch = log_batch(bytes(data))
+        return leader_change_at(batch, previous_ms)
+    except DecodeError:
+        return None

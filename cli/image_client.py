@@ -1,0 +1,78 @@
+"""Topics as the metadata image of a node has them, read over gRPC with a stated promise (`--consistency`)."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import grpc
+
+from cli.config.addresses import HostPort
+from cli.errors import CliError
+from cli.exit_status import ExitStatus
+from cli.quorum_grpc import reason_of
+from cli.topic_client import PartitionView, TopicView
+from wire.proto import inspect_pb2 as pb
+from wire.proto.inspect_pb2_grpc import InspectStub
+
+CONSISTENCIES = ("linearizable", "committed", "local")
+PAUSE_S = 0.1
+_OPTIONS = (("grpc.enable_http_proxy", 0),)
+
+
+async def read_topics(
+    addresses: Sequence[HostPort], names: Sequence[str] | None, consistency: str, timeout_ms: int
+) -> tuple[TopicView, ...]:
+    """The topics asked for, or all of them (None), by name. Raises CliError for one that is not there, and when no
+    node keeps the promise in time: a linearizable read is the leader's."""
+    request = pb.ImageRequest(topics=names or (), consistency=consistency.upper())
+    chunks = await _chunks(addresses, request, timeout_ms)
+    offline = {broker.id for chunk in chunks for broker in chunk.header.brokers if broker.fenced}
+    known = {broker.id for chunk in chunks for broker in chunk.header.brokers}
+    topics: dict[str, TopicView] = {}
+    for topic in (topic for chunk in chunks for topic in chunk.topics.topics):
+        before = topics[topic.name].partitions if topic.name in topics else ()
+        partitions = (*before, *_partitions(topic.partitions, known - offline))
+        topics[topic.name] = TopicView(name=topic.name, topic_id=topic.id, partitions=partitions)
+    for name in names or ():
+        if name not in topics:
+            raise CliError(f"there is no topic {name} (`kquorum topics list` shows those there are)")
+    return tuple(topics[name] for name in sorted(topics))
+
+
+async def _chunks(
+    addresses: Sequence[HostPort], request: pb.ImageRequest, timeout_ms: int
+) -> list[pb.ImageChunk]:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_ms / 1000
+    said: dict[HostPort, str] = {}
+    while True:
+        for address in addresses:
+            try:
+                return await _image(address, request, max(deadline - loop.time(), 0.1))
+            except grpc.aio.AioRpcError as error:
+                said[address] = f"{address}: {reason_of(error)}"
+        if loop.time() >= deadline:
+            raise CliError(
+                f"the topics cannot be read: {'; '.join(said.values())}", status=ExitStatus.UNREACHABLE
+            )
+        await asyncio.sleep(PAUSE_S)
+
+
+async def _image(address: HostPort, request: pb.ImageRequest, timeout_s: float) -> list[pb.ImageChunk]:
+    async with grpc.aio.insecure_channel(str(address), options=_OPTIONS) as channel:
+        stub: Any = InspectStub(channel)  # type: ignore[no-untyped-call]
+        return [chunk async for chunk in stub.Image(request, timeout=timeout_s)]
+
+
+def _partitions(partitions: Iterable[pb.Partition], online: set[int]) -> tuple[PartitionView, ...]:
+    return tuple(
+        PartitionView(
+            partition_id=partition.partition_id,
+            leader=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            replicas=tuple(partition.replicas),
+            isr=tuple(partition.isr),
+            offline_replicas=tuple(replica for replica in partition.replicas if replica not in online),
+        )
+        for partition in partitions
+    )

@@ -1,0 +1,78 @@
+"""What the command line asks of nodes over gRPC: handing over leadership, the history of elections, the image."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import grpc
+
+from cli.config.addresses import HostPort
+from cli.elections import Noted
+from cli.errors import CliError
+from cli.exit_status import ExitStatus
+from metadata.adapters.grpc_quorum import history_of
+from wire.proto import quorum_pb2 as pb
+from wire.proto.quorum_pb2_grpc import QuorumStub
+
+T = TypeVar("T")
+Tell = Callable[[str], None]
+_OPTIONS = (("grpc.enable_http_proxy", 0),)
+
+
+async def transfer_leadership(addresses: Sequence[HostPort], target_id: int, timeout_ms: int) -> None:
+    """Ask each in turn, for only the leader can. Raises CliError with what they said."""
+    request = pb.TransferLeadershipRequest(target_id=target_id)
+    said: list[str] = []
+    for address in addresses:
+        try:
+            await call(address, lambda stub: stub.TransferLeadership(request, timeout=timeout_ms / 1000))
+        except grpc.aio.AioRpcError as error:
+            said.append(f"{address}: {reason_of(error)}")
+            continue
+        return
+    raise CliError(f"leadership was not transferred to node {target_id}: {'; '.join(said)}")
+
+
+async def fetch_elections(
+    addresses: Sequence[HostPort], from_epoch: int, timeout_ms: int, tell: Tell
+) -> list[Noted]:
+    """From all that can be reached; `tell` hears of the others. Raises CliError when nobody can."""
+    request = pb.GetElectionsRequest(from_epoch=from_epoch)
+
+    async def ask(address: HostPort) -> Noted | str:
+        try:
+            response = await call(address, lambda stub: stub.GetElections(request, timeout=timeout_ms / 1000))
+        except grpc.aio.AioRpcError as error:
+            return f"{address}: {reason_of(error)}"
+        return Noted(f"node {response.node_id}", *history_of(response))
+
+    answers = await asyncio.gather(*(ask(address) for address in addresses))
+    silent = [answer for answer in answers if isinstance(answer, str)]
+    found = [answer for answer in answers if isinstance(answer, Noted)]
+    if not found:
+        raise CliError(f"no node tells of its elections: {'; '.join(silent)}", status=ExitStatus.UNREACHABLE)
+    for reason in silent:
+        tell(f"without {reason}")
+    return found
+
+
+async def call(address: HostPort, method: Callable[[Any], Awaitable[T]]) -> T:
+    async with grpc.aio.insecure_channel(str(address), options=_OPTIONS) as channel:
+        return await method(QuorumStub(channel))  # type: ignore[no-untyped-call]
+
+
+def reason_of(error: grpc.aio.AioRpcError) -> str:
+    """Our server's own words; gRPC's are of use only in part."""
+    details = error.details() or ""
+    match error.code():
+        case grpc.StatusCode.FAILED_PRECONDITION | grpc.StatusCode.DATA_LOSS:
+            return details
+        case grpc.StatusCode.UNIMPLEMENTED:
+            return (
+                "no gRPC listener of a kquorum node (see `kquorum.grpc.listener`), or one of an older version"
+            )
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return "no answer in time"
+    if "Connection refused" in details or "onnect" in details:
+        return "cannot connect"
+    return f"{error.code().name.lower().replace('_', ' ')}: {details.splitlines()[0] if details else 'no details'}"

@@ -1,0 +1,121 @@
+"""How the `quorum` commands show what they found."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from cli.quorum_status import QuorumStatus, ReplicaLag
+from cli.voter_checks import size_in_words
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from cli.voter_checks import Check
+    from raft.elections_history import Election
+
+
+def quorum_table(found: QuorumStatus, now_ms: int) -> "Table":
+    """A row for each replica; the title says who leads."""
+    from cli.output import make_table
+
+    title = f"leader {found.leader_id}, epoch {found.leader_epoch}, high watermark {found.high_watermark:,}"
+    rows = [
+        _row(replica, "leader" if replica.replica_id == found.leader_id else "voter", now_ms)
+        for replica in found.voters
+    ]
+    rows += [_row(replica, "observer", now_ms) for replica in found.observers]
+    return make_table(title, ("#node", "role", "#log end", "#lag", "#last fetch", "#last caught up"), rows)
+
+
+def _row(replica: ReplicaLag, role: str, now_ms: int) -> tuple[object, ...]:
+    is_leader = role == "leader"
+    return (
+        replica.replica_id,
+        role,
+        "unknown" if replica.log_end_offset is None else replica.log_end_offset,
+        "unknown" if replica.lag is None else replica.lag,
+        "" if is_leader else age(replica.last_fetch_timestamp_ms, now_ms),
+        "" if is_leader else age(replica.last_caught_up_timestamp_ms, now_ms),
+    )
+
+
+def age(timestamp_ms: int | None, now_ms: int) -> str:
+    """How long ago: `0.2 s`; `never` when it is not known to have happened."""
+    if timestamp_ms is None:
+        return "never"
+    return f"{max(now_ms - timestamp_ms, 0) / 1000:,.1f} s ago"
+
+
+def checks_table(command: str, checks: "Sequence[Check]") -> "Table":
+    """A row for each point of a pre-flight, the remedies where they are needed."""
+    from cli.output import make_table
+
+    rows = [
+        ("ok" if check.passed else "NO", check.name, check.detail, "" if check.passed else check.remedy)
+        for check in checks
+    ]
+    return make_table(f"{command}: pre-flight", ("", "check", "found", "remedy"), rows)
+
+
+def voters_table(before: QuorumStatus, after: QuorumStatus) -> "Table":
+    """Who voted before, who votes now."""
+    from cli.output import make_table
+
+    then = {voter.replica_id: voter for voter in before.voters}
+    now = {voter.replica_id: voter for voter in after.voters}
+    rows = [
+        (
+            node_id,
+            (now.get(node_id) or then[node_id]).directory_id,
+            _place(after, node_id) or _place(before, node_id),
+            _standing(before, then.get(node_id), node_id),
+            _standing(after, now.get(node_id), node_id),
+        )
+        for node_id in sorted(then.keys() | now.keys())
+    ]
+    return make_table(size_in_words(len(now)), ("#node", "directory id", "listener", "before", "after"), rows)
+
+
+def _place(status: QuorumStatus, node_id: int) -> str | None:
+    place = status.place_of(node_id)
+    return None if place is None else str(place)
+
+
+def _standing(status: QuorumStatus, voter: ReplicaLag | None, node_id: int) -> str:
+    if voter is None:
+        return "-"
+    return "leader" if status.leader_id == node_id else "voter"
+
+
+def history_table(elections: "Sequence[Election]") -> "Table":
+    from cli.output import make_table
+
+    rows = [
+        (
+            election.epoch,
+            moment(election.began_ms),
+            election.cause.value,
+            election.detail,
+            election.stood,
+            "nobody" if election.winner is None else str(election.winner),
+            None if election.leaderless_ms is None else f"{election.leaderless_ms:,} ms",
+        )
+        for election in elections
+    ]
+    columns = ("#epoch", "began (UTC)", "why", "as noted", "stood", "#leader", "#without a leader")
+    return make_table(f"{len(rows)} epochs", columns, rows)
+
+
+def history_json(elections: "Sequence[Election]", sources: Sequence[str]) -> dict[str, object]:
+    return {"sources": list(sources), "elections": [asdict(election) for election in elections]}
+
+
+def moment(timestamp_ms: int) -> str:
+    """UTC with milliseconds; the bare number where no calendar has such a date."""
+    try:
+        return (
+            datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%F %T.") + f"{timestamp_ms % 1000:03d}"
+        )
+    except (ValueError, OverflowError, OSError):
+        return str(timestamp_ms)

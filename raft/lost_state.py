@@ -1,0 +1,61 @@
+"""A replica whose election state is gone: what it may do until it is as good as before.
+
+It has forgotten votes that it gave and records that it acknowledged. Were it to go on, a leader that was deposed with
+its help could commit once more, and an epoch in which it voted could get a second leader. So it fetches as nobody in
+particular, grants nothing and writes no election state, until
+
+1. every other voter has said since that it follows the same leader in the same epoch (or leads it): then nobody can
+   still be elected in a later epoch by a vote that was forgotten here;
+2. that leader has committed a record of its epoch, so that its high watermark is not one it merely remembers; and
+3. it had nothing more to send: then whatever this replica acknowledged to it is on this disk again.
+
+That is stricter than Viewstamped Replication's recovery (Liskov and Cowling, 2012, section 4.3), whose views have no
+votes to be forgotten.
+"""
+
+from raft.messages import UNKNOWN_OFFSET, FetchResponse, LeaderNaming
+from raft.replica import Replica
+from raft.roles import Follower
+from raft.voters import ReplicaKey
+
+# A fetch by nobody in particular: the leader serves it and counts it for nothing.
+ANONYMOUS = ReplicaKey(-1)
+
+
+def fetching_key(replica: Replica) -> ReplicaKey:
+    return ANONYMOUS if replica.has_lost_its_state else replica.key
+
+
+def witnesses_wanted(replica: Replica, role: Follower) -> tuple[int, ...]:
+    """The other voters that have not named this replica's leader yet; the leader itself is fetched from anyway."""
+    if not replica.has_lost_its_state:
+        return ()
+    return tuple(
+        voter_id
+        for voter_id in replica.other_voters
+        if voter_id not in role.witnesses and voter_id != replica.leader_id
+    )
+
+
+def hear_witness(replica: Replica, now_ms: int, source_id: int, response: LeaderNaming) -> None:
+    """Take note of a voter's answer: whom it follows, now that this replica follows somebody."""
+    role = replica.role
+    if not replica.has_lost_its_state or not isinstance(role, Follower):
+        return
+    if (response.leader_id, response.leader_epoch) == (replica.leader_id, replica.epoch):
+        role.witnesses.add(source_id)
+    elif source_id != replica.leader_id:
+        replica.connections.back_off(source_id, now_ms, replica.config.pre_vote_retry_ms)
+
+
+def maybe_regain_trust(replica: Replica, role: Follower, response: FetchResponse) -> None:
+    """The leader answered a Fetch; it may have been the last thing that was missing."""
+    if not replica.has_lost_its_state or response.records or response.high_watermark == UNKNOWN_OFFSET:
+        return
+    log = replica.log
+    epoch, start_offset = log.epochs[-1] if log.epochs else (-1, 0)
+    is_current = epoch == replica.epoch and start_offset < response.high_watermark <= log.flushed_offset
+    if is_current and role.witnesses.issuperset(replica.other_voters):
+        replica.has_lost_its_state = False
+        replica.outbox.has_caught_up = True
+        replica.outbox.quorum_state = replica.state

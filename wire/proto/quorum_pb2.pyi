@@ -1,0 +1,67 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class TransferLeadershipRequest(_message.Message):
+    __slots__ = ("target_id",)
+    TARGET_ID_FIELD_NUMBER: _ClassVar[int]
+    target_id: int
+    def __init__(self, target_id: _Optional[int] = ...) -> None: ...
+
+class TransferLeadershipResponse(_message.Message):
+    __slots__ = ("leader_id", "leader_epoch")
+    LEADER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    leader_id: int
+    leader_epoch: int
+    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ...) -> None: ...
+
+class GetElectionsRequest(_message.Message):
+    __slots__ = ("from_epoch",)
+    FROM_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    from_epoch: int
+    def __init__(self, from_epoch: _Optional[int] = ...) -> None: ...
+
+class GetElectionsResponse(_message.Message):
+    __slots__ = ("node_id", "events", "leader_changes")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    LEADER_CHANGES_FIELD_NUMBER: _ClassVar[int]
+    node_id: int
+    events: _containers.RepeatedCompositeFieldContainer[RoleEvent]
+    leader_changes: _containers.RepeatedCompositeFieldContainer[LeaderChange]
+    def __init__(self, node_id: _Optional[int] = ..., events: _Optional[_Iterable[_Union[RoleEvent, _Mapping]]] = ..., leader_changes: _Optional[_Iterable[_Union[LeaderChange, _Mapping]]] = ...) -> None: ...
+
+class RoleEvent(_message.Message):
+    __slots__ = ("timestamp_ms", "role", "epoch", "cause")
+    TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    timestamp_ms: int
+    role: str
+    epoch: int
+    cause: str
+    def __init__(self, timestamp_ms: _Optional[int] = ..., role: _Optional[str] = ..., epoch: _Optional[int] = ..., cause: _Optional[str] = ...) -> None: ...
+
+class LeaderChange(_message.Message):
+    __slots__ = ("offset", "epoch", "leader_id", "timestamp_ms", "voters", "granting_voters", "previous_ms")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ID_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    VOTERS_FIELD_NUMBER: _ClassVar[int]
+    GRANTING_VOTERS_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_MS_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    epoch: int
+    leader_id: int
+    timestamp_ms: int
+    voters: _containers.RepeatedScalarFieldContainer[int]
+    granting_voters: _containers.RepeatedScalarFieldContainer[int]
+    previous_ms: int
+    def __init__(self, offset: _Optional[int] = ..., epoch: _Optional[int] = ..., leader_id: _Optional[int] = ..., timestamp_ms: _Optional[int] = ..., voters: _Optional[_Iterable[int]] = ..., granting_voters: _Optional[_Iterable[int]] = ..., previous_ms: _Optional[int] = ...) -> None: ...
