@@ -146,7 +146,13 @@ def _format_folder(
         remove_metadata_folder(folder)
     if outcome.is_metadata and (node.is_controller or beginning.voters is not None):
         static_ids = tuple(voter.id for voter in node.controller_quorum_voters)
-        make_metadata_folder(folder, static_ids=static_ids, voters=beginning.voters, now_ms=now_ms())
+        make_metadata_folder(
+            folder,
+            static_ids=static_ids,
+            voters=beginning.voters,
+            now_ms=now_ms(),
+            replaces_disk=beginning.replaces_disk,
+        )
     properties = MetaProperties(
         cluster_id=cluster_id, node_id=outcome.node_id, directory_id=outcome.directory_id
     )

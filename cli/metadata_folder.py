@@ -21,9 +21,16 @@ _BEING_MADE = f"{FOLDER_NAME}.new"
 
 
 def make_metadata_folder(
-    metadata_dir: Path, *, static_ids: tuple[int, ...], voters: VoterSet | None, now_ms: int = 0
+    metadata_dir: Path,
+    *,
+    static_ids: tuple[int, ...],
+    voters: VoterSet | None,
+    now_ms: int = 0,
+    replaces_disk: bool = False,
 ) -> None:
     """Whole or not at all: it is made under another name. `voters` are a dynamic quorum's first, written at `now_ms`.
+
+    One that replaces a disk gets no election state: what the node had voted and acknowledged is gone.
 
     Raises StorageFailed or FsyncFailed.
     """
@@ -34,7 +41,8 @@ def make_metadata_folder(
     if voters is not None:
         write_quorum_checkpoint(making, voters, now_ms)
     kraft_version = 0 if voters is None else 1
-    QuorumStateFile(making, lambda: static_ids, lambda: kraft_version).write(QuorumState())
+    if not replaces_disk:
+        QuorumStateFile(making, lambda: static_ids, lambda: kraft_version).write(QuorumState())
     making.rename(metadata_dir / FOLDER_NAME)
     sync_folder(metadata_dir)
 
@@ -56,10 +64,12 @@ def remove_metadata_folder(metadata_dir: Path) -> None:
 
 
 def has_lost_its_state(metadata_dir: Path) -> bool:
-    """Whether the folder is there, but neither an election state nor a record nor the first voters are."""
+    """Whether the folder of the metadata log is there without the election state that must be in it.
+
+    Only the first voters beside nothing else is how Kafka's tool leaves a controller of a dynamic quorum. A log without
+    election state is what a replica has that lost it, is on its way back, and was stopped meanwhile.
+    """
     folder = metadata_dir / FOLDER_NAME
     if not folder.exists() or (folder / QUORUM_STATE).exists():
         return False
-    if any(folder.glob("*.checkpoint")):
-        return False
-    return not any(path.stat().st_size for path in folder.glob("*.log"))
+    return {path.name for path in folder.iterdir()} != {BOOTSTRAP_SNAPSHOT_ID.file_name}

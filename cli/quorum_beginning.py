@@ -28,10 +28,12 @@ _VOTER = re.compile(r"(?P<id>\d+)@(?P<address>.+):(?P<directory>[A-Za-z0-9_-]{22
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """`voters` is written into the metadata folder of every node formatted with it; None writes no voters at all:
-    those of the config count (kraft.version 0), or the node will learn them from a leader."""
+    those of the config count (kraft.version 0), or the node will learn them from a leader. With `replaces_disk` the
+    node was a static voter before, with a log and votes that are gone."""
 
     kraft_version: int = STATIC
     voters: VoterSet | None = None
+    replaces_disk: bool = False
 
     def directory_id_of(self, node_id: int) -> UUID | None:
         """The directory id that the voters give to a node; None when they leave it open."""
@@ -47,6 +49,7 @@ class Wishes:
     initial_controllers: str | None = None
     no_initial_controllers: bool = False
     kraft_version: int | None = None
+    replaced_disk: bool = False
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -69,6 +72,11 @@ def choose_beginning(nodes: Sequence[NodeConfig], wishes: Wishes, new_directory_
             "controller.quorum.voters (set there, or derived from the controllers of the file), which makes a static "
             f"one: leave {wishes.named[0]} out, or set controller.quorum.bootstrap.servers in place of the voters"
         )
+    if wishes.replaced_disk and not static:
+        raise _refused(
+            "--replaced-disk is for a controller of a static quorum; in a dynamic one a new disk is a new voter: format "
+            "it with --no-initial-controllers, then 'kquorum quorum remove-voter' and 'add-voter'"
+        )
     open_ones = [node for node in nodes if node.is_controller and not node.controller_quorum_voters]
     if open_ones and not wishes.named:
         raise _refused(
@@ -76,7 +84,7 @@ def choose_beginning(nodes: Sequence[NodeConfig], wishes: Wishes, new_directory_
             f"begins, with one of {_WAYS}: alone, with the controllers you list, or as a node to be added to a quorum"
         )
     voters = _voters(nodes, wishes, new_directory_id)
-    return Beginning(_kraft_version(wishes, voters is not None), voters)
+    return Beginning(_kraft_version(wishes, voters is not None), voters, wishes.replaced_disk)
 
 
 def _voters(nodes: Sequence[NodeConfig], wishes: Wishes, new_directory_id: UUID) -> VoterSet | None:

@@ -8,7 +8,8 @@ from raft.joining import maybe_ask_leader
 from raft.lost_state import fetching_key, maybe_regain_trust, witnesses_wanted
 from raft.messages import NO_LEADER, UNKNOWN_OFFSET, FetchRequest, FetchResponse, LeaderNaming
 from raft.ready import LeaderAndEpoch
-from raft.replica import FIRST_BOOTSTRAP_ID, Replica
+from raft.replica import Replica
+from raft.replica_state import FIRST_BOOTSTRAP_ID
 from raft.replication import truncation_target
 from raft.roles import Candidate, Follower, Prospective, Unattached
 
@@ -201,7 +202,7 @@ def poll_follower(replica: Replica, role: Follower, now_ms: int) -> None:
             replica.become_unattached(replica.epoch, now_ms, FETCH_TIMEOUT, replica.leader_id)
         return
     for voter_id in witnesses_wanted(replica, role):
-        if _may_fetch(replica) and replica.connections.is_ready(voter_id, now_ms):
+        if replica.connections.is_ready(voter_id, now_ms):
             replica.send(voter_id, fetch_request(replica), now_ms)
     maybe_ask_leader(replica, role, now_ms)
     poll_fetch(replica, now_ms)

@@ -9,6 +9,7 @@ from raft.messages import (
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
 )
+from raft.ready import LeaderAndEpoch
 from raft.replica import Replica
 from raft.roles import Follower
 
@@ -22,10 +23,13 @@ _SETTLED = (
 
 
 def maybe_ask_leader(replica: Replica, role: Follower, now_ms: int) -> None:
-    """Send what `wanted_change` says, at most once a period, and only while no Fetch is in flight."""
-    if now_ms < role.voter_check_due_ms or not replica.connections.is_ready(replica.leader_id, now_ms):
+    """Send what `wanted_change` says, at most once a period, while no Fetch is in flight, and not before the leader has
+    answered one: on a slow link the fetch timeout would otherwise end before the first answer."""
+    if not role.has_fetched or now_ms < role.voter_check_due_ms:
         return
-    request = wanted_change(replica, role)
+    if not replica.connections.is_ready(replica.leader_id, now_ms):
+        return
+    request = wanted_change(replica)
     if request is None:
         role.voter_check_due_ms = now_ms + replica.config.update_voter_period_ms
         return
@@ -34,14 +38,14 @@ def maybe_ask_leader(replica: Replica, role: Follower, now_ms: int) -> None:
     replica.send(replica.leader_id, request, now_ms)
 
 
-def wanted_change(replica: Replica, role: Follower) -> ChangeVotersRequest | None:
+def wanted_change(replica: Replica) -> ChangeVotersRequest | None:
     """The request that would make the voter set true of this replica; None if it is, or must not ask."""
     if not replica.config.can_be_voter or not replica.config.endpoints or replica.has_lost_its_state:
         return None
     if replica.voter_history.kraft_version == 0:
         # The leader keeps it in memory: without it, static voters could not be made dynamic.
-        may_report = replica.is_voter and not role.has_reported_itself
-        return _update(replica) if may_report else None
+        is_told = replica.reported_to == LeaderAndEpoch(replica.leader_id, replica.epoch)
+        return _update(replica) if replica.is_voter and not is_told else None
     if replica.is_voter:
         return _update(replica) if replica.own_entry_is_stale else None
     return _join(replica) if replica.config.auto_join else None
@@ -85,7 +89,10 @@ def handle_change_response(
         return
     role.asks_leader = False
     role.voter_check_due_ms = now_ms + replica.config.update_voter_period_ms
-    role.has_reported_itself = role.has_reported_itself or response.error is ErrorCode.none
+    if response.error is ErrorCode.none:
+        replica.reported_to = LeaderAndEpoch(replica.leader_id, replica.epoch)
+        if not role.leader_left:
+            role.fetch_deadline_ms = now_ms + role.fetch_timeout_ms
     if response.error not in _SETTLED:
         replica.connections.back_off(source_id, now_ms)
 

@@ -27,7 +27,10 @@ def fetching_key(replica: Replica) -> ReplicaKey:
 
 
 def witnesses_wanted(replica: Replica, role: Follower) -> tuple[int, ...]:
-    """The other voters that have not named this replica's leader yet; the leader itself is fetched from anyway."""
+    """The other voters that have not named this replica's leader yet; the leader itself is fetched from anyway.
+
+    They are asked by an anonymous Fetch, which acknowledges nothing, so it need not wait for a flush.
+    """
     if not replica.has_lost_its_state:
         return ()
     return tuple(

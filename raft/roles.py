@@ -141,7 +141,6 @@ class Follower:
     voter_check_due_ms: int
     has_fetched: bool = False
     leader_left: bool = False
-    has_reported_itself: bool = False
     asks_leader: bool = False
     witnesses: set[int] = field(default_factory=set)
 

@@ -43,6 +43,13 @@ NoInitialControllers = Annotated[
         "--no-initial-controllers", "-N", help="This node is added to a dynamic quorum later.", **_BEGIN
     ),
 ]
+ReplacedDisk = Annotated[
+    bool,
+    typer.Option(
+        "--replaced-disk",
+        help="This static voter had another disk before: it neither votes nor stands until it has caught up.",
+    ),
+]
 ReleaseVersion = Annotated[
     str | None,
     typer.Option(
@@ -69,6 +76,7 @@ def format_command(
     standalone: Standalone = False,
     initial_controllers: InitialControllers = None,
     no_initial_controllers: NoInitialControllers = False,
+    replaced_disk: ReplacedDisk = False,
     release_version: ReleaseVersion = None,
     feature: Features = None,
     ignore_formatted: IgnoreFormatted = False,
@@ -94,6 +102,7 @@ def format_command(
         initial_controllers=initial_controllers,
         no_initial_controllers=no_initial_controllers,
         kraft_version=asked.kraft_version,
+        replaced_disk=replaced_disk,
     )
     beginning = choose_beginning(nodes, wishes, new_uuid())
     chosen_id = choose_cluster_id(

@@ -175,10 +175,10 @@ def _look_at_folder(config: NodeConfig) -> bool:
     is_lost = has_lost_its_state(config.metadata_log_dir)
     if is_lost:
         log.warning(
-            "%s was formatted for this node, but its election state and its log are gone: what this node has voted "
-            "and acknowledged is not known any more. It will neither vote nor stand for election before it has "
-            "fetched from a leader what the cluster committed; if no leader can be elected without it, restore the "
-            "folder from a copy. Better replace the node: format it afresh and make it a voter again",
+            "%s has no quorum-state: what this node has voted and acknowledged is not known any more (a new or emptied "
+            "disk). It will neither vote nor stand for election before it has fetched what the cluster committed and "
+            "every other voter has named the same leader. If no leader can be elected without it, restore the folder "
+            "from a copy",
             folder,
         )
     return is_lost

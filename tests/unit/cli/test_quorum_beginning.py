@@ -84,15 +84,32 @@ def test_a_static_folder_has_a_state_from_the_beginning(tmp_path: Path) -> None:
     assert not metadata_log(tmp_path, 11).exists()
 
 
-def test_a_folder_is_lost_only_without_state_and_log(tmp_path: Path) -> None:
+def test_a_folder_without_election_state_is_lost_also_while_its_log_comes_back(tmp_path: Path) -> None:
     assert run_format(tmp_path, text=SMALL) == 0
     folder = metadata_log(tmp_path, 1)
+    assert not has_lost_its_state(tmp_path / "data/1")
     (folder / "quorum-state").unlink()
     assert has_lost_its_state(tmp_path / "data/1")
-    (folder / "00000000000000000000.log").touch()
-    assert has_lost_its_state(tmp_path / "data/1")
     (folder / "00000000000000000000.log").write_bytes(b"x")
+    assert has_lost_its_state(tmp_path / "data/1")
+
+
+def test_the_first_voters_alone_are_how_kafka_formats(tmp_path: Path) -> None:
+    assert run_format(tmp_path, "--standalone", "--node", "1") == 0
+    (metadata_log(tmp_path, 1) / "quorum-state").unlink()
     assert not has_lost_its_state(tmp_path / "data/1")
+
+
+def test_a_replaced_disk_of_a_static_voter_begins_without_state(tmp_path: Path) -> None:
+    assert run_format(tmp_path, "--replaced-disk", text=SMALL) == 0
+    assert has_lost_its_state(tmp_path / "data/1")
+
+
+def test_a_replaced_disk_of_a_dynamic_voter_is_a_new_voter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_format(tmp_path, "-N", "--replaced-disk") != 0
+    assert "remove-voter" in capsys.readouterr().err
 
 
 def test_an_interrupted_formatting_is_made_good(tmp_path: Path) -> None:

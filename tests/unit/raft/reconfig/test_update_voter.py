@@ -10,6 +10,7 @@ from raft.inputs import FailureReason
 from raft.messages import (
     ChangeVotersResponse,
     FetchRequest,
+    FetchResponse,
     UpdateRaftVoterRequest,
 )
 from raft.quorum_records import VotersAt, quorum_records
@@ -205,19 +206,51 @@ def test_a_failed_update_is_not_repeated_before_another_period(reason: FailureRe
 
 
 def test_a_static_voter_reports_itself_once_to_each_leader() -> None:
+    """Not before the leader has answered a Fetch: on a slow link it would never come to fetch at all."""
     context = RaftContext(endpoints=endpoints_of(LOCAL))
-    context.begin(2, 1)
+    fetch = context.follow(2, 1)
+    assert context.sent(UpdateRaftVoterRequest) == []
+    context.answer(fetch, context.fetched())
     (outbound,) = context.sent(UpdateRaftVoterRequest)
     context.answer(outbound, ChangeVotersResponse(leader_id=2, leader_epoch=1))
-    (fetch,) = context.sent(FetchRequest)
-    context.now_ms += context.config.fetch_timeout_ms - 1
-    context.answer(fetch, context.fetched())
-    context.now_ms += context.config.fetch_timeout_ms - 1
-    context.answer(context.sent(FetchRequest)[-1], context.fetched())
-    assert context.sent(UpdateRaftVoterRequest) == []
-    context.begin(3, 2)
+    for _ in range(3):
+        (fetch,) = context.sent(FetchRequest)
+        context.now_ms += context.config.fetch_timeout_ms - 1
+        context.answer(fetch, context.fetched())
+        assert [type(outbound.request) for outbound in context.requests] == [FetchRequest]
+    context.answer(context.follow(3, 2), context.fetched())
     (outbound,) = context.sent(UpdateRaftVoterRequest)
     assert outbound.destination_id == 3
+
+
+def test_a_leader_that_agrees_to_an_update_is_heard_of() -> None:
+    context = DynamicContext(endpoints=endpoints_of(LOCAL, 19093))
+    context.answer(context.follow(2, 1), context.fetched())
+    context.now_ms += context.config.update_voter_period_ms - 1
+    context.answer(context.sent(FetchRequest)[-1], context.fetched())
+    context.now_ms += 1
+    context.answer(context.sent(FetchRequest)[-1], context.fetched())
+    (outbound,) = context.sent(UpdateRaftVoterRequest)
+    context.now_ms += context.config.fetch_timeout_ms - 1
+    context.answer(outbound, ChangeVotersResponse(leader_id=2, leader_epoch=1))
+    context.advance(context.config.fetch_timeout_ms - 1)
+    assert context.node.role == "follower"
+
+
+def test_a_leader_that_moved_is_found_by_what_others_say_of_it() -> None:
+    """The voter set names its old address, where nobody answers; the endpoint comes with an answer of somebody else."""
+    context = DynamicContext()
+    context.fail(context.follow(2, 1))
+    context.advance(context.config.retry_backoff_ms)
+    (asked,) = context.sent(FetchRequest)
+    assert asked.destination_id == 3
+    moved = endpoints_of(2, 29093)
+    answer = FetchResponse(
+        error=ErrorCode.not_leader_or_follower, leader_id=2, leader_epoch=1, leader_endpoints=moved
+    )
+    context.answer(asked, answer)
+    fetch = context.sent(FetchRequest)[-1]
+    assert (fetch.destination_id, fetch.endpoint) == (2, moved[0])
 
 
 def test_an_observer_has_no_entry_to_correct() -> None:
