@@ -74,8 +74,8 @@ def choose_beginning(nodes: Sequence[NodeConfig], wishes: Wishes, new_directory_
         )
     if wishes.replaced_disk and not static:
         raise _refused(
-            "--replaced-disk is for a controller of a static quorum; in a dynamic one a new disk is a new voter: format "
-            "it with --no-initial-controllers, then 'kquorum quorum remove-voter' and 'add-voter'"
+            "--replaced-disk is for a controller of a static quorum; in a dynamic one a new disk is a new voter: "
+            "format it with --no-initial-controllers, then 'kquorum quorum remove-voter' and 'add-voter'"
         )
     open_ones = [node for node in nodes if node.is_controller and not node.controller_quorum_voters]
     if open_ones and not wishes.named:

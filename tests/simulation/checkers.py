@@ -1,101 +1,330 @@
 """What must be true after every event (design, "What correct means"); each breach raises with the facts."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from raft.batches import LogBatch
-from raft.messages import VoteRequest
+from raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    Request,
+    Response,
+    VoteRequest,
+    VoteResponse,
+)
 from raft.node import RaftNode
-from raft.ready import Ready
-from raft.roles import Leader
-from raft.voters import ReplicaKey
+from raft.ready import QuorumState, Ready, RoleChanged
+from raft.roles import Follower, Leader
+from raft.voters import ReplicaKey, Voter
+from tests.simulation.disk import SimulatedDisk
+from tests.simulation.errors import InvariantBroken
+from tests.simulation.hosts import Host
+from tests.simulation.membership_checks import check_new_voters, may_stand
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+# Turns in one second of the world which a replica may take because of its own timer, and to no effect, beside those
+# in which it looks at its entry among the voters.
+IDLE_TURNS_A_SECOND = 5
+# A peer that does not answer is asked again after the back-off of 20 ms; some clocks run 20% fast.
+TIMER_TURNS_A_PEER = 60
 
 
-class InvariantBroken(AssertionError):
-    """A property of the protocol does not hold; the run's seed replays it."""
-
-
-@dataclass
 class Checkers:
     """Watches every replica of a run; knows what was committed by whom, independent of the replicas' own memory."""
 
-    leaders: dict[int, int] = field(default_factory=dict)
-    votes: dict[tuple[int, int], ReplicaKey] = field(default_factory=dict)
-    epochs: dict[int, int] = field(default_factory=dict)
-    high_watermarks: dict[int, int] = field(default_factory=dict)
-    committed: list[LogBatch] = field(default_factory=list)
-    checked: dict[int, int] = field(default_factory=dict)
-    steps: dict[tuple[int, int], int] = field(default_factory=dict)
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.leaders: dict[int, tuple[Host, int]] = {}
+        self.votes: dict[tuple[ReplicaKey, int], ReplicaKey] = {}
+        self.epochs: dict[ReplicaKey, int] = {}
+        self.high_watermarks: dict[int, int] = {}
+        self.committed: list[LogBatch] = []
+        self.checked: dict[int, int] = {}
+        self.written: dict[tuple[int, int], tuple[LogBatch, int]] = {}
+        self.newest_leader = (0, -1)
+        self.idle_turns: dict[tuple[int, int], int] = {}
+        self.max_idle_turns = 0
+        self.timer_turns: dict[tuple[int, int], int] = {}
+        self.stable_epoch: int | None = None
+        self.stable_until_ms = 0
 
-    def forget_life(self, node_id: int) -> None:
+    @property
+    def committed_end(self) -> int:
+        return self.committed[-1].last_offset + 1 if self.committed else 0
+
+    def forget_life(self, host: Host) -> None:
         """A replica died: its high watermark is relearned, its epoch is not."""
-        self.high_watermarks.pop(node_id, None)
-        self.checked.pop(node_id, None)
+        self.high_watermarks.pop(host.node_id, None)
+        self.checked.pop(host.node_id, None)
 
-    def after_ready(self, now_ms: int, node: RaftNode, ready: Ready, log: list[LogBatch]) -> None:
-        self._check_steps(now_ms, node)
-        self._check_epoch(node)
-        self._check_single_leader(node, log)
-        if ready.truncate_to is not None and ready.truncate_to < self.high_watermarks.get(node.node_id, 0):
-            raise InvariantBroken(
-                f"node {node.node_id} cut its log at {ready.truncate_to}, below its high watermark"
-            )
+    def forget_epoch(self, host: Host) -> None:
+        """Its disk was emptied: this replica begins again, but what it promised still counts."""
+        self.epochs.pop(host.key, None)
+
+    # Turns
+
+    def after_ready(self, host: Host, node: RaftNode, ready: Ready) -> None:
+        if host.is_timer_turn:
+            host.is_timer_turn = False
+            self._check_idleness(host, ready)
+        self._check_state(host, node)
+        role = node.replica.role
+        if isinstance(role, Leader):
+            self._check_single_leader(host, node, role)
+        for outbound in ready.requests:
+            _check_request(host, node, outbound.request)
         if ready.high_watermark is not None:
-            self._check_commit(node, ready.high_watermark, log)
+            self._check_commit(host, node, ready.high_watermark)
 
-    def _check_steps(self, now_ms: int, node: RaftNode) -> None:
-        """A replica that spins is broken too (KAFKA-17751)."""
-        key = (node.node_id, now_ms // 1000)
-        self.steps[key] = self.steps.get(key, 0) + 1
-        if self.steps[key] > 4000:
-            raise InvariantBroken(f"node {node.node_id} ({node.role}) spins: over 4000 turns within a second")
-
-    def _check_epoch(self, node: RaftNode) -> None:
-        before = self.epochs.get(node.node_id, 0)
-        if node.leader_epoch < before:
-            raise InvariantBroken(f"node {node.node_id} went back from epoch {before} to {node.leader_epoch}")
-        self.epochs[node.node_id] = node.leader_epoch
-
-    def _check_single_leader(self, node: RaftNode, log: list[LogBatch]) -> None:
-        if not isinstance(node.replica.role, Leader):
-            return
-        other = self.leaders.setdefault(node.leader_epoch, node.node_id)
-        if other != node.node_id:
-            raise InvariantBroken(f"nodes {other} and {node.node_id} both lead epoch {node.leader_epoch}")
-        if node.replica.role.epoch_start_offset == log[-1].base_offset:
-            self._check_leader_completeness(node, log)
-
-    def _check_leader_completeness(self, node: RaftNode, log: list[LogBatch]) -> None:
-        if log[: len(self.committed)] != self.committed:
+    def _check_idleness(self, host: Host, ready: Ready) -> None:
+        """A replica whose timer fires and leads to nothing is on its way to a busy loop (KAFKA-17751); and even one
+        that retries whatever it can has no more to do than ask everybody again after each back-off."""
+        second = (host.node_id, self.world.now_ms // 1000)
+        self.timer_turns[second] = self.timer_turns.get(second, 0) + 1
+        if self.timer_turns[second] > 30 + TIMER_TURNS_A_PEER * len(self.world.hosts):
             raise InvariantBroken(
-                f"node {node.node_id} leads epoch {node.leader_epoch} without all that was committed"
+                f"node {host.node_id} wakes up {self.timer_turns[second]} times in a second"
+            )
+        if ready.requests or ready.responses or ready.role_changes or ready.append:
+            return
+        key = (host.node_id, self.world.now_ms // 1000)
+        turns = self.idle_turns[key] = self.idle_turns.get(key, 0) + 1
+        self.max_idle_turns = max(self.max_idle_turns, turns)
+        if turns > IDLE_TURNS_A_SECOND + 1300 // self.world.options.fetch_timeout_ms:
+            raise InvariantBroken(
+                f"node {host.node_id} ({host.node.role if host.node else '-'}) spins: "
+                f"{turns} idle turns within a second"
             )
 
-    def _check_commit(self, node: RaftNode, high_watermark: int, log: list[LogBatch]) -> None:
-        before = self.high_watermarks.get(node.node_id, -1)
+    def _check_state(self, host: Host, node: RaftNode) -> None:
+        """The epoch never goes back, over all lives, and what is on disk is what the replica acts upon."""
+        key, epoch = node.replica.key, node.leader_epoch
+        if epoch < self.epochs.get(key, 0):
+            raise InvariantBroken(f"node {host.node_id} went back from epoch {self.epochs[key]} to {epoch}")
+        self.epochs[key] = epoch
+        if node.replica.has_lost_its_state:
+            return
+        if host.disk.state != node.replica.state:
+            raise InvariantBroken(
+                f"node {host.node_id} acts upon {node.replica.state}, but its disk says {host.disk.state}"
+            )
+
+    def _check_single_leader(self, host: Host, node: RaftNode, role: Leader) -> None:
+        life = (host, host.life)
+        other = self.leaders.get(node.leader_epoch)
+        if other is None:
+            self.leaders[node.leader_epoch] = life
+            self._check_leader_completeness(host, node)
+        elif other != life:
+            raise InvariantBroken(
+                f"nodes {other[0].node_id} and {host.node_id} both lead epoch {node.leader_epoch}"
+            )
+
+    def _check_leader_completeness(self, host: Host, node: RaftNode) -> None:
+        if host.disk.batches[: len(self.committed)] != self.committed:
+            raise InvariantBroken(
+                f"node {host.node_id} leads epoch {node.leader_epoch} without all that was committed"
+            )
+
+    # Roles
+
+    def is_settled(self, leader: Host) -> bool:
+        """Whether every other voter has fetched from this leader, so that none of them would help to disturb it."""
+        if leader.node is None or self.world.now_ms <= self.stable_until_ms:
+            return False
+        for voter_id in leader.node.voters.others(leader.node_id):
+            node = self.world.hosts[voter_id].node
+            if node is None or node.leader_id != leader.node_id:
+                return False
+            role = node.replica.role
+            if not isinstance(role, Follower) or not role.has_fetched:
+                return False
+        return True
+
+    def expect_stable(self, leader: Host, until_ms: int) -> None:
+        assert leader.node is not None
+        self.world.tally["leaders that must stay"] += 1
+        self.stable_epoch, self.stable_until_ms = leader.node.leader_epoch, until_ms
+
+    def role_taken(self, host: Host, change: RoleChanged) -> None:
+        """Whoever stands for election is a voter in its own eyes, or was until something that may not be committed
+        (KAFKA-17067), and nobody disturbs a leader that a majority hears."""
+        node = host.node
+        is_expected_stable = self.stable_epoch is not None and self.world.now_ms < self.stable_until_ms
+        if is_expected_stable and self.world.is_faulty and change.epoch > (self.stable_epoch or 0):
+            raise InvariantBroken(f"node {host.node_id} disturbs the leader of epoch {self.stable_epoch}")
+        if change.role not in ("prospective", "candidate", "leader") or node is None:
+            return
+        if node.replica.has_lost_its_state:
+            raise InvariantBroken(f"node {host.node_id} lost its state and became {change.role}")
+        if not host.can_be_voter or not may_stand(host, node.voters, node.high_watermark):
+            raise InvariantBroken(f"node {host.node_id} is no voter and became {change.role}")
+
+    # The log
+
+    def before_append(self, host: Host, batches: Sequence[LogBatch]) -> None:
+        """Log matching: an epoch and an offset name one batch, with one history before it."""
+        check_new_voters(host, batches, self.committed_end)
+        last = host.disk.batches[-1] if host.disk.batches else None
+        epoch_before = -1 if last is None else last.leader_epoch
+        for batch in batches:
+            known = self.written.setdefault((batch.leader_epoch, batch.base_offset), (batch, epoch_before))
+            if known[1] != epoch_before or (known[0] is not batch and known[0] != batch):
+                raise InvariantBroken(
+                    f"node {host.node_id} appends another batch at offset {batch.base_offset} of epoch "
+                    f"{batch.leader_epoch} than another node has there, or after another one"
+                )
+            epoch_before = batch.leader_epoch
+
+    def before_truncation(self, host: Host, end_offset: int) -> None:
+        if end_offset < self.high_watermarks.get(host.node_id, 0):
+            raise InvariantBroken(
+                f"node {host.node_id} cut its log at {end_offset}, below its high watermark"
+            )
+        if end_offset >= self.committed_end:
+            return
+        lost = host.disk.between(end_offset, self.committed_end)
+        if lost and lost[0].base_offset >= end_offset and lost[0] in self.committed:
+            raise InvariantBroken(
+                f"node {host.node_id} cut its log at {end_offset} and with it what was committed"
+            )
+
+    def _check_commit(self, host: Host, node: RaftNode, high_watermark: int) -> None:
+        before = self.high_watermarks.get(host.node_id, -1)
         if high_watermark < before:
             raise InvariantBroken(
-                f"the high watermark of node {node.node_id} fell from {before} to {high_watermark}"
+                f"the high watermark of node {host.node_id} fell from {before} to {high_watermark}"
             )
-        self.high_watermarks[node.node_id] = high_watermark
-        position = self.checked.get(node.node_id, 0)
-        while position < len(log) and log[position].next_offset <= high_watermark:
-            if position == len(self.committed):
-                self.committed.append(log[position])
-            elif log[position] != self.committed[position]:
+        self.high_watermarks[host.node_id] = high_watermark
+        if isinstance(node.replica.role, Leader):
+            self._check_leader_commit(host, node, node.replica.role, high_watermark)
+        self._check_committed_batches(host, high_watermark)
+
+    def _check_leader_commit(self, host: Host, node: RaftNode, role: Leader, high_watermark: int) -> None:
+        if high_watermark <= role.epoch_start_offset:
+            return
+        epoch, offset = self.newest_leader
+        if node.leader_epoch >= epoch:
+            if high_watermark < offset:
                 raise InvariantBroken(
-                    f"node {node.node_id} committed another batch at offset {log[position].base_offset} "
-                    f"(epoch {log[position].leader_epoch}) than was committed before"
+                    f"leader {host.node_id} of epoch {node.leader_epoch} commits {high_watermark}, "
+                    f"the leader of epoch {epoch} had committed {offset}"
+                )
+            self.newest_leader = (node.leader_epoch, high_watermark)
+        self._check_majority(host, node, high_watermark)
+
+    def _check_majority(self, host: Host, node: RaftNode, high_watermark: int) -> None:
+        """The high watermark rests on flushed logs of a majority of the voters in force."""
+        mine = host.disk.between(0, high_watermark)[-1]
+        holders = 0
+        for voter in node.replica.voters:
+            batches = (disk.durable_batch_before(high_watermark) for disk in self._disks_of(voter))
+            holders += any(batch is mine or batch == mine for batch in batches)
+        if holders < node.replica.voters.majority:
+            raise InvariantBroken(
+                f"leader {host.node_id} committed {high_watermark} with {holders} durable copies "
+                f"among {len(node.replica.voters)} voters"
+            )
+
+    def _disks_of(self, voter: Voter) -> Iterator[SimulatedDisk]:
+        """The disk of a voter, and those which it had before: a leader may have counted what has since been lost."""
+        host = self.world.hosts[voter.key.id]
+        if voter.matches(host.key):
+            yield host.disk
+        for key, disks in self.world.operator.former_disks.items():
+            if voter.matches(key):
+                yield from disks
+
+    def _check_committed_batches(self, host: Host, high_watermark: int) -> None:
+        batches, ends = host.disk.batches, host.disk.ends
+        position = self.checked.get(host.node_id, 0)
+        while position < len(batches) and ends[position] <= high_watermark:
+            batch = batches[position]
+            if position == len(self.committed):
+                self.committed.append(batch)
+            elif batch is not self.committed[position] and batch != self.committed[position]:
+                raise InvariantBroken(
+                    f"node {host.node_id} committed another batch at offset {batch.base_offset} "
+                    f"(epoch {batch.leader_epoch}) than was committed before"
                 )
             position += 1
-        self.checked[node.node_id] = position
-
-    def vote_granted(self, voter_id: int, request: VoteRequest) -> None:
-        """Called when the grant reaches the network: a voter votes once an epoch, crashes or not."""
-        if request.pre_vote:
-            return
-        key = (voter_id, request.replica_epoch)
-        earlier = self.votes.setdefault(key, request.candidate)
-        if earlier != request.candidate:
+        self.checked[host.node_id] = position
+        if high_watermark != (ends[position - 1] if position else 0):
             raise InvariantBroken(
-                f"node {voter_id} voted for {earlier.id} and {request.candidate.id} in epoch {request.replica_epoch}"
+                f"the high watermark {high_watermark} of node {host.node_id} is not the end of a batch it has"
             )
+
+    # Delivery and reads
+
+    def delivered(self, host: Host, batch: LogBatch) -> None:
+        """Each committed batch once, in order, without a gap."""
+        if batch.base_offset != host.applied:
+            raise InvariantBroken(
+                f"node {host.node_id} was handed offset {batch.base_offset} after {host.applied}"
+            )
+
+    def committed_read(self, host: Host) -> None:
+        if host.applied > self.committed_end:
+            raise InvariantBroken(f"node {host.node_id} shows what is not committed")
+
+    def local_read(self, host: Host) -> None:
+        node = host.node
+        if node is not None and node.log_end_offset < host.applied:
+            raise InvariantBroken(f"the log of node {host.node_id} ends before what it has applied")
+
+    # Messages
+
+    def response_leaves(self, host: Host, request: Request, response: Response) -> None:
+        """A voter votes once an epoch, crashes or not, and its word is on disk before it is given."""
+        if not isinstance(request, VoteRequest) or not isinstance(response, VoteResponse):
+            return
+        if request.pre_vote or not response.vote_granted:
+            return
+        self._voted(host.key, request.replica_epoch, request.candidate)
+        if not _remembers_vote(host.disk.state, request.replica_epoch, request.candidate):
+            raise InvariantBroken(
+                f"node {host.node_id} grants node {request.candidate.id} its vote in epoch "
+                f"{request.replica_epoch}, but its disk says {host.disk.state}"
+            )
+
+    def _voted(self, voter: ReplicaKey, epoch: int, candidate: ReplicaKey) -> None:
+        earlier = self.votes.setdefault((voter, epoch), candidate)
+        if earlier != candidate:
+            raise InvariantBroken(
+                f"node {voter.id} voted for {earlier.id} and {candidate.id} in epoch {epoch}"
+            )
+
+
+def _remembers_vote(state: QuorumState | None, epoch: int, candidate: ReplicaKey) -> bool:
+    """Whether a voter that starts with this state gives nobody else its vote in `epoch`: in one turn it may have
+    voted and gone on to a newer epoch."""
+    if state is None:
+        return False
+    return state.leader_epoch > epoch or (state.leader_epoch == epoch and state.voted == candidate)
+
+
+def _check_request(host: Host, node: RaftNode, request: Request) -> None:
+    """What a replica says of itself is on its disk before it is said."""
+    state = host.disk.state
+    if node.replica.has_lost_its_state and not isinstance(request, VoteRequest | BeginQuorumEpochRequest):
+        return
+    assert state is not None
+    match request:
+        case VoteRequest(pre_vote=False):
+            is_true = _remembers_vote(state, request.replica_epoch, node.replica.key)
+        case VoteRequest():
+            is_true = state.leader_epoch >= request.replica_epoch
+        case FetchRequest():
+            is_true = state.leader_epoch >= request.current_leader_epoch
+        case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
+            said = (request.leader_epoch, host.node_id)
+            is_true = (
+                state.leader_epoch > request.leader_epoch or (state.leader_epoch, state.leader_id) == said
+            )
+        case _:
+            is_true = True
+    if not is_true:
+        raise InvariantBroken(f"node {host.node_id} sends {request}, but its disk says {state}")

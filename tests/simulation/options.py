@@ -1,51 +1,84 @@
-"""What kind of world a seed makes: sizes, delays and how often what goes wrong (swarm testing)."""
+"""What kind of world a seed makes: sizes, timing, and what can go wrong in it (swarm testing).
 
+About half of the kinds of fault is switched off in any world, so that rare ones get room.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+# election timeout, fetch timeout, how long faults last; Kafka's own figures are in the last line.
+TIMINGS = (
+    (50, 150, 1500),
+    (50, 200, 2500),
+    (100, 300, 3000),
+    (200, 500, 4000),
+    (1000, 2000, 9000),
+)
+TIMING_WEIGHTS = (6, 6, 5, 3, 1)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Options:
+    quorum: str
     voters: int
+    spares: int
     observers: int
-    delay_ms_max: int
-    loss_percent: int
-    duplicate_percent: int
-    flush_ms_max: int
-    crash_every_ms: int
-    partition_every_ms: int
-    pause_every_ms: int
-    power_cut_every_ms: int
-    crash_after_vote_percent: int
-    crash_new_leader_percent: int
-    revive_ms_max: int
-    max_fetch_bytes: int
+    auto_join: bool
     election_timeout_ms: int
-    faults_until_ms: int = 10_000
-    quiet_until_ms: int = 18_000
-    proposal_every_ms: int = 25
+    fetch_timeout_ms: int
+    faults_until_ms: int
+    delay_ms_max: int
+    flush_ms_max: int
+    max_fetch_bytes: int
+    operation_every_ms: int
+    read_percent: int
+    clock_drift_percent: int
+    shares_turns: bool
+    uses_wire: bool
+    mixes_releases: bool
+    faults: tuple[str, ...]
+    fault_count: int
+
+    @property
+    def quiet_ms(self) -> int:
+        """The bound within which a healed quorum must have converged; most need a tenth of it."""
+        return 5000 + 12 * (self.fetch_timeout_ms + 2 * self.election_timeout_ms)
 
 
-def options_of(dice: Random) -> Options:
-    """Draw a world; about a third of the kinds of fault is switched off, so that rare ones get room."""
-
-    def maybe(value: int) -> int:
-        return 0 if dice.random() < 0.33 else value
-
+def options_of(dice: Random, kinds_of: Callable[[str], tuple[tuple[str, ...], tuple[str, ...]]]) -> Options:
+    """Draw a world; `kinds_of` names what can happen to a static, dynamic or upgraded quorum: voter changes, and
+    other faults."""
+    quorum = dice.choice(("static", "static", "static", "dynamic", "dynamic", "dynamic", "upgraded"))
+    election_timeout_ms, fetch_timeout_ms, faults_until_ms = dice.choices(TIMINGS, TIMING_WEIGHTS)[0]
+    delay_ms_max = dice.choice((2, 5, 10, 10, 30, 100))
+    flush_ms_max = dice.choice((0, 2, 5, 20, 100))
+    mixes_releases = quorum == "static" and dice.random() < 0.3
+    changes, others = kinds_of(quorum)
+    faults = tuple(kind for kind in others if dice.random() < 0.5)
+    if dice.random() < 0.75:
+        faults += changes
+    if dice.random() < 0.04:
+        # A quiet world in which only links are cut: there, who leads must go on leading.
+        faults, delay_ms_max, flush_ms_max, mixes_releases = ("partial cut",), 5, 2, False
     return Options(
-        voters=dice.choice((3, 3, 5)),
-        observers=dice.choice((0, 1, 2)),
-        delay_ms_max=dice.choice((2, 10, 60, 300)),
-        loss_percent=maybe(dice.choice((1, 5, 20))),
-        duplicate_percent=maybe(dice.choice((1, 10))),
-        flush_ms_max=dice.choice((0, 2, 20, 200)),
-        crash_every_ms=maybe(dice.choice((900, 2500))),
-        partition_every_ms=maybe(dice.choice((1200, 3000))),
-        pause_every_ms=maybe(dice.choice((1500, 4000))),
-        power_cut_every_ms=maybe(dice.choice((1500, 3000))),
-        crash_after_vote_percent=maybe(dice.choice((5, 30))),
-        crash_new_leader_percent=maybe(dice.choice((10, 50))),
-        revive_ms_max=dice.choice((20, 500, 3000)),
+        quorum=quorum,
+        voters=dice.choice((1, 2, 3, 3, 3, 3, 3, 4, 5, 5)),
+        spares=0 if quorum == "static" else dice.choice((0, 1, 1, 2, 2)),
+        observers=dice.choice((0, 0, 0, 1, 1, 2, 3)),
+        auto_join=quorum != "static" and dice.random() < 0.4 and faults != ("partial cut",),
+        election_timeout_ms=election_timeout_ms,
+        fetch_timeout_ms=fetch_timeout_ms,
+        faults_until_ms=faults_until_ms,
+        delay_ms_max=delay_ms_max,
+        flush_ms_max=flush_ms_max,
         max_fetch_bytes=dice.choice((1, 300, 1_000_000)),
-        election_timeout_ms=dice.choice((50, 1000)),
+        operation_every_ms=dice.choice((10, 30, 60, 100)) * faults_until_ms // 2000,
+        read_percent=dice.choice((0, 10, 50)),
+        clock_drift_percent=dice.choice((0, 0, 1, 5, 20)),
+        shares_turns=dice.random() < 0.5,
+        uses_wire=dice.random() < 0.2,
+        mixes_releases=mixes_releases,
+        faults=faults,
+        fault_count=dice.choice((3, 8, 15, 25)) if faults else 0,
     )

@@ -1,13 +1,49 @@
 """One run: a spell of faults, then quiet, in which a healthy quorum must converge."""
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from random import Random
-from typing import Protocol
 
 from raft.node import RaftNode
-from tests.simulation.checkers import InvariantBroken
+from raft.quorum_records import VotersAt, quorum_records
+from tests.simulation.errors import InvariantBroken
+from tests.simulation.faults import carry_out
 from tests.simulation.options import Options, options_of
-from tests.simulation.world import Host, World
+from tests.simulation.schedule import Action, draw_schedule, kinds_of
+from tests.simulation.world import World
+
+LOOK_EVERY_MS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """What to leave out of a seed's run; a run that still fails with less is easier to understand."""
+
+    keep: tuple[int, ...] | None = None
+    faults_until_ms: int | None = None
+    observers: int | None = None
+    voters: int | None = None
+
+    def options(self, options: Options) -> Options:
+        if self.faults_until_ms is not None:
+            options = replace(options, faults_until_ms=self.faults_until_ms)
+        if self.observers is not None:
+            options = replace(options, observers=self.observers)
+        if self.voters is not None:
+            options = replace(options, voters=self.voters)
+        return options
+
+    def arguments(self) -> str:
+        """As the command line takes them."""
+        parts = [] if self.keep is None else [f" --keep {','.join(map(str, self.keep)) or 'none'}"]
+        for name in ("faults_until_ms", "observers", "voters"):
+            if (value := getattr(self, name)) is not None:
+                parts.append(f" --{name.removesuffix('_ms').replace('_', '-')} {value}")
+        return "".join(parts)
+
+
+WHOLE = Trim()
 
 
 @dataclass(frozen=True)
@@ -15,163 +51,128 @@ class Outcome:
     seed: int
     options: Options
     events: int
+    virtual_ms: int
     acknowledged: int
     epochs: int
+    quiet_ms: int
+    tally: Counter[str]
     trace: tuple[str, ...]
 
 
 class SimulationFailed(AssertionError):
     """Carries the seed, the facts, and the command that replays the run."""
 
-    def __init__(self, seed: int, cause: BaseException, trace: list[str]) -> None:
-        tail = "\n".join(trace[-40:])
+    def __init__(self, seed: int, cause: BaseException, trace: Collection[str], trim: Trim = WHOLE) -> None:
+        tail = "\n".join(list(trace)[-40:])
         super().__init__(
             f"seed {seed}: {type(cause).__name__}: {cause}\n"
-            f"replay: python -m tests.simulation --seed {seed} --trace\n{tail}"
+            f"replay: python -m tests.simulation --seed {seed}{trim.arguments()} --trace\n{tail}"
         )
         self.seed = seed
         self.cause = cause
+        self.trim = trim
+        self.trace = tuple(trace)
 
 
-def simulate(seed: int, node_class: type[RaftNode] = RaftNode) -> Outcome:
-    """Run one seed; raises SimulationFailed."""
-    options = options_of(Random(seed ^ 0x5EED))
-    world: World | None = None
+def plan_of(seed: int) -> tuple[Options, tuple[Action, ...]]:
+    """The world of a seed and the schedule of what happens to it, before anything is left out."""
+    dice = Random(seed ^ 0x5EED)
+    options = options_of(dice, kinds_of)
+    return options, draw_schedule(options, dice)
+
+
+def simulate(
+    seed: int, node_class: type[RaftNode] = RaftNode, *, trim: Trim = WHOLE, is_traced: bool = False
+) -> Outcome:
+    """Run one seed; raises SimulationFailed. A run that fails is run again to be told."""
+    options, schedule = plan_of(seed)
+    options = trim.options(options)
+    chosen = [schedule[index] for index in (range(len(schedule)) if trim.keep is None else trim.keep)]
+    chosen = [action for action in chosen if action.at_ms <= options.faults_until_ms]
+    trace: list[str] = []
     try:
-        world = World(seed, options, node_class)
-        _schedule_faults(world)
-        _schedule_proposals(world)
-        world.run_until(options.faults_until_ms)
-        _heal(world)
-        world.run_until(options.quiet_until_ms)
-        _check_converged(world)
+        return _run(seed, options, chosen, node_class, trace, is_traced)
     except Exception as cause:
-        raise SimulationFailed(seed, cause, world.trace if world else []) from cause
-    epochs = max(host.node.leader_epoch for host in world.hosts.values() if host.node)
-    return Outcome(seed, options, world.events, len(world.acknowledged), epochs, tuple(world.trace))
+        if not is_traced:
+            simulate(seed, node_class, trim=trim, is_traced=True)
+            raise AssertionError(f"seed {seed} failed, and did not when it was run again") from cause
+        raise SimulationFailed(seed, cause, trace, trim) from cause
 
 
-# Faults
+def _run(
+    seed: int,
+    options: Options,
+    schedule: list[Action],
+    node_class: type[RaftNode],
+    trace: list[str],
+    is_traced: bool,
+) -> Outcome:
+    world = World(seed, options, node_class, is_traced=is_traced, trace=trace)
+    for action in schedule:
+        world.at(action.at_ms, carry_out, world, action)
+    world.clients.begin()
+    world.run_until(options.faults_until_ms)
+    world.heal()
+    quiet_ms = _converge(world)
+    world.clients.history.check_against(world.checkers.committed)
+    return _outcome(world, quiet_ms)
 
 
-def _schedule_faults(world: World) -> None:
-    options = world.options
-    for every_ms, strike in (
-        (options.crash_every_ms, _strike_crash),
-        (options.partition_every_ms, _strike_partition),
-        (options.pause_every_ms, _strike_pause),
-        (options.power_cut_every_ms, _strike_power_cut),
-    ):
-        if every_ms:
-            _repeat(world, every_ms, strike)
+def _outcome(world: World, quiet_ms: int) -> Outcome:
+    history, tally = world.clients.history, world.tally
+    sets = [
+        found for batch in world.checkers.committed if batch.is_control for found in quorum_records(batch)
+    ]
+    tally["committed voter sets"] = sum(isinstance(found, VotersAt) for found in sets)
+    tally["linearizable reads"] = history.linearizable_reads
+    tally["refused reads"] = history.refused_reads
+    tally["committed reads"] = history.committed_reads
+    tally["local reads"] = history.local_reads
+    tally["messages"] = world.network.messages
+    epochs = max(world.checkers.epochs.values())
+    return Outcome(
+        world.seed,
+        world.options,
+        world.events,
+        world.now_ms,
+        len(history.acknowledged),
+        epochs,
+        quiet_ms,
+        tally,
+        tuple(world.trace),
+    )
 
 
-def _repeat(world: World, every_ms: int, strike: "Strike") -> None:
-    def fire() -> None:
-        if world.now_ms < world.options.faults_until_ms:
-            strike(world)
-            world.at(world.dice.randint(1, 2 * every_ms), fire)
-
-    world.at(world.dice.randint(1, 2 * every_ms), fire)
+# The quiet phase
 
 
-class Strike(Protocol):
-    """A fault that comes again and again."""
-
-    def __call__(self, world: World) -> None: ...
-
-
-def _pick_victim(world: World) -> Host:
-    """A leader half of the time: that is where it hurts."""
-    leaders = [host for host in world.hosts.values() if host.node is not None and host.node.role == "leader"]
-    if leaders and world.dice.random() < 0.5:
-        return world.dice.choice(leaders)
-    return world.dice.choice(list(world.hosts.values()))
-
-
-def _strike_crash(world: World) -> None:
-    world.crash_and_revive(_pick_victim(world))
+def _converge(world: World) -> int:
+    """Run until the quorum has elected, committed something new and agrees everywhere; answers how long it took."""
+    healed_ms = world.now_ms
+    bound_ms = healed_ms + world.options.quiet_ms
+    while world.now_ms < bound_ms:
+        world.run_until(world.now_ms + LOOK_EVERY_MS)
+        if world.clients.history.last_acknowledged_begun_ms > healed_ms:
+            world.clients.is_working = False
+            if not _what_is_missing(world):
+                return world.now_ms - healed_ms
+    missing = _what_is_missing(world) or "no append that began then was acknowledged"
+    raise InvariantBroken(f"after {world.options.quiet_ms} quiet ms {missing}")
 
 
-def _strike_power_cut(world: World) -> None:
-    """Everything dies at once; what was not flushed anywhere is gone, and one host may be slow to come back."""
-    world.note("the power goes")
-    late = world.dice.choice(list(world.hosts))
+def _what_is_missing(world: World) -> str:
+    leader = world.leader()
+    if leader is None or leader.node is None:
+        return "nobody leads"
+    end_offset = leader.node.log_end_offset
     for host in world.hosts.values():
-        world.crash_and_revive(host, revive_ms_max=5000 if host.node_id == late else 100)
-
-
-def _strike_partition(world: World) -> None:
-    ids = list(world.hosts)
-    if world.dice.random() < 0.4:
-        side = {_pick_victim(world).node_id}
-    else:
-        side = set(world.dice.sample(ids, world.dice.randint(1, len(ids) - 1)))
-    one_way = world.dice.random() < 0.3
-    world.cut(side, one_way)
-    world.note(f"cut {sorted(side)} off{' one way' if one_way else ''}")
-
-    def mend() -> None:
-        world.cut_links.clear()
-        world.note("links mended")
-
-    world.at(world.dice.randint(100, 6000), mend)
-
-
-def _strike_pause(world: World) -> None:
-    host = _pick_victim(world)
-    host.paused_until_ms = world.now_ms + world.dice.randint(50, 5000)
-    world.note(f"node {host.node_id} pauses until {host.paused_until_ms}")
-
-
-def _heal(world: World) -> None:
-    world.note("faults end")
-    world.is_faulty = False
-    world.cut_links.clear()
-    for host in world.hosts.values():
-        host.paused_until_ms = world.now_ms
-        world.revive(host)
-
-
-# Work
-
-
-def _schedule_proposals(world: World) -> None:
-    """Clients try every host: who believes to lead takes the proposal."""
-
-    def fire() -> None:
-        for host in world.hosts.values():
-            world.propose(host)
-        if world.now_ms < world.options.quiet_until_ms - 4000:
-            world.at(world.dice.randint(1, 2 * world.options.proposal_every_ms), fire)
-
-    world.at(1, fire)
-
-
-def _check_converged(world: World) -> None:
-    hosts = list(world.hosts.values())
-    nodes = [host.node for host in hosts if host.node is not None]
-    leaders = [node for node in nodes if node.role == "leader"]
-    if len(leaders) != 1:
-        raise InvariantBroken(f"after {_quiet_ms(world)} quiet ms there are {len(leaders)} leaders")
-    end_offset = leaders[0].log_end_offset
-    for host in hosts:
-        if host.applied != end_offset or host.disk.batches != world.checkers.committed:
-            raise InvariantBroken(
-                f"after {_quiet_ms(world)} quiet ms node {host.node_id} has applied {host.applied} of {end_offset}"
-            )
-    _check_acknowledged(world)
-
-
-def _quiet_ms(world: World) -> int:
-    return world.options.quiet_until_ms - world.options.faults_until_ms
-
-
-def _check_acknowledged(world: World) -> None:
-    """Nothing that a client was told is committed may be missing."""
-    values = {record.offset: record.value for batch in world.checkers.committed for record in batch.records}
-    for offset, value in world.acknowledged.items():
-        if values.get(offset) != value:
-            raise InvariantBroken(f"the acknowledged record at offset {offset} is lost")
-    if not world.acknowledged:
-        raise InvariantBroken("not one proposal was acknowledged")
+        node = host.node
+        if node is None:
+            return f"node {host.node_id} does not run"
+        if (node.leader_epoch, node.leader_id) != (leader.node.leader_epoch, leader.node.node_id):
+            return f"node {host.node_id} believes in leader {node.leader_id} of epoch {node.leader_epoch}"
+        if host.applied != end_offset or host.disk.ends[-1] != end_offset:
+            return f"node {host.node_id} has applied {host.applied} of {end_offset}"
+        if host.disk.batches != world.checkers.committed:
+            return f"the log of node {host.node_id} is not what was committed"
+    return ""

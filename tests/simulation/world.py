@@ -5,309 +5,335 @@ the election state is "written" before any message leaves, flushes end later and
 """
 
 import heapq
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable
 from random import Random
+from typing import Any
 from uuid import UUID
 
-from raft.batches import LogBatch
 from raft.config import QuorumConfig
-from raft.errors import NotLeaderError
-from raft.inputs import (
-    FailureReason,
-    Input,
-    LogFlushed,
-    RequestFailed,
-    RequestReceived,
-    ResponseReceived,
-    TimeAdvanced,
-)
-from raft.messages import FetchResponse, LogSlice, Request, Response, VoteRequest, VoteResponse
+from raft.inputs import Input, LogFlushed, ShutdownRequested, TimeAdvanced
 from raft.node import RaftNode
-from raft.ready import OutboundRequest, OutboundResponse, Ready
-from raft.voters import ReplicaKey, Voter, VoterSet
+from raft.ready import OutboundRequest, Ready
+from raft.voters import NO_VOTERS, Endpoint
 from tests.simulation.checkers import Checkers
+from tests.simulation.clients import Clients
 from tests.simulation.disk import SimulatedDisk
+from tests.simulation.hosts import CheapDice, Host
+from tests.simulation.membership import Operator, bootstrap_records, static_voters
+from tests.simulation.network import Network
 from tests.simulation.options import Options
+from tests.simulation.traps import Traps
 
 CLUSTER_ID = "simulated-cluster-id00"
+FIRST_OBSERVER = 101
+CALM_FLUSH_MS = 2
 
-
-@dataclass
-class Host:
-    """One machine: its disk outlives the process."""
-
-    node_id: int
-    disk: SimulatedDisk
-    flush_ms_max: int
-    node: RaftNode | None = None
-    life: int = 0
-    paused_until_ms: int = 0
-    truncations: int = 0
-    flushing: bool = False
-    timer_at_ms: int | None = None
-    applied: int = 0
-    waiting_replies: dict[int, tuple[int, int, Request]] = field(default_factory=dict)
-    next_request_id: int = 0
-    proposals: dict[int, int] = field(default_factory=dict)
+Action = Callable[..., None]
 
 
 class World:
-    def __init__(self, seed: int, options: Options, node_class: type[RaftNode] = RaftNode) -> None:
+    def __init__(
+        self,
+        seed: int,
+        options: Options,
+        node_class: type[RaftNode] = RaftNode,
+        *,
+        is_traced: bool = False,
+        trace: list[str] | None = None,
+    ) -> None:
         self.seed = seed
         self.options = options
-        self.dice = Random(seed)
         self.node_class = node_class
+        self.is_traced = is_traced
+        self.trace: list[str] = [] if trace is None else trace
         self.now_ms = 0
-        self.queue: list[tuple[int, int, Callable[[], None]]] = []
+        self.queue: list[tuple[int, int, Action, tuple[Any, ...]]] = []
         self.events = 0
-        self.cut_links: set[tuple[int, int]] = set()
         self.is_faulty = True
-        self.checkers = Checkers()
-        self.acknowledged: dict[int, bytes] = {}
-        self.correlations: dict[tuple[int, int, int], int] = {}
-        self.trace: list[str] = []
-        voter_ids = range(1, options.voters + 1)
-        self.voters = VoterSet.of(*(Voter(ReplicaKey(node_id)) for node_id in voter_ids))
-        ids = [*voter_ids, *range(101, 101 + options.observers)]
+        self.tally: Counter[str] = Counter()
+        self.dice = Random(seed)
+        self.checkers = Checkers(self)
+        self.network = Network(self)
+        self.clients = Clients(self)
+        self.traps = Traps(self)
+        self.operator = Operator(self)
+        self.cluster_id = CLUSTER_ID
+        controllers = range(1, options.voters + options.spares + 1)
+        ids = [*controllers, *range(FIRST_OBSERVER, FIRST_OBSERVER + options.observers)]
         self.hosts = {node_id: self._host(node_id) for node_id in ids}
+        first = [self.hosts[node_id] for node_id in controllers[: options.voters]]
+        self.voters = NO_VOTERS if options.quorum == "dynamic" else static_voters(first)
+        if options.quorum == "dynamic":
+            for host in first:
+                host.disk.bootstrap = bootstrap_records(first)
         for host in self.hosts.values():
             self.start(host)
 
     def _host(self, node_id: int) -> Host:
         """Disks are of different speeds: that a leader's is the slowest is what makes its own flush count."""
-        factor = self.dice.choice((0, 1, 4))
-        disk = SimulatedDisk(Random(self.dice.getrandbits(64)))
-        return Host(node_id, disk, flush_ms_max=factor * self.options.flush_ms_max)
+        dice = Random(self.dice.getrandbits(64))
+        drift = 10 * self.options.clock_drift_percent
+        return Host(
+            node_id=node_id,
+            directory_id=UUID(int=node_id),
+            disk=SimulatedDisk(dice),
+            dice=CheapDice(dice.getrandbits(64)),
+            can_be_voter=node_id < FIRST_OBSERVER,
+            is_old=self.options.mixes_releases and dice.random() < 0.4,
+            flush_ms_max=dice.choice((0, 1, 4)) * self.options.flush_ms_max,
+            clock_permille=1000 + dice.randint(-drift, drift),
+            clock_start_ms=dice.randint(0, 1000) if drift else 0,
+        )
 
     # Events
 
-    def at(self, delay_ms: int, action: Callable[[], None]) -> None:
+    def at(self, delay_ms: int, action: Action, *arguments: Any) -> None:
         self.events += 1
-        heapq.heappush(self.queue, (self.now_ms + delay_ms, self.events, action))
+        heapq.heappush(self.queue, (self.now_ms + delay_ms, self.events, action, arguments))
 
     def run_until(self, end_ms: int) -> None:
-        while self.queue and self.queue[0][0] <= end_ms:
-            self.now_ms, _, action = heapq.heappop(self.queue)
-            action()
+        queue = self.queue
+        while queue and queue[0][0] <= end_ms:
+            self.now_ms, _, action, arguments = heapq.heappop(queue)
+            action(*arguments)
         self.now_ms = end_ms
 
-    def note(self, line: str) -> None:
-        self.trace.append(f"{self.now_ms:>6} {line}")
+    def note(self, line: str, *values: Any) -> None:
+        """A line of the story, if anybody listens: `line` is a %-format."""
+        if self.is_traced:
+            self.trace.append(f"{self.now_ms:>6} {line % values}")
+
+    # Who is there
+
+    def host_at(self, outbound: OutboundRequest) -> Host | None:
+        """The machine that a request is sent to."""
+        if outbound.endpoint is None:
+            return self.hosts.get(outbound.destination_id)
+        host = self.hosts[int(outbound.endpoint.host.removeprefix("host-"))]
+        return host if host.endpoint == outbound.endpoint else None
+
+    def leader(self) -> Host | None:
+        """The host that leads the newest epoch."""
+        leaders = [
+            host for host in self.hosts.values() if host.node is not None and host.node.role == "leader"
+        ]
+        return max(leaders, key=lambda host: host.node.leader_epoch if host.node else -1, default=None)
 
     # Processes
 
     def start(self, host: Host) -> None:
-        is_voter = host.node_id in self.voters.voters
-        config = QuorumConfig(
-            node_id=host.node_id,
-            directory_id=UUID(int=host.node_id),
-            cluster_id=CLUSTER_ID,
-            can_be_voter=is_voter,
-            election_timeout_ms=self.options.election_timeout_ms,
-            max_fetch_bytes=self.options.max_fetch_bytes,
-        )
-        host.life += 1
-        host.applied = 0
-        host.truncations = 0
-        host.flushing = False
-        host.timer_at_ms = None
-        host.waiting_replies = {}
-        host.proposals = {}
-        dice = Random(self.dice.getrandbits(64))
+        host.forget_process()
+        if host.disk.has_lost_its_state:
+            self.checkers.forget_epoch(host)
+        state = host.disk.state
         host.node = self.node_class(
-            config, self.voters, host.disk.summary(), host.disk.state, dice, self.now_ms
+            self.config_of(host),
+            self.voters,
+            host.disk.summary(),
+            state,
+            CheapDice(host.dice.randint(0, 2**62)),
+            host.clock_ms(self.now_ms),
         )
         self.note(
-            f"node {host.node_id} starts in epoch {host.node.leader_epoch} at {host.disk.log_end_offset}"
+            "node %d starts in epoch %d at %d", host.node_id, host.node.leader_epoch, host.disk.log_end_offset
         )
         self.turn(host)
 
-    def crash(self, host: Host) -> None:
-        self.note(f"node {host.node_id} crashes")
-        host.node = None
-        host.life += 1
-        host.paused_until_ms = 0
-        host.disk.crash()
-        self.checkers.forget_life(host.node_id)
+    def config_of(self, host: Host) -> QuorumConfig:
+        options = self.options
+        return QuorumConfig(
+            node_id=host.node_id,
+            directory_id=host.directory_id,
+            cluster_id=CLUSTER_ID,
+            can_be_voter=host.can_be_voter,
+            endpoints=(host.endpoint,),
+            bootstrap_servers=self._bootstrap_servers(host),
+            auto_join=options.auto_join and host.can_be_voter,
+            has_lost_its_state=host.disk.has_lost_its_state,
+            election_timeout_ms=options.election_timeout_ms,
+            fetch_timeout_ms=options.fetch_timeout_ms,
+            request_timeout_ms=options.fetch_timeout_ms,
+            fetch_max_wait_ms=options.fetch_timeout_ms // 4,
+            election_backoff_max_ms=options.election_timeout_ms,
+            max_fetch_bytes=options.max_fetch_bytes,
+        )
 
-    def crash_and_revive(self, host: Host, revive_ms_max: int = 0) -> None:
+    def _bootstrap_servers(self, host: Host) -> tuple[Endpoint, ...]:
+        """`controller.quorum.bootstrap.servers`, as the operator would write it now."""
+        if self.options.quorum == "static":
+            return ()
+        return tuple(
+            other.endpoint for other in self.hosts.values() if other.can_be_voter and other is not host
+        )
+
+    def crash(self, host: Host) -> None:
+        self.note("node %d crashes", host.node_id)
+        self.tally["crashes"] += 1
+        host.disk.crash()
+        self._end(host)
+
+    def _end(self, host: Host) -> None:
+        host.forget_process()
+        self.checkers.forget_life(host)
+
+    def crash_and_revive(self, host: Host, revive_ms: int) -> None:
         if host.node is not None:
             self.crash(host)
-            self.at(
-                self.dice.randint(1, revive_ms_max or self.options.revive_ms_max), lambda: self.revive(host)
-            )
+            self.at(revive_ms, self.revive, host)
 
     def revive(self, host: Host) -> None:
         if host.node is None:
             self.start(host)
 
-    def deliver(self, host: Host, life: int, event: Input) -> None:
-        """Hand an input over, later if the process is paused, never to another life of it."""
+    def shut_down(self, host: Host, patience_ms: int) -> None:
+        """Ask a process to leave in good order; after a while it is stopped whether it has or not."""
+        if host.node is None:
+            return
+        self.note("node %d is asked to shut down", host.node_id)
+        self.tally["shutdowns"] += 1
+        life = host.life
+        self.deliver(host, life, ShutdownRequested())
+        if host.life == life:
+            self.at(patience_ms, self._stop, host, life)
+
+    def _stop(self, host: Host, life: int) -> None:
+        """A process that ends leaves what it wrote to the operating system, which loses nothing."""
         if host.node is None or host.life != life:
             return
-        if host.paused_until_ms > self.now_ms:
-            self.at(host.paused_until_ms - self.now_ms, lambda: self.deliver(host, life, event))
+        self.note("node %d ends", host.node_id)
+        host.disk.end_flush(host.disk.begin_flush())
+        self._end(host)
+        self.at(1 + host.dice.randint(0, 2 * self.options.fetch_timeout_ms), self.revive, host)
+
+    def heal(self) -> None:
+        """Faults end: the network is calm, every process runs."""
+        self.note("faults end")
+        self.is_faulty = False
+        self.network.calm()
+        self.traps.clear()
+        for host in self.hosts.values():
+            host.paused_until_ms = self.now_ms
+            host.dies_at_step = 0
+            host.flush_fails = False
+            host.flush_ms_max = min(CALM_FLUSH_MS, host.flush_ms_max)
+            self.revive(host)
+
+    # Turns
+
+    def deliver(self, host: Host, life: int, event: Input) -> None:
+        """Hand an input over, later if the process is paused, never to another life of it."""
+        node = host.node
+        if node is None or host.life != life:
             return
-        host.node.step(self.now_ms, event)
-        self.turn(host)
+        if host.paused_until_ms > self.now_ms:
+            self.at(host.paused_until_ms - self.now_ms, self.deliver, host, life, event)
+            return
+        node.step(host.clock_ms(self.now_ms), event)
+        if not self.options.shares_turns:
+            self.turn(host)
+        elif not host.has_turn_due:
+            # As in the driver's loop, all that arrives in the same millisecond shares one turn.
+            host.has_turn_due = True
+            self.at(0, self._shared_turn, host, life)
+
+    def _shared_turn(self, host: Host, life: int) -> None:
+        if host.life == life and host.node is not None:
+            host.has_turn_due = False
+            self.turn(host)
 
     def turn(self, host: Host) -> None:
-        node = host.node
+        node, disk = host.node, host.disk
         assert node is not None
-        ready = node.take_ready(self.now_ms)
+        ready = node.take_ready(host.clock_ms(self.now_ms))
+        if host.dies_at_step and (ready.append or ready.quorum_state is not None):
+            self._die_in_turn(host, ready)
+            return
+        if ready.truncate_to is not None:
+            self.checkers.before_truncation(host, ready.truncate_to)
+            disk.truncate_to(ready.truncate_to)
+            host.truncations += 1
+        if ready.append:
+            self.checkers.before_append(host, ready.append)
+            disk.append(ready.append)
+        if ready.quorum_state is not None:
+            disk.state = ready.quorum_state
+        for change in ready.role_changes:
+            self.note("node %d %s in epoch %d: %s", host.node_id, change.role, change.epoch, change.cause)
+            self.checkers.role_taken(host, change)
+            self.traps.role_taken(host, change)
+        self.checkers.after_ready(host, node, ready)
+        if ready.requests or ready.responses:
+            self.network.send(host, ready)
+        if ready.high_watermark is not None:
+            self.clients.apply(host, ready.high_watermark)
+        if ready.reads:
+            self.clients.reads_done(host, ready)
+        if ready.has_caught_up:
+            self.note("node %d has caught up", host.node_id)
+            disk.has_lost_its_state = False
+        if disk.pending and not host.is_flushing:
+            self._begin_flush(host)
+        self._arm_timer(host, ready)
+        if ready.is_shut_down:
+            self._stop(host, host.life)
+
+    def _die_in_turn(self, host: Host, ready: Ready) -> None:
+        """The process dies with its turn half carried out: after the append, the state, or the messages."""
         if ready.truncate_to is not None:
             host.disk.truncate_to(ready.truncate_to)
-            host.truncations += 1
+        self.checkers.before_append(host, ready.append)
         host.disk.append(ready.append)
-        if ready.quorum_state is not None:
+        if host.dies_at_step >= 2 and ready.quorum_state is not None:
             host.disk.state = ready.quorum_state
-        for change in ready.role_changes:
-            self.note(f"node {host.node_id} {change.role} in epoch {change.epoch}: {change.cause}")
-            if change.role == "leader":
-                self._maybe_crash_new_leader(host)
-        self.checkers.after_ready(self.now_ms, node, ready, host.disk.batches)
-        self._send(host, ready)
-        self._apply_committed(host, node, ready)
-        self._maybe_flush(host)
-        self._arm_timer(host, ready)
+        if host.dies_at_step >= 3:
+            self.network.send(host, ready)
+        self.note("node %d dies in its turn, after step %d", host.node_id, host.dies_at_step)
+        self.crash_and_revive(host, host.revives_after_ms)
 
     def _arm_timer(self, host: Host, ready: Ready) -> None:
-        host.timer_at_ms = ready.deadline_ms
-        if ready.deadline_ms is None:
+        """One wake-up call is in the queue at most, and it goes on to the deadline if that was put off since."""
+        deadline_ms = ready.deadline_ms
+        if deadline_ms is None:
+            host.timer_at_ms = None
             return
-        assert ready.deadline_ms > self.now_ms
-        life, armed_for = host.life, ready.deadline_ms
+        assert deadline_ms > host.clock_ms(self.now_ms)
+        host.timer_at_ms = at_ms = host.world_ms_of(deadline_ms)
+        if host.wakes_at_ms is None or at_ms < host.wakes_at_ms:
+            host.wakes_at_ms = at_ms
+            self.at(at_ms - self.now_ms, self._wake, host, host.life, at_ms)
 
-        def fire() -> None:
-            if host.life == life and host.timer_at_ms == armed_for:
-                self.deliver(host, life, TimeAdvanced())
-
-        self.at(armed_for - self.now_ms, fire)
-
-    def _maybe_flush(self, host: Host) -> None:
-        if host.flushing or not host.disk.pending:
+    def _wake(self, host: Host, life: int, at_ms: int) -> None:
+        if host.life != life or host.wakes_at_ms != at_ms:
             return
-        host.flushing = True
-        life, truncations = host.life, host.truncations
-        operations, end_offset = host.disk.begin_flush(), host.disk.log_end_offset
-
-        def done() -> None:
-            if host.life == life:
-                host.disk.end_flush(operations)
-                host.flushing = False
-                self.deliver(host, life, LogFlushed(end_offset, truncations))
-
-        flush_ms_max = host.flush_ms_max if self.is_faulty else min(2, host.flush_ms_max)
-        self.at(self.dice.randint(0, flush_ms_max), done)
-
-    # Network
-
-    def _send(self, host: Host, ready: Ready) -> None:
-        for request in ready.requests:
-            self._transmit_request(host, request)
-        for response in ready.responses:
-            self._transmit_response(host, response)
-
-    def _transmit_request(self, host: Host, outbound: OutboundRequest) -> None:
-        target = self.hosts[outbound.destination_id]
-        life = host.life
-
-        def arrive() -> None:
-            if target.node is None:
-                failed = RequestFailed(outbound.correlation_id, target.node_id, FailureReason.DISCONNECTED)
-                self._over_link(target.node_id, host.node_id, lambda: self.deliver(host, life, failed))
-                return
-            target.next_request_id += 1
-            request_id = target.next_request_id
-            target.waiting_replies[request_id] = (host.node_id, life, outbound.request)
-            self.correlations[(target.node_id, target.life, request_id)] = outbound.correlation_id
-            self.deliver(target, target.life, RequestReceived(request_id, outbound.request))
-
-        self._over_link(host.node_id, target.node_id, arrive)
-
-    def _transmit_response(self, host: Host, outbound: OutboundResponse) -> None:
-        source_id, source_life, request = host.waiting_replies.pop(outbound.request_id)
-        correlation_id = self.correlations.pop((host.node_id, host.life, outbound.request_id))
-        response = self._resolve(host, outbound.response)
-        if isinstance(request, VoteRequest) and isinstance(response, VoteResponse) and response.vote_granted:
-            self.checkers.vote_granted(host.node_id, request)
-            self._maybe_crash_after_vote(host)
-        source = self.hosts[source_id]
-        answer = ResponseReceived(correlation_id, host.node_id, response)
-        self._over_link(host.node_id, source_id, lambda: self.deliver(source, source_life, answer))
-
-    def _maybe_crash_new_leader(self, host: Host) -> None:
-        """Epochs that end before their first record has spread are how logs come to differ (Raft, figure 8)."""
-        if self.is_faulty and self.dice.randrange(100) < self.options.crash_new_leader_percent:
-            life = host.life
-            delay_ms = self.dice.randint(0, 4 * self.options.delay_ms_max)
-            self.at(delay_ms, lambda: self.crash_and_revive(host) if host.life == life else None)
-
-    def _maybe_crash_after_vote(self, host: Host) -> None:
-        """The worst moment for a voter to die is right after its word was given."""
-        if self.is_faulty and self.dice.randrange(100) < self.options.crash_after_vote_percent:
-            life = host.life
-            self.at(0, lambda: self.crash_and_revive(host) if host.life == life else None)
-
-    def _resolve(self, host: Host, response: Response) -> Response:
-        if isinstance(response, FetchResponse) and isinstance(response.records, LogSlice):
-            data = host.disk.read(response.records.start_offset, response.records.max_bytes)
-            return FetchResponse(
-                leader_id=response.leader_id,
-                leader_epoch=response.leader_epoch,
-                high_watermark=response.high_watermark,
-                log_start_offset=response.log_start_offset,
-                records=data,
-            )
-        return response
-
-    def _over_link(self, source_id: int, target_id: int, arrive: Callable[[], None]) -> None:
-        if (source_id, target_id) in self.cut_links:
+        host.wakes_at_ms = None
+        if host.timer_at_ms is None:
             return
-        copies = 1
-        delay_ms_max = self.options.delay_ms_max if self.is_faulty else min(10, self.options.delay_ms_max)
-        if self.is_faulty:
-            if self.dice.randrange(100) < self.options.loss_percent:
-                return
-            copies += self.dice.randrange(100) < self.options.duplicate_percent
-        for _ in range(copies):
-            self.at(self.dice.randint(1, delay_ms_max), arrive)
-
-    def cut(self, one_side: Iterable[int], one_way: bool) -> None:
-        inside = set(one_side)
-        for a in self.hosts:
-            for b in self.hosts:
-                if a in inside and b not in inside:
-                    self.cut_links.add((a, b))
-                    if not one_way:
-                        self.cut_links.add((b, a))
-
-    # State machines
-
-    def _apply_committed(self, host: Host, node: RaftNode, ready: Ready) -> None:
-        if ready.high_watermark is None:
+        if host.timer_at_ms > self.now_ms:
+            host.wakes_at_ms = host.timer_at_ms
+            self.at(host.timer_at_ms - self.now_ms, self._wake, host, life, host.timer_at_ms)
             return
-        for batch in host.disk.between(host.applied, ready.high_watermark):
-            self._acknowledge(host, batch)
-            host.applied = batch.next_offset
+        host.timer_at_ms = None
+        host.is_timer_turn = True
+        self.deliver(host, life, TimeAdvanced())
 
-    def _acknowledge(self, host: Host, batch: LogBatch) -> None:
-        """A proposer that sees its own record committed in the epoch of its proposal tells its client."""
-        for record in batch.records:
-            epoch = host.proposals.pop(record.offset, None)
-            if epoch == batch.leader_epoch and record.value is not None:
-                self.acknowledged[record.offset] = record.value
+    # Flushes
 
-    def propose(self, host: Host) -> bool:
-        node = host.node
-        if node is None or host.paused_until_ms > self.now_ms:
-            return False
-        value = b"value %d" % self.dice.getrandbits(48)
-        try:
-            offset = node.propose(self.now_ms, node.leader_epoch, [value])
-        except NotLeaderError:
-            return False
-        host.proposals[offset] = node.leader_epoch
-        self.turn(host)
-        return True
+    def _begin_flush(self, host: Host) -> None:
+        host.is_flushing = True
+        flushed = LogFlushed(host.disk.log_end_offset, host.truncations)
+        delay_ms = host.dice.randint(0, host.flush_ms_max)
+        self.at(delay_ms, self._end_flush, host, host.life, host.disk.begin_flush(), flushed)
+
+    def _end_flush(self, host: Host, life: int, operations: int, flushed: LogFlushed) -> None:
+        if host.life != life:
+            return
+        if host.flush_fails:
+            # What an fsync could not write is nowhere, and asking again would be answered with a lie: it dies.
+            self.note("node %d: the disk refuses to flush", host.node_id)
+            self.tally["flush errors"] += 1
+            self.crash_and_revive(host, host.revives_after_ms)
+            return
+        host.disk.end_flush(operations)
+        host.is_flushing = False
+        self.deliver(host, life, flushed)

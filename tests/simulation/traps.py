@@ -1,0 +1,44 @@
+"""Deaths at the worst moment: set by the schedule, sprung by what a replica does next."""
+
+from typing import TYPE_CHECKING
+
+from raft.messages import Request, Response, VoteRequest, VoteResponse
+from raft.ready import RoleChanged
+from tests.simulation.hosts import Host
+from tests.simulation.schedule import Action
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+class Traps:
+    """Each is sprung once."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.after_vote: list[Action] = []
+        self.new_leader: list[Action] = []
+
+    def clear(self) -> None:
+        self.after_vote.clear()
+        self.new_leader.clear()
+
+    def response_leaves(self, host: Host, request: Request, response: Response) -> None:
+        """The worst moment for a voter to die is right after its word was given."""
+        if not self.after_vote or not isinstance(response, VoteResponse) or not response.vote_granted:
+            return
+        if isinstance(request, VoteRequest) and not request.pre_vote:
+            self._spring(self.after_vote.pop(0), host, 0)
+
+    def role_taken(self, host: Host, change: RoleChanged) -> None:
+        """Epochs that end before their first record has spread are how logs come to differ (Raft, figure 8)."""
+        if self.new_leader and change.role == "leader":
+            action = self.new_leader.pop(0)
+            self._spring(action, host, action.amount)
+
+    def _spring(self, action: Action, host: Host, delay_ms: int) -> None:
+        self.world.at(delay_ms, self._strike, host, host.life, action.for_ms)
+
+    def _strike(self, host: Host, life: int, revive_ms: int) -> None:
+        if self.world.is_faulty and host.life == life:
+            self.world.crash_and_revive(host, revive_ms)
