@@ -211,7 +211,7 @@ class Operator:
         if self.wish is not None or not self._survives_without(host):
             return
         self._lose_disk(host, down_ms, "a new disk")
-        # By its configuration it may still be a static voter, perhaps the only one: `format --replaced-disk` is for that.
+        # By its configuration it may be a static voter still, perhaps the only one: hence `format --replaced-disk`.
         host.disk.has_lost_its_state = len(self.world.voters) > 0
         host.directory_id = UUID(int=self._next_directory)
         self._next_directory += 1
