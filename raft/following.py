@@ -237,7 +237,10 @@ def learns_leader(replica: Replica, source_id: int, response: LeaderNaming) -> b
     if replica.leader_id not in (NO_LEADER, leader_id):
         return False
     if replica.silent_leader == LeaderAndEpoch(leader_id, leader_epoch) and source_id != leader_id:
-        return False
+        # It may have moved: news of another address is no hearsay of the one that was tried in vain.
+        where = replica.quorum_endpoint(response.leader_endpoints)
+        if where is None or where == replica.endpoint_of(leader_id):
+            return False
     if isinstance(replica.role, Unattached):
         return True
     return isinstance(replica.role, Prospective | Candidate) and replica.leader_id == NO_LEADER

@@ -88,7 +88,10 @@ class MetaPropertiesDamaged(DamagedInput):
 class NotFormatted(FolderRefused):
     def __init__(self, folder: Path, reason: str) -> None:
         self.folder = folder
-        super().__init__(f"{folder} is not formatted ({reason}): run `kquorum format` for this node first")
+        super().__init__(
+            f"{folder} is not formatted ({reason}): run `kquorum format` for this node first; with --replaced-disk if "
+            "it was a static voter and lost its disk, or it would vote without knowing what was committed"
+        )
 
 
 class WrongFolder(FolderRefused):

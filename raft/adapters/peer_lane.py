@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from network.connection import KafkaConnection
-from network.errors import NoCommonVersion
+from network.errors import CannotConnect, NoCommonVersion
 from raft.adapters.driver_ports import Receive
 from raft.adapters.kafka_codec.codec import CALLED_APIS, api_key_of, decode_response, encode_request
 from raft.inputs import FailureReason, RequestFailed, ResponseReceived
@@ -46,6 +46,8 @@ class PeerLane:
         self._retry_at = 0.0
         self._is_closed = False
         self._last_used = self._loop.time()
+        # Why the last attempt to connect failed, as long as none has succeeded since.
+        self.trouble: str | None = None
 
     def leads_to(self, endpoint: Endpoint) -> bool:
         """Whether this is the way to `endpoint`; by what name the listener goes does not matter."""
@@ -104,6 +106,7 @@ class PeerLane:
     def _connected(self, connection: KafkaConnection) -> None:
         logger.debug("connected to %s:%d", self._endpoint.host, self._endpoint.port)
         self._connection = connection
+        self.trouble = None
         self._backoff_ms = _FIRST_RECONNECT_BACKOFF_MS
         waiting, self._waiting = self._waiting, []
         for request in waiting:
@@ -111,6 +114,9 @@ class PeerLane:
 
     def _connect_failed(self, error: Exception) -> None:
         logger.debug("cannot reach %s:%d: %s", self._endpoint.host, self._endpoint.port, error)
+        self.trouble = (
+            error.reason if isinstance(error, CannotConnect) else str(error) or "timed out"
+        )
         self._retry_at = self._loop.time() + self._backoff_ms / 1000
         self._backoff_ms = min(2 * self._backoff_ms, _LAST_RECONNECT_BACKOFF_MS)
 

@@ -50,6 +50,12 @@ class KafkaTransport:
     def open_lanes(self) -> int:
         return len(self._lanes)
 
+    def why_unreachable(self, destination_id: int) -> str | None:
+        """Why the last attempt to connect to a node failed, for a message; None if there is a connection, or none
+        was wanted."""
+        lanes = (self._lanes.get((destination_id, is_fetch)) for is_fetch in (False, True))
+        return next((lane.trouble for lane in lanes if lane is not None and lane.trouble is not None), None)
+
     def send(self, request: OutboundRequest) -> None:
         """The outcome is told to `receive`, never before this returns."""
         endpoint = request.endpoint or self._endpoints.get(request.destination_id)

@@ -147,20 +147,3 @@ def test_controllers_join_by_themselves_but_not_again_once_removed(
         cluster.lose_disk(3)
         cluster.start_node(3)
         assert wait_until(lambda: set(cluster.voters()) == {1, 2, 3}, WAIT_S)
-
-
-def test_a_voter_whose_state_is_gone_says_so_and_catches_up(tmp_path: Path) -> None:
-    with Cluster(tmp_path, brokers=0) as cluster:
-        cluster.start()
-        follower = next(node_id for node_id in cluster.controller_ids if node_id != cluster.leader_id())
-        cluster.kill(follower)
-        folder = cluster.data_folder(follower) / FOLDER_NAME
-        shutil.rmtree(folder)
-        folder.mkdir()
-        cluster.start_node(follower)
-        assert (
-            f"{folder} was formatted for this node, but its election state and its log are gone"
-            in cluster.output(follower)
-        )
-        assert wait_until(lambda: {voter.lag for voter in cluster.quorum().voters} == {0}, WAIT_S)
-        assert CLUSTER_ID in (cluster.data_folder(follower) / "meta.properties").read_text()

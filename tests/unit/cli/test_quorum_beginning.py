@@ -1,6 +1,7 @@
 """How a quorum begins: Kafka's options, what excludes what, and what lands in the folders."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from cli.config.load import load_config
 from cli.main import run
-from cli.metadata_folder import has_lost_its_state
+from cli.metadata_folder import MARK, has_lost_its_state, prepare_metadata_folder
 from raft.adapters.file_log import FOLDER_NAME
 from raft.adapters.meta_properties import read_meta_properties
 from raft.adapters.quorum_checkpoint import FILE_NAME as CHECKPOINT
@@ -97,7 +98,35 @@ def test_a_folder_without_election_state_is_lost_also_while_its_log_comes_back(t
 def test_the_first_voters_alone_are_how_kafka_formats(tmp_path: Path) -> None:
     assert run_format(tmp_path, "--standalone", "--node", "1") == 0
     (metadata_log(tmp_path, 1) / "quorum-state").unlink()
+    assert has_lost_its_state(tmp_path / "data/1"), "it was begun by our tool"
+    (tmp_path / "data/1" / MARK).unlink()
     assert not has_lost_its_state(tmp_path / "data/1")
+
+
+def test_a_folder_that_kafka_formatted_is_new_once(tmp_path: Path) -> None:
+    assert run_format(tmp_path, text=SMALL) == 0
+    data_dir, folder = tmp_path / "data/1", metadata_log(tmp_path, 1)
+    shutil.rmtree(folder)
+    (data_dir / MARK).unlink()
+    assert not prepare_metadata_folder(data_dir, (1,))
+    assert QuorumStateFile(folder, ()).read() == QuorumState()
+    shutil.rmtree(folder)
+    for _ in range(2):
+        assert prepare_metadata_folder(data_dir, (1,)), (
+            "now it has lost its folder, and stays so until it caught up"
+        )
+    assert QuorumStateFile(folder, ()).read() is None
+
+
+def test_an_election_state_without_its_log_counts_for_nothing(tmp_path: Path) -> None:
+    """The votes are known, but not what was acknowledged."""
+    assert run_format(tmp_path, text=SMALL) == 0
+    data_dir, folder = tmp_path / "data/1", metadata_log(tmp_path, 1)
+    QuorumStateFile(folder, (1,)).write(QuorumState(leader_epoch=4, leader_id=1))
+    for _ in range(2):
+        assert prepare_metadata_folder(data_dir, (1,))
+        assert not (folder / "quorum-state").exists()
+    assert (folder / "quorum-state.lost").exists()
 
 
 def test_a_replaced_disk_of_a_static_voter_begins_without_state(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from raft.batches import OffsetAndEpoch
 from raft.control_batches import quorum_batch
@@ -189,3 +190,21 @@ def test_a_batch_that_skips_a_step_between_voter_sets_is_not_appended() -> None:
     far_off = quorum_batch(4, 1, 1, [voters_record(VoterSet.of(voter_of(2), voter_of(4), voter_of(5)))])
     context.answer(outbound, context.fetched(batch(3, 1), far_off))
     assert (context.log_end_offset, context.voter_ids) == (4, (1, 2, 3))
+
+
+def test_an_observer_that_gave_its_leader_up_believes_news_of_another_address() -> None:
+    """Hearsay of the address that was tried in vain is not believed, of a new one it is: the leader may have moved."""
+    context = DynamicContext(voters=(2, 3))
+    context.follow(2, 1)
+    context.advance(2 * context.config.fetch_timeout_ms)
+    assert (context.node.role, context.node.leader_id) == ("unattached", 2)
+    moved = endpoints_of(2, 29093)
+    for endpoints, role in ((endpoints_of(2), "unattached"), (moved, "follower")):
+        context.advance(context.config.retry_backoff_ms)
+        asked = next(outbound for outbound in context.sent(FetchRequest) if outbound.destination_id == 3)
+        answer = FetchResponse(
+            error=ErrorCode.not_leader_or_follower, leader_id=2, leader_epoch=1, leader_endpoints=endpoints
+        )
+        context.answer(asked, answer)
+        assert context.node.role == role
+    assert context.sent(FetchRequest)[-1].endpoint == moved[0]
