@@ -4,13 +4,13 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 from typing import Protocol
 
 from cli.config.model import ClusterConfig, NodeConfig
 from cli.nodes.errors import AssertionsOff, CombinedRoles
 from cli.nodes.folders import NodeFolders
-from cli.nodes.logs import NodeLogging
+from cli.nodes.logs import FILE_NAME as LOG_FILE
+from cli.nodes.logs import NodeLogging, ready_log
 from cli.nodes.logs import log as notable_log
 from raft.adapters.clock import MonotonicWallClock
 from raft.adapters.errors import EnvironmentFault
@@ -33,8 +33,8 @@ class Node(Protocol):
 def run_node(cluster: ClusterConfig, node_id: int) -> None:
     """Blocks until SIGTERM or SIGINT, then stops in good order; a second signal ends the process at once.
 
-    Prints one line `kquorum node N ready: ...` on standard output when the node serves. What the environment refuses
-    is raised as the adapters' exceptions (folder, port, disk), each naming the thing and the remedy.
+    Prints one line `HH:MM:SS kquorum node N ready: ...` on standard output when the node serves. What the environment
+    refuses is raised as the adapters' exceptions (folder, port, disk), each naming the thing and the remedy.
     """
     config = cluster.node(node_id)
     if not __debug__:
@@ -63,8 +63,8 @@ def _run(config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock) ->
     except EnvironmentFault as error:
         log.critical("%s", error)
         raise
-    except Exception:
-        log.exception("the node ends")
+    except Exception as error:
+        log.critical("the node ends: %s", error, exc_info=True)
         raise
     log.info("stopped")
 
@@ -112,9 +112,8 @@ class _Life:
         places = [f"{listener.name}://{listener.host}:{listener.port}" for listener in served]
         if config.kquorum_grpc_listener is not None:
             places.append(f"grpc://{config.kquorum_grpc_listener.host}:{config.kquorum_grpc_listener.port}")
-        sys.stdout.write(f"kquorum node {config.node_id} ready: {' '.join(places)}\n")
-        sys.stdout.flush()
-        log.info("ready: %s", " ".join(places))
+        log_file = config.metadata_log_dir / LOG_FILE
+        ready_log.info("kquorum node %d ready: %s; log %s", config.node_id, " ".join(places), log_file)
 
     def _handle_signal(self, number: int) -> None:
         if self._ending.done():
@@ -123,6 +122,8 @@ class _Life:
         self._ending.set_result(None)
 
     def _handle_fatal(self, error: Exception) -> None:
-        log.critical("fatal: %s", error, exc_info=error)
-        if not self._ending.done():
+        """The driver has put it into the log; whoever ends the process says it on the terminal."""
+        if self._ending.done():
+            log.error("while stopping: %s", error)
+        else:
             self._ending.set_exception(error)

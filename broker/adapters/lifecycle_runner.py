@@ -5,6 +5,8 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from kio.schema.errors import ErrorCode
+
 from broker.isr_manager import IsrManager
 from broker.lifecycle import BrokerLifecycle, LifecycleRequest
 from broker.lifecycle_states import BrokerState
@@ -13,6 +15,8 @@ from network.errors import NoCommonVersion
 from wire.protocol.api_keys import ApiKey
 
 log = logging.getLogger("broker.lifecycle")
+
+REPEAT_REFUSAL_MS = 30_000
 
 
 class Pump:
@@ -62,6 +66,43 @@ class Pump:
         self.poke()
 
 
+class Refusals:
+    """Tells what the controller refuses: at once, then every half a minute as long as it is the same."""
+
+    def __init__(self, now_ms: Callable[[], int], session_timeout_ms: int) -> None:
+        self._now_ms = now_ms
+        self._session_timeout_ms = session_timeout_ms
+        self._error = ErrorCode.none
+        self._since_ms = 0
+        self._told_ms = 0
+
+    def note(self, api_key: ApiKey, error: ErrorCode) -> None:
+        now_ms = self._now_ms()
+        if error is not self._error:
+            if self._error is ErrorCode.duplicate_broker_registration and error is ErrorCode.none:
+                log.info("registered after %d ms of waiting for the former run", now_ms - self._since_ms)
+            self._error, self._since_ms = error, now_ms
+        elif now_ms - self._told_ms < REPEAT_REFUSAL_MS:
+            return
+        if error is not ErrorCode.none:
+            self._told_ms = now_ms
+            log.warning("%s", self._words(api_key, error, now_ms - self._since_ms))
+
+    def _words(self, api_key: ApiKey, error: ErrorCode, waited_ms: int) -> str:
+        if error is not ErrorCode.duplicate_broker_registration:
+            return f"the controller refused {api_key.name}: {error.name}"
+        limit_ms = self._session_timeout_ms
+        if waited_ms <= 2 * limit_ms:
+            return (
+                "the controller still counts on a former run of this broker, which was not shut down in order: waiting "
+                f"until that one is fenced, {limit_ms} ms (broker.session.timeout.ms) after its last heartbeat"
+            )
+        return (
+            f"after {waited_ms} ms the controller still hears another process with this node id, longer than "
+            f"broker.session.timeout.ms ({limit_ms} ms): stop that one, or give this one another node.id and folder"
+        )
+
+
 class LifecycleRunner:
     """Must be made and used on the loop. `wait_for` is how a startup follows the broker's states."""
 
@@ -71,8 +112,11 @@ class LifecycleRunner:
         channel: ControllerChannel,
         now_ms: Callable[[], int],
         applied_offset: Callable[[], int],
+        session_timeout_ms: int,
     ) -> None:
+        """`session_timeout_ms` is for a message: how long the controllers count on a broker that fell silent."""
         self._lifecycle = lifecycle
+        self._refusals = Refusals(now_ms, session_timeout_ms)
         self._channel = channel
         self._now_ms = now_ms
         self._applied_offset = applied_offset
@@ -123,8 +167,7 @@ class LifecycleRunner:
             log.warning("%s", error)
             self._lifecycle.handle_failure(self._now_ms())
             return
-        if response.error_code:
-            log.warning("the controller refused %s: %s", request.api_key.name, response.error_code.name)
+        self._refusals.note(request.api_key, response.error_code)
         if request.api_key is ApiKey.BROKER_REGISTRATION:
             self._lifecycle.handle_registration_reply(
                 self._now_ms(), response.error_code, response.broker_epoch

@@ -102,7 +102,11 @@ class BrokerNode:
             "alter-partition", retry_timeout_ms=self._config.request_timeout_ms
         )
         runner = LifecycleRunner(
-            self._lifecycle, heartbeats, self._clock.now_ms, lambda: self._machine.applied_offset
+            self._lifecycle,
+            heartbeats,
+            self._clock.now_ms,
+            lambda: self._machine.applied_offset,
+            self._config.broker_session_timeout_ms,
         )
         manager = IsrManager(self._config.node_id)
         isr_runner = IsrRunner(manager, alterations, self._clock.now_ms, lambda: self._lifecycle.broker_epoch)

@@ -61,7 +61,7 @@ class ControllerNode:
     async def _listen(self, controller: Controller) -> None:
         listener = ControllerListener(
             controller=controller,
-            handle_raft=self._member.requests.handle,
+            handle_raft=self._member.handle_raft,
             now_ms=self._clock.now_ms,
             wake=self._member.driver.wake,
         )

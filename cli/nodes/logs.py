@@ -1,21 +1,27 @@
-"""Where a node's log lines go: all to a rotating file in its data folder, the notable ones to standard error.
+"""Where a node's log lines go: all to a rotating file in its data folder, the notable ones to standard error, and the
+line that says it is ready to standard output.
 
-Lines are written by a thread of their own, so that a disk which stalls never holds up the event loop.
+Lines are written by a thread of their own, so that a disk which stalls never holds up the event loop, and in the order
+in which they were logged, whichever way they go. What ends the process (CRITICAL) is told by the command line.
 """
 
 import logging
 import queue
 import sys
+from collections.abc import Callable
 from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from pathlib import Path
+from typing import TextIO
 
 FILE_NAME = "kquorum.log"
 MAX_FILE_BYTES = 10 * 1024 * 1024
 FILES_KEPT = 5
 # What an operator wants to see of a node that is well.
 NOTABLE_LOGGER = "kquorum"
+READY_LOGGER = "kquorum.ready"
 
 log = logging.getLogger(NOTABLE_LOGGER)
+ready_log = logging.getLogger(READY_LOGGER)
 
 
 class _ShortFormatter(logging.Formatter):
@@ -27,11 +33,27 @@ class _ShortFormatter(logging.Formatter):
 
 
 def _is_notable(record: logging.LogRecord) -> bool:
-    return record.levelno >= logging.WARNING or record.name == NOTABLE_LOGGER
+    return logging.WARNING <= record.levelno < logging.CRITICAL or record.name == NOTABLE_LOGGER
+
+
+def _says_ready(record: logging.LogRecord) -> bool:
+    return record.name == READY_LOGGER
+
+
+class _Terminal(logging.StreamHandler[TextIO]):
+    """A reader that has gone away is no reason for a node to end, or to fill what is left with tracebacks."""
+
+    def __init__(self, stream: TextIO, wanted: Callable[[logging.LogRecord], bool]) -> None:
+        super().__init__(stream)
+        self.setFormatter(_ShortFormatter())
+        self.addFilter(wanted)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """The file has the line."""
 
 
 class NodeLogging:
-    """From `start` to `stop` the root logger's lines go to the file and standard error."""
+    """From `start` to `stop` the root logger's lines go to the file, standard error and standard output."""
 
     def __init__(self, folder: Path, node_id: int) -> None:
         self.path = folder / FILE_NAME
@@ -43,13 +65,11 @@ class NodeLogging:
                 f"%(asctime)s.%(msecs)03d node {node_id} %(levelname)s %(name)s: %(message)s", "%F %T"
             )
         )
-        terminal = logging.StreamHandler(sys.stderr)
-        terminal.setFormatter(_ShortFormatter())
-        terminal.addFilter(_is_notable)
+        terminal, output = _Terminal(sys.stderr, _is_notable), _Terminal(sys.stdout, _says_ready)
         lines: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
         self._file = file
         self._entrance = _PassOn(lines)
-        self._listener = QueueListener(lines, file, terminal, respect_handler_level=True)
+        self._listener = QueueListener(lines, file, output, terminal, respect_handler_level=True)
 
     def start(self) -> None:
         root = logging.getLogger()

@@ -3,13 +3,19 @@
 import logging
 import random
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from cli.config.model import NodeConfig
-from cli.metadata_folder import has_lost_its_state, make_metadata_folder
+from cli.metadata_folder import prepare_metadata_folder
 from cli.nodes.endpoints import bootstrap_endpoints, controller_endpoints, static_voter_endpoints
 from cli.nodes.folders import NodeFolders
+from cli.nodes.foreign_cluster import ForeignClusters
+from cli.nodes.leader_watch import LeaderWatch, who_is_missing
 from cli.nodes.logs import log as notable_log
+from cli.nodes.peers import PeerWatch
+from cli.nodes.voter_watch import VoterWatch
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
+from network.requests import Reply, RequestContext
 from raft.adapters.clock import MonotonicWallClock
 from raft.adapters.driver import RaftDriver
 from raft.adapters.election_log import ElectionLog
@@ -23,8 +29,13 @@ from raft.config import QuorumConfig
 from raft.node import RaftNode
 from raft.ports import StateMachine
 from raft.ready import RoleChanged, VotersChanged
+from raft.replica_state import FIRST_BOOTSTRAP_ID
+from raft.roles import Follower, Leader
 from raft.voters import ReplicaKey, Voter, VoterSet
 from wire.record_batch import CompressionCodec
+
+if TYPE_CHECKING:
+    from kio.static.protocol import RequestPayload
 
 log = logging.getLogger("cli.quorum_member")
 
@@ -52,12 +63,7 @@ class QuorumMember:
         )
         if self.log.recovered_cut_bytes:
             log.warning("%d bytes of a torn write were cut off the log's end", self.log.recovered_cut_bytes)
-        static_voters = VoterSet.of(
-            *(
-                Voter(ReplicaKey(node_id), (place,))
-                for node_id, place in static_voter_endpoints(config).items()
-            )
-        )
+        static_voters = _static_voters(config)
         self._state_store = QuorumStateFile(
             folders.metadata_log,
             lambda: self.driver.in_force.voters.ids,
@@ -80,28 +86,34 @@ class QuorumMember:
             clock.now_ms,
             on_fatal=fatal,
             on_role_change=self._handle_role_change,
-            on_voters_changed=_log_voters,
+            on_voters_changed=self._handle_voters,
+            on_caught_up=_tell_trust,
         )
+        self._leader_watch = LeaderWatch(self._is_led, self._who_is_missing)
+        self._voter_watch = VoterWatch(config.node_id, config.controller_quorum_fetch_timeout_ms)
+        self._foreign = ForeignClusters(self.cluster_id, config.node_id, clock.now_ms)
+        self._peers = PeerWatch(self.driver.receive, self._handle_foreign_peer, self._why_unreachable)
         endpoints = endpoints_of(static_voters, bootstrap_endpoints(config))
         self._transport = KafkaTransport(
             self.config.node_id,
             endpoints,
             self.config.controller_quorum_request_timeout_ms,
-            self.driver.receive,
+            self._peers.receive,
         )
         self._requests = RaftRequests(endpoints=endpoints, receive=self.driver.receive)
         self._channels: list[ControllerChannel] = []
         self._watched: _Watched | None = None
         self._disk_is_free = True
 
-    @property
-    def requests(self) -> RaftRequests:
+    def handle_raft(self, context: RequestContext, request: "RequestPayload", reply: Reply) -> None:
         """The serving side of the quorum's APIs."""
-        return self._requests
+        self._foreign.look_at(context, request)
+        self._requests.handle(context, request, reply)
 
     def start(self, state_machine: StateMachine) -> None:
         watched = self._watched = _Watched(state_machine, self._channels)
         self.driver.start(watched, self._transport, self._requests)
+        self._leader_watch.start()
 
     def channel(
         self, purpose: str, *, retry_timeout_ms: int, request_timeout_ms: int | None = None
@@ -123,6 +135,8 @@ class QuorumMember:
 
     async def leave(self) -> None:
         """Leave the quorum in good order: a leader waits for its successor, but not forever, and needs its listener."""
+        for watch in (self._leader_watch, self._voter_watch, self._foreign):
+            watch.close()
         for channel in self._channels:
             channel.close()
         if self._watched is not None:
@@ -152,34 +166,55 @@ class QuorumMember:
 
     def _handle_role_change(self, change: RoleChanged) -> None:
         self._elections.record(self.clock.now_ms(), self.config.node_id, change, self.driver.leader_id)
-        is_notable = change.role in ("leader", "resigned")
-        message = "%s in epoch %d: %s"
-        (notable_log if is_notable else log).info(message, change.role, change.epoch, change.cause)
+        self._leader_watch.handle_role(change, self.driver.leader_id)
+
+    def _handle_voters(self, change: VotersChanged) -> None:
+        self._voter_watch.handle(self.clock.now_ms(), self.driver, change)
+
+    def _handle_foreign_peer(self, peer_id: int) -> None:
+        self._foreign.was_refused_by(peer_id, self.driver.endpoint_of(peer_id))
+
+    def _why_unreachable(self, peer_id: int) -> str | None:
+        return self._transport.why_unreachable(peer_id)
+
+    def _is_led(self) -> bool:
+        role = self.node.replica.role
+        return isinstance(role, Leader) or (isinstance(role, Follower) and role.has_fetched)
+
+    def _who_is_missing(self) -> str:
+        """Why this node may know no leader; a replica that lost its state is of no help to any."""
+        servers = range(len(self.node.replica.config.bootstrap_servers))
+        ids = tuple(FIRST_BOOTSTRAP_ID - index for index in servers)
+        told = who_is_missing(
+            self.config.node_id, self.driver.voters, ids, self.driver.endpoint_of, self._peers.last_from
+        )
+        if self.node.replica.has_lost_its_state:
+            told += "; this node does not vote before it has caught up, for it lost what it had voted"
+        return told
 
 
-def _log_voters(change: VotersChanged) -> None:
-    told = ", ".join(str(node_id) for node_id in change.voters.ids) or "none known yet"
-    log.info("the voters are %s (kraft.version %d)", told, change.kraft_version)
+def _static_voters(config: NodeConfig) -> VoterSet:
+    places = static_voter_endpoints(config)
+    return VoterSet.of(*(Voter(ReplicaKey(node_id), (place,)) for node_id, place in places.items()))
+
+
+def _tell_trust() -> None:
+    notable_log.info("caught up with what was lost: this node votes again")
 
 
 def _look_at_folder(config: NodeConfig) -> bool:
-    """Whether a voter's state is gone. A folder that Kafka's tool formatted is given the election state that ours would
-    have, so that this can be told from the second start on."""
+    """Whether a voter's state is gone."""
     if not config.is_controller:
         return False
-    folder = config.metadata_log_dir / FOLDER_NAME
-    if not folder.exists():
-        static_ids = tuple(voter.id for voter in config.controller_quorum_voters)
-        make_metadata_folder(config.metadata_log_dir, static_ids=static_ids, voters=None)
-        return False
-    is_lost = has_lost_its_state(config.metadata_log_dir)
+    static_ids = tuple(voter.id for voter in config.controller_quorum_voters)
+    is_lost = prepare_metadata_folder(config.metadata_log_dir, static_ids)
     if is_lost:
         log.warning(
-            "%s has no quorum-state: what this node has voted and acknowledged is not known any more (a new or emptied "
-            "disk). It will neither vote nor stand for election before it has fetched what the cluster committed and "
-            "every other voter has named the same leader. If no leader can be elected without it, restore the folder "
-            "from a copy",
-            folder,
+            "%s lacks what was in it: what this node has voted and acknowledged is not known any more (a new or "
+            "emptied disk). It will neither vote nor stand for election before it has fetched what the cluster "
+            "committed and every other voter has named the same leader. If no leader can be elected without it, "
+            "restore the folder as it was when the node last stopped",
+            config.metadata_log_dir / FOLDER_NAME,
         )
     return is_lost
 

@@ -24,6 +24,7 @@ log = logging.getLogger("metadata.controller_channel")
 
 LOOK_AGAIN_MS = 100
 RETRY_PAUSE_MS = 50
+_NOBODY_KNOWN = "no active controller is known"
 _LOST = (CannotConnect, ConnectionLost, RequestTimedOut, DecodeError)
 
 
@@ -71,16 +72,20 @@ class ControllerChannel:
         """The response entity. Raises ControllerUnavailable, or NoCommonVersion when the controller is too old."""
         loop = asyncio.get_running_loop()
         give_up_at_s = loop.time() + self._retry_timeout_ms / 1000
-        reason = "no active controller is known"
+        reason = _NOBODY_KNOWN
         while (left_ms := int((give_up_at_s - loop.time()) * 1000)) > 0:
             address = self._find_controller()
             if address is None:
                 await self._pause(min(left_ms, LOOK_AGAIN_MS))
                 continue
+            timeout_ms, began_s = min(left_ms, self._request_timeout_ms), loop.time()
             try:
-                return await self._attempt(address, api_key, body, min(left_ms, self._request_timeout_ms))
+                return await self._attempt(address, api_key, body, timeout_ms)
             except _LOST as error:
-                reason = str(error)
+                # What the last moments were too short for says less than what came before.
+                had_less_time = timeout_ms < self._request_timeout_ms and reason != _NOBODY_KNOWN
+                used_it_up = (loop.time() - began_s) * 1000 >= timeout_ms - 1
+                reason = reason if had_less_time and used_it_up else str(error)
             except _NotControllerError:
                 reason = f"node {address.node_id} is no longer the active controller"
             log.debug("%s will be sent again: %s", api_key.name, reason)

@@ -114,9 +114,7 @@ class PeerLane:
 
     def _connect_failed(self, error: Exception) -> None:
         logger.debug("cannot reach %s:%d: %s", self._endpoint.host, self._endpoint.port, error)
-        self.trouble = (
-            error.reason if isinstance(error, CannotConnect) else str(error) or "timed out"
-        )
+        self.trouble = error.reason if isinstance(error, CannotConnect) else str(error) or "timed out"
         self._retry_at = self._loop.time() + self._backoff_ms / 1000
         self._backoff_ms = min(2 * self._backoff_ms, _LAST_RECONNECT_BACKOFF_MS)
 

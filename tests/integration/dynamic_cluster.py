@@ -38,14 +38,14 @@ class DynamicCluster(Cluster):
         self._capsys = capsys
 
     def kquorum(self, *arguments: str, status: int = 0) -> Any:
-        """What a command prints as JSON; `status` is the exit status that it must have. Its complaint otherwise."""
+        """What a command prints as JSON; `status` is the exit status that it must have. All its words otherwise."""
         self._capsys.readouterr()
         found = run([*arguments, "--config", str(self.config_path), "--json"])
         printed = self._capsys.readouterr()
         assert found == status, (
             f"{arguments}: exit status {found}\n{printed.out}\n{printed.err}\n{self.tails()}"
         )
-        return json.loads(printed.out) if status == 0 else printed.err
+        return json.loads(printed.out) if status == 0 else printed.out + printed.err
 
     def format_as(self, *options: str, node_ids: Iterable[int]) -> None:
         nodes = [item for node_id in node_ids for item in ("--node", str(node_id))]

@@ -1,6 +1,7 @@
 """The runner carries a broker through its life against a controller that answers as Kafka's would."""
 
 import asyncio
+import logging
 import time
 from typing import Any
 from uuid import UUID
@@ -8,7 +9,7 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.adapters.lifecycle_runner import LifecycleRunner
+from broker.adapters.lifecycle_runner import REPEAT_REFUSAL_MS, LifecycleRunner, Refusals
 from broker.lifecycle import BrokerIdentity, BrokerLifecycle, LifecycleConfig
 from broker.lifecycle_states import BrokerState
 from metadata.adapters.controller_channel import ControllerChannel
@@ -59,7 +60,7 @@ def make(
     )
     lifecycle = BrokerLifecycle(identity, config, MiddleDice())
     channel = ControllerChannel(address, client_id="hb", request_timeout_ms=500, retry_timeout_ms=500)
-    return lifecycle, LifecycleRunner(lifecycle, channel, now_ms, applied_offset)
+    return lifecycle, LifecycleRunner(lifecycle, channel, now_ms, applied_offset, config.session_timeout_ms)
 
 
 def test_from_registration_to_controlled_shutdown() -> None:
@@ -112,3 +113,50 @@ def test_closing_ends_every_wait() -> None:
             await waiting
 
     run(work())
+
+
+@pytest.fixture
+def heard_lines(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.INFO)
+    return caplog
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+
+
+class TestRefusals:
+    """A former run that was not shut down in order is waited for, and the broker says so once."""
+
+    def test_the_former_run(self, heard_lines: pytest.LogCaptureFixture) -> None:
+        now = [0]
+        refusals = Refusals(lambda: now[0], session_timeout_ms=9_000)
+        for now[0] in range(0, 8_000, 500):
+            refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration)
+        refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.none)
+        (told,) = warnings(heard_lines)
+        assert "former run of this broker" in told
+        assert "9000 ms (broker.session.timeout.ms)" in told
+        assert heard_lines.messages[-1] == "registered after 7500 ms of waiting for the former run"
+
+    def test_a_former_run_that_goes_on_is_another_process(
+        self, heard_lines: pytest.LogCaptureFixture
+    ) -> None:
+        now = [0]
+        refusals = Refusals(lambda: now[0], session_timeout_ms=9_000)
+        for now[0] in (0, REPEAT_REFUSAL_MS):
+            refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration)
+        assert "another process with this node id" in warnings(heard_lines)[1]
+
+    def test_another_refusal_is_told_at_once(self, heard_lines: pytest.LogCaptureFixture) -> None:
+        refusals = Refusals(lambda: 0, session_timeout_ms=9_000)
+        for error in (
+            ErrorCode.stale_broker_epoch,
+            ErrorCode.stale_broker_epoch,
+            ErrorCode.inconsistent_cluster_id,
+        ):
+            refusals.note(ApiKey.BROKER_HEARTBEAT, error)
+        assert warnings(heard_lines) == [
+            "the controller refused BROKER_HEARTBEAT: stale_broker_epoch",
+            "the controller refused BROKER_HEARTBEAT: inconsistent_cluster_id",
+        ]

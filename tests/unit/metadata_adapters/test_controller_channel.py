@@ -1,6 +1,7 @@
 """The channel finds the active controller, and goes on looking while its time lasts."""
 
 import asyncio
+import socket
 from typing import Any
 
 import pytest
@@ -155,6 +156,21 @@ def test_the_reason_is_told_when_the_time_is_up() -> None:
 
     with pytest.raises(ControllerUnavailable, match="node 1 is no longer the active controller"):
         run(refused())
+
+
+def test_a_last_attempt_cut_short_does_not_hide_the_reason() -> None:
+    """The reason is what the attempts with their full time met, not that the last one had a millisecond left."""
+
+    async def work() -> None:
+        with socket.socket() as hangs:
+            hangs.bind(("127.0.0.1", 0))
+            hangs.listen()
+            leadership = Leadership(ControllerAddress(1, *hangs.getsockname()))
+            channel = channel_to(leadership, request_timeout_ms=60, retry_timeout_ms=250)
+            await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)
+
+    with pytest.raises(ControllerUnavailable, match=r"did not answer BrokerHeartbeat within 60 ms$"):
+        run(work())
 
 
 def test_an_error_that_is_not_about_the_office_is_for_the_caller() -> None:

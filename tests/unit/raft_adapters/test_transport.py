@@ -282,3 +282,23 @@ def test_voters_and_bootstrap_servers_have_ids_of_their_own() -> None:
     voter = Endpoint("C", "v", 3)
     voters = VoterSet.of(Voter(ReplicaKey(7), (voter,)), Voter(ReplicaKey(8)))
     assert endpoints_of(voters, [first, second]) == {7: voter, -2: first, -3: second}
+
+
+def test_why_a_peer_cannot_be_reached_is_known_until_it_can() -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        peer.answers[ApiKey.VOTE] = VoteResponse(leader_epoch=3)
+        async with listening(peer) as server:
+            port = server.bound_port
+        sender = Sender(port)
+        assert sender.transport.why_unreachable(PEER) is None
+        sender.send(VOTE)
+        await sender.outcome()
+        assert sender.transport.why_unreachable(PEER) == "Connection refused"
+        async with listening(peer, port=port):
+            while sender.transport.why_unreachable(PEER) is not None:
+                sender.send(VOTE)
+                await sender.outcome(len(sender.outcomes) + 1)
+        sender.transport.close()
+
+    run(scenario())
