@@ -42,7 +42,7 @@ test: $(STAMP) java check  ## check, then every test which is not slow
 	@$(PYTEST) -n 2 --dist=worksteal -m 'not slow' -q $(PYTEST_ARGS)
 
 .PHONY: test-all
-test-all: $(STAMP) java check  ## check, then every test
+test-all: $(STAMP) java check  ## check, then every test, the slow ones too
 	@$(PYTEST) -n 2 --dist=worksteal -q $(PYTEST_ARGS)
 
 .PHONY: check
@@ -63,19 +63,19 @@ format: $(STAMP)  ## rewrite the sources as ruff formats them
 	@$(BIN)/ruff check --quiet --fix .
 
 .PHONY: simulate
-simulate: $(STAMP)  ## the deterministic simulation: RUNS seeds (2000) from SEED (1)
+simulate: $(STAMP)  ## the deterministic simulation: RUNS seeds (2000) from SEED (1); minutes
 	@$(BIN)/python -m tests.simulation --seed $(SEED) --runs $(RUNS) $(SIMULATE_ARGS)
 
 .PHONY: mutants
-mutants: $(STAMP)  ## break the protocol's safeguards one by one, and see that the simulation notices each
+mutants: $(STAMP)  ## break the protocol's safeguards one by one, and see that each is noticed; many minutes
 	@$(BIN)/python -m tests.simulation.mutants $(MUTANTS_ARGS)
 
 .PHONY: jepsen
-jepsen: $(STAMP)  ## real processes with faults between them, and the history checked
+jepsen: $(STAMP)  ## real processes with faults between them, and the history checked; minutes
 	@$(BIN)/python -m tests.jepsen $(JEPSEN_ARGS)
 
 .PHONY: bench
-bench: $(STAMP)  ## the benchmarks, each with hardware, size and figure
+bench: $(STAMP)  ## the benchmarks, each with hardware, size and figure; minutes
 	@for file in benchmarks/[a-z]*.py; do name=$$(basename "$$file" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; done
 
 .PHONY: proto
@@ -83,7 +83,11 @@ proto: $(STAMP)  ## generate wire/proto from its .proto file anew
 	@$(BIN)/python -m wire.proto.generate
 
 .PHONY: clean
-clean:  ## remove .venv and everything that was generated
-	@rm -rf $(VENV) $(VENV)-making build dist demo-out demo-run kquorum-data store .pytest_cache .mypy_cache .ruff_cache
+clean:  ## remove .venv, caches, build, dist and demo-out (the data of clusters stays)
+	@rm -rf $(VENV) $(VENV)-making build dist demo-out .pytest_cache .mypy_cache .ruff_cache
 	@rm -rf .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log ./*.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: clean-data
+clean-data:  ## DELETE THE DATA of clusters run here: kquorum-data, demo-run and store
+	@rm -rf kquorum-data demo-run store

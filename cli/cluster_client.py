@@ -2,30 +2,93 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
-from cli.config.addresses import HostPort, parse_host_port, reachable
+from cli.cluster_addresses import NOBODY_KNOWN, KnownControllers
+from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from network.connection import KafkaConnection
-from network.errors import NetworkError
+from network.errors import CannotConnect, NetworkError, NoCommonVersion
 from wire.protocol.apis import ApiKey, api_name
 from wire.protocol.warm_up import warm_up
 
 T = TypeVar("T")
 CLIENT_ID = "kquorum-cli"
 _PAUSE_S = 0.1
-DEFAULT_CONFIG = Path("quorum.toml")
+# When somebody who waits is told what for, and how often again.
+TELL_AFTER_S = 1.0
+TELL_AGAIN_S = 10.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Question:
+    """One question and what came of it so far.
+
+    `accept` takes a response or not; a refused one may `hint` at whom to ask next, and `refusal` says in words why it
+    is none. `patience_ms` is how long one of several nodes may be mute before the next is asked. `doubt` is what to
+    say when a change was sent and no answer came: it may have been made. `is_hopeless` ends the asking early.
+    """
+
+    api_key: ApiKey
+    body: Mapping[str, object]
+    accept: Callable[[Any], bool] = lambda _: True
+    hint: Callable[[Any], HostPort | None] = lambda _: None
+    refusal: Callable[[Any], str] = lambda _: "answers, but cannot tell"
+    is_hopeless: Callable[["Question"], bool] = lambda _: False
+    patience_ms: int | None = None
+    doubt: str | None = None
+    wanted: str = ""
+    refused: dict[HostPort, Any] = field(default_factory=dict)
+    silent: dict[HostPort, str] = field(default_factory=dict)
+    is_in_flight: bool = False
+    may_be_done: bool = False
+    was_late: bool = False
+
+    @property
+    def what(self) -> str:
+        return self.wanted or f"an answer to {api_name(self.api_key)}"
+
+    def reasons(self, known: KnownControllers) -> str:
+        """What each address said, or that it did not."""
+        said = {
+            address: f"{known.name_of(address)} {self.refusal(it)}" for address, it in self.refused.items()
+        }
+        for address, reason in self.silent.items():
+            said[address] = f"node {known.ids[address]}: {reason}" if address in known.ids else reason
+        return "; ".join(said.values())
+
+
+class Unanswered(CliError):
+    """Nobody gave the answer that was asked for; `question` tells what they gave instead."""
+
+    def __init__(self, question: Question, message: str) -> None:
+        self.question = question
+        super().__init__(message, status=ExitStatus.UNREACHABLE)
 
 
 class ClusterClient:
-    """Asks the addresses in turn within one time limit; the connections live as long as the `async with`."""
+    """Asks the addresses in turn within one time limit, which is that of all its questions together and begins with
+    the first; the connections live as long as the `async with`."""
 
-    def __init__(self, addresses: Iterable[HostPort], timeout_ms: int) -> None:
+    def __init__(
+        self,
+        addresses: Iterable[HostPort],
+        timeout_ms: int,
+        *,
+        known: KnownControllers = NOBODY_KNOWN,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        """`tell` hears what is waited for when it takes long, and of changes whose outcome is unknown."""
         self.addresses = tuple(dict.fromkeys(addresses))
         assert self.addresses
         self.timeout_ms = timeout_ms
+        self.known = known
+        self.was_in_doubt = False
+        self.answered_by: HostPort | None = None
+        self._tell = tell
+        self._deadline: float | None = None
         self._connections: dict[HostPort, KafkaConnection] = {}
 
     async def __aenter__(self) -> Self:
@@ -35,81 +98,110 @@ class ClusterClient:
         for connection in self._connections.values():
             connection.close()
 
-    async def ask(
-        self,
-        api_key: ApiKey,
-        body: Mapping[str, object],
-        *,
-        accept: Callable[[Any], bool] = lambda _: True,
-        hint: Callable[[Any], HostPort | None] = lambda _: None,
-    ) -> Any:
-        """The first response that `accept` takes; a refused one may `hint` at whom to ask next.
+    @property
+    def deadline(self) -> float:
+        """On the loop's clock."""
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + self.timeout_ms / 1000
+        return self._deadline
 
-        While somebody answers but none is accepted (an election, say), all are asked again until the time is up.
-        Raises CliError (unreachable), naming what each address said.
+    @property
+    def remaining_ms(self) -> int:
+        return max(round((self.deadline - asyncio.get_running_loop().time()) * 1000), 1)
+
+    async def ask(self, api_key: ApiKey, body: Mapping[str, object], **how: Any) -> Any:
+        """The first response that is accepted; `how` are the fields of Question.
+
+        While somebody answers but none is accepted (an election, say), or is mute, all are asked again until the time
+        is up. Raises Unanswered, naming what each address said.
         """
         warm_up((ApiKey.API_VERSIONS, api_key))  # compiling is not the cluster's time
-        said: dict[HostPort, str] = {}
+        question = Question(api_key=api_key, body=body, **how)
+        teller = asyncio.get_running_loop().create_task(self._tell_of(question))
         try:
-            async with asyncio.timeout(self.timeout_ms / 1000):
+            async with asyncio.timeout_at(self.deadline):
                 while True:
-                    response, somebody_answered = await self._ask_all(api_key, body, accept, hint, said)
+                    response = await self._ask_all(question)
                     if response is not None:
                         return response
-                    if not somebody_answered:
+                    if not (question.refused or question.was_late) or question.is_hopeless(question):
                         break
                     await asyncio.sleep(_PAUSE_S)
         except TimeoutError:
-            pass
-        reasons = "; ".join(dict.fromkeys(said.values()))
-        raise CliError(f"no answer to {api_name(api_key)}: {reasons}", status=ExitStatus.UNREACHABLE)
+            raise self._failure(question, f" within {self.timeout_ms} ms") from None
+        except asyncio.CancelledError:
+            if question.doubt and (question.may_be_done or question.is_in_flight) and self._tell is not None:
+                self._tell(question.doubt)
+            raise
+        finally:
+            teller.cancel()
+            self.was_in_doubt = question.may_be_done
+        raise self._failure(question, "")
 
-    async def _ask_all(
-        self,
-        api_key: ApiKey,
-        body: Mapping[str, object],
-        accept: Callable[[Any], bool],
-        hint: Callable[[Any], HostPort | None],
-        said: dict[HostPort, str],
-    ) -> tuple[Any | None, bool]:
-        """The accepted response, if any, and whether anybody answered at all."""
-        waiting, asked, somebody_answered = list(self.addresses), set[HostPort](), False
+    def _failure(self, question: Question, within: str) -> Unanswered:
+        what = "no answer to " + api_name(question.api_key)
+        message = f"{what}{within}: {question.reasons(self.known)}"
+        if question.doubt and (question.may_be_done or question.is_in_flight):
+            message = f"{message}; {question.doubt}"
+        return Unanswered(question, message)
+
+    async def _tell_of(self, question: Question) -> None:
+        await asyncio.sleep(TELL_AFTER_S)
+        while self._tell is not None:
+            reasons = question.reasons(self.known)
+            self._tell(f"waiting for {question.what}" + (f": {reasons}" if reasons else ""))
+            await asyncio.sleep(TELL_AGAIN_S)
+
+    async def _ask_all(self, question: Question) -> Any | None:
+        """The accepted response, if any; who answered last is asked first."""
+        waiting = sorted(self.addresses, key=lambda address: address != self.answered_by)
+        asked = set[HostPort]()
         while waiting:
             address = waiting.pop(0)
             asked.add(address)
-            response = await self._try(address, api_key, body, said, rest=len(waiting))
+            response = await self._try(address, question, rest=len(waiting))
             if response is None:
                 continue
-            if accept(response):
-                return response, True
-            somebody_answered = True
-            said[address] = f"{address} answers, but cannot tell"
-            hinted = hint(response)
+            if question.accept(response):
+                self.answered_by = address
+                return response
+            question.refused[address] = response
+            hinted = question.hint(response)
             if hinted is not None and hinted not in asked:
                 waiting = [hinted, *(other for other in waiting if other != hinted)]
-        return None, somebody_answered
+        return None
 
-    async def _try(
-        self,
-        address: HostPort,
-        api_key: ApiKey,
-        body: Mapping[str, object],
-        said: dict[HostPort, str],
-        *,
-        rest: int,
-    ) -> Any | None:
-        """A response, or None with the reason in `said`. A mute node gets its share of the time, not all of it."""
-        said[address] = f"{address} did not answer within {self.timeout_ms} ms"
-        share_ms = max(self.timeout_ms // (rest + 1), 1) if rest else self.timeout_ms
+    async def _try(self, address: HostPort, question: Question, *, rest: int) -> Any | None:
+        """A response, or None with the reason in `silent`. A mute node gets its share of the time, not all of it."""
+        share_ms = max(self.remaining_ms // (rest + 1), 1) if rest else self.remaining_ms
+        if question.patience_ms is not None and len(self.addresses) > 1:
+            share_ms = min(share_ms, question.patience_ms)
+        if address not in question.refused:
+            question.silent.setdefault(address, f"{address} has not answered")
         try:
-            return await (await self._connection(address, share_ms)).request(api_key, body, share_ms)
+            connection = await self._connection(address, share_ms)
+            if address not in question.refused:
+                question.silent[address] = f"{address} takes connections, but has not answered"
+            question.is_in_flight = True
+            response = await connection.request(question.api_key, question.body, share_ms)
         except NetworkError as error:
-            # A late answer would stand in the way of the next one, so the connection is not used again.
-            connection = self._connections.pop(address, None)
-            if connection is not None:
-                connection.close()
-            said[address] = str(error)
+            self._note_silence(address, question, error)
             return None
+        question.is_in_flight = False
+        question.silent.pop(address, None)
+        return response
+
+    def _note_silence(self, address: HostPort, question: Question, error: NetworkError) -> None:
+        """A late answer would stand in the way of the next one, so the connection is not used again."""
+        connection = self._connections.pop(address, None)
+        if connection is not None:
+            connection.close()
+        question.is_in_flight = False
+        question.refused.pop(address, None)
+        question.silent[address] = str(error)
+        if not isinstance(error, CannotConnect | NoCommonVersion):
+            question.may_be_done = True
+            question.was_late = question.doubt is None  # a change is not sent again by itself
 
     async def _connection(self, address: HostPort, timeout_ms: int) -> KafkaConnection:
         if address not in self._connections:
@@ -120,59 +212,6 @@ class ClusterClient:
 def run_asking(question: Coroutine[Any, Any, T]) -> T:
     """Run one question to its end; uvloop is left out, since importing it costs more than it gains here."""
     return asyncio.run(question)
-
-
-def broker_addresses(config: Path | None, bootstrap: str | None) -> tuple[HostPort, ...]:
-    """Where to ask a broker: the option, or the brokers of the config. Raises CliError or ConfigError."""
-    if bootstrap:
-        return _parse(bootstrap, "--bootstrap-server")
-    cluster = _config(config, "--bootstrap-server host:port")
-    listeners = [listener for node in cluster.brokers for listener in node.broker_listeners[:1]]
-    if not listeners:
-        raise CliError(
-            f"{cluster.path} has no broker; name one with --bootstrap-server", status=ExitStatus.USAGE
-        )
-    return tuple(reachable(listener.host, listener.port) for listener in listeners)
-
-
-def controller_addresses(config: Path | None, bootstrap: str | None) -> tuple[HostPort, ...]:
-    """Where to ask a controller: the option, or the voters of the config. Raises CliError or ConfigError."""
-    if bootstrap:
-        return _parse(bootstrap, "--bootstrap-controller")
-    cluster = _config(config, "--bootstrap-controller host:port")
-    return tuple(dict.fromkeys(reachable(*address) for address in cluster.controller_addresses))
-
-
-def quorum_addresses(
-    config: Path | None, bootstrap_controller: str | None, bootstrap_server: str | None
-) -> tuple[HostPort, ...]:
-    """Where to ask about the quorum: controllers, or brokers that pass questions on. Raises CliError or ConfigError."""
-    if bootstrap_controller and bootstrap_server:
-        raise CliError(
-            "--bootstrap-controller and --bootstrap-server exclude each other: brokers ask controllers anyway",
-            status=ExitStatus.USAGE,
-        )
-    if bootstrap_server:
-        return _parse(bootstrap_server, "--bootstrap-server")
-    return controller_addresses(config, bootstrap_controller)
-
-
-def _config(path: Path | None, alternative: str) -> Any:
-    from cli.config.load import load_config
-
-    if path is None and not DEFAULT_CONFIG.exists():
-        raise CliError(
-            f"where is the cluster? Give --config FILE or {alternative} (there is no {DEFAULT_CONFIG} here)",
-            status=ExitStatus.USAGE,
-        )
-    return load_config(path or DEFAULT_CONFIG)
-
-
-def _parse(text: str, option: str) -> tuple[HostPort, ...]:
-    try:
-        return tuple(reachable(*parse_host_port(part)) for part in text.split(",") if part.strip())
-    except ValueError as error:
-        raise CliError(f"{option}: {error}", status=ExitStatus.USAGE) from error
 
 
 def check_error(code: int, message: str | None, what: str) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cli.cluster_client import DEFAULT_CONFIG
+from cli.cluster_addresses import DEFAULT_CONFIG
 from cli.config.addresses import HostPort, parse_host_port, reachable
 from cli.config.load import load_config
 from cli.config.model import NodeConfig

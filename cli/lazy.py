@@ -4,6 +4,7 @@ The gRPC and Spark stacks take a second to import; `kquorum --help` and `kquorum
 """
 
 import importlib
+import inspect
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -75,7 +76,20 @@ def load(name: str, command: LazyCommand) -> Any:
         single.command(name)(target)
         group = typer.main.get_command(single)
     group.name = name
+    _make_readable(group, name)
     return group
+
+
+def _make_readable(command: Any, path: str) -> None:
+    """Docstrings are wrapped for our editors; the terminal wraps them anew. And each command has its examples."""
+    from cli.commands.examples import epilog_of
+
+    if command.help:
+        paragraphs = inspect.cleandoc(command.help).split("\n\n")
+        command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    command.epilog = epilog_of(path)
+    for name, inner in getattr(command, "commands", {}).items():
+        _make_readable(inner, f"{path} {name}")
 
 
 def _nearest(name: str, known: "Mapping[str, LazyCommand]") -> str:

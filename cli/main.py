@@ -1,8 +1,9 @@
 """`kquorum`: the one entry point of everything a user runs."""
 
+import json
 import sys
 import traceback
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -81,7 +82,7 @@ def main() -> None:
 def run(args: list[str]) -> int:
     """The exit status of a command line; messages have been printed."""
     try:
-        typer.main.get_command(app)(args=args, prog_name="kquorum")
+        return _as_status(typer.main.get_command(app)(args=args, prog_name="kquorum", standalone_mode=False))
     except SystemExit as exit_request:
         return _as_status(exit_request.code)
     except KeyboardInterrupt:
@@ -91,17 +92,38 @@ def run(args: list[str]) -> int:
         sys.stdout = None
         return ExitStatus.OK
     except Exception as error:  # noqa: BLE001 - the boundary: a traceback shown to a user is a defect
-        return _told(error, is_debugging=_asks_for_debugging(args))
-    return ExitStatus.OK
+        if hasattr(error, "format_message"):
+            return _usage(error, as_json="--json" in args)
+        return _told(error, is_debugging=_asks_for_debugging(args), as_json="--json" in args)
 
 
-def _told(error: Exception, *, is_debugging: bool) -> int:
-    from cli.output import complain
+def _usage(error: Any, *, as_json: bool) -> int:
+    """What the command line's parser found wrong; a command without arguments has shown its help already."""
+    if type(error).__name__ != "NoArgsIsHelpError":
+        context = getattr(error, "ctx", None)
+        path = "kquorum" if context is None else context.command_path
+        _complain(f"{error.format_message()} (see `{path} --help`)", error.exit_code, as_json=as_json)
+    return int(error.exit_code)
 
+
+def _told(error: Exception, *, is_debugging: bool, as_json: bool) -> int:
     if is_debugging:
         traceback.print_exception(error)
-    complain(message_of(error))
+    _complain(
+        message_of(error), status_of(error), as_json=as_json and not getattr(error, "is_in_json", False)
+    )
     return status_of(error)
+
+
+def _complain(message: str, status: int, *, as_json: bool) -> None:
+    """For people on standard error; whoever asked for JSON finds it on standard output as well, in one line."""
+    from cli.output import complain
+
+    if as_json:
+        sys.stdout.write(
+            json.dumps({"error": message, "exit_status": int(status)}, ensure_ascii=False) + "\n"
+        )
+    complain(message)
 
 
 def _asks_for_debugging(args: list[str]) -> bool:

@@ -42,8 +42,8 @@ def parse_metadata_version(text: str) -> int:
     if known is None or known not in LEVELS.values():
         lowest, highest = min(LEVELS, key=LEVELS.__getitem__), max(LEVELS, key=LEVELS.__getitem__)
         raise CliError(
-            f"unknown metadata version {text}; known are {lowest} (level {LEVELS[lowest]}) to "
-            f"{highest} (level {LEVELS[highest]}), and releases such as 4.0",
+            f"--release-version: unknown metadata version {text}; known are {lowest} (level {LEVELS[lowest]}) to "
+            f"{highest} (level {LEVELS[highest]}), and releases such as 4.0; records of later ones are not made here",
             status=ExitStatus.USAGE,
         )
     return known

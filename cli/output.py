@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
+
+_GAP = 3  # what rich's box puts between two columns
+_NARROWEST_SENTENCE = 24
+_UNBOUNDED = 10_000
 
 
 def console() -> "Console":
@@ -30,26 +35,89 @@ def print_json(value: object) -> None:
 
 
 def make_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Table":
-    """A table; a column whose name begins with `#` is aligned to the right (and loses the sign)."""
+    """A table. A column whose name begins with `#` is aligned to the right, one with `~` holds sentences (both lose the
+    sign): only sentences are wrapped, and only on a terminal, so that ids, addresses and folders can be copied whole. A
+    line break in a name is for terminals, too.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
+    cells = [[cell if isinstance(cell, Text) else Text(as_text(cell)) for cell in row] for row in rows]
     table = Table(
         title=title or None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold", pad_edge=False
     )
-    for column in columns:
+    titles = [name.lstrip("#~") for name in columns]
+    if not console().is_terminal:
+        titles = [name.replace("\n", " ") for name in titles]
+    widths = _widths(titles, cells)
+    prose = {index: widths[index] for index, name in enumerate(columns) if name.startswith("~")}
+    room = _room(sum(width for index, width in enumerate(widths) if index not in prose), len(columns))
+    chosen = prose if room is None else share_room(prose, room)
+    for index, name in enumerate(columns):
         table.add_column(
-            column.removeprefix("#"), justify="right" if column.startswith("#") else "left", overflow="fold"
+            titles[index],
+            justify="right" if name.startswith("#") else "left",
+            overflow="fold",
+            no_wrap=index not in prose,
+            width=chosen.get(index),
+            vertical="top" if prose else "bottom",
         )
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(as_text(cell)) for cell in row))
+    for row in cells:
+        table.add_row(*row)
     return table
+
+
+def _widths(names: Sequence[str], rows: "Sequence[Sequence[Text]]") -> list[int]:
+    """How wide each column is when nothing is wrapped."""
+    return [
+        max([*map(len, name.split("\n")), *(row[index].cell_len for row in rows if index < len(row))])
+        for index, name in enumerate(names)
+    ]
+
+
+def _room(taken: int, columns: int) -> int | None:
+    """What the terminal leaves to sentences; None, for as much as they want, where there is no terminal."""
+    out = console()
+    return out.width - taken - _GAP * columns if out.is_terminal else None
+
+
+def share_room(wanted: dict[int, int], room: int) -> dict[int, int]:
+    """The narrow columns get what they want, the others the same share of the rest; none less than can be read."""
+    shares, rest = dict[int, int](), room
+    for count, (index, width) in enumerate(sorted(wanted.items(), key=lambda item: item[1])):
+        share = max(rest // (len(wanted) - count), _NARROWEST_SENTENCE)
+        shares[index] = min(width, share)
+        rest -= shares[index]
+    return shares
+
+
+def show_table(table: "Table") -> None:
+    """On standard output, the title as a line of its own. A row too wide for the terminal is left to the terminal to
+    break; where there is none, lines are as long as they are, with no blanks at their ends."""
+    from rich.console import Console
+
+    out, title = console(), table.title
+    table.title = None
+    if title:
+        out.print(title, style="bold", markup=False, soft_wrap=True)
+    if out.is_terminal:
+        Console(highlight=False, width=_UNBOUNDED, height=_UNBOUNDED).print(table)
+        return
+    wide = Console(highlight=False, width=_UNBOUNDED, height=_UNBOUNDED, no_color=True)
+    with wide.capture() as captured:
+        wide.print(table)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print `make_table` on standard output."""
-    console().print(make_table(title, columns, rows))
+    show_table(make_table(title, columns, rows))
+
+
+def say(line: str, *, style: str = "") -> None:
+    """A line on standard output, never wrapped and read as it is."""
+    console().print(line, style=style, markup=False, soft_wrap=True)
 
 
 def as_text(value: object) -> str:
@@ -63,6 +131,11 @@ def as_text(value: object) -> str:
     if isinstance(value, tuple | list):
         return " ".join(str(item) for item in value)
     return str(value)
+
+
+def tell_waiting(text: str) -> None:
+    """What a command is waiting for, on standard error."""
+    complain(text, style="cyan", label="kquorum")
 
 
 def complain(message: str, *, style: str = "red", label: str = "error") -> None:

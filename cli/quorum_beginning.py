@@ -3,18 +3,17 @@
 The names of the options and the rules between them are those of Kafka's storage tool.
 """
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from cli.config.addresses import WILDCARD_HOSTS, parse_host_port
 from cli.config.model import NodeConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from cli.initial_controllers import parse_initial_controllers
+from cli.metadata_versions import name_of
 from cli.nodes.endpoints import controller_endpoints
-from raft.voters import SUPPORTED_KRAFT_VERSIONS, Endpoint, ReplicaKey, Voter, VoterSet
-from wire.uuids import ZERO_UUID, uuid_from_text
+from raft.voters import SUPPORTED_KRAFT_VERSIONS, ReplicaKey, Voter, VoterSet
 
 KRAFT_VERSION = "kraft.version"
 STATIC, DYNAMIC = 0, 1
@@ -22,7 +21,6 @@ STATIC, DYNAMIC = 0, 1
 DYNAMIC_METADATA_VERSION = 21
 
 _WAYS = "--standalone, --initial-controllers or --no-initial-controllers"
-_VOTER = re.compile(r"(?P<id>\d+)@(?P<address>.+):(?P<directory>[A-Za-z0-9_-]{22})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,44 +125,6 @@ def begin_with_all(controllers: Sequence[NodeConfig], new_directory_id: Callable
     return Beginning(DYNAMIC, VoterSet.of(*voters))
 
 
-def parse_initial_controllers(text: str, listener_name: str) -> VoterSet:
-    """`id@host:port:directoryId`, comma-separated (an IPv6 host in brackets). Raises CliError."""
-    voters = [_parse_voter(part.strip(), listener_name) for part in text.split(",") if part.strip()]
-    if not voters:
-        raise _refused("--initial-controllers names no controller")
-    _check_distinct("node id", [str(voter.key.id) for voter in voters])
-    _check_distinct("directory id", [str(voter.key.directory_id) for voter in voters])
-    return VoterSet.of(*voters)
-
-
-def _parse_voter(text: str, listener_name: str) -> Voter:
-    match = _VOTER.fullmatch(text)
-    if match is None:
-        raise _refused(
-            f"--initial-controllers: {text!r} is not id@host:port:directoryId, such as "
-            "1@controller-1:9093:JEXY6aqzQY-32P5TStzaFg (`kquorum random-uuid` makes directory ids)"
-        )
-    try:
-        host, port = parse_host_port(match["address"])
-        directory_id = uuid_from_text(match["directory"])
-    except ValueError as error:
-        raise _refused(f"--initial-controllers: {text!r}: {error}") from error
-    if host in WILDCARD_HOSTS:
-        raise _refused(f"--initial-controllers: {text!r} names no host that others can connect to")
-    if directory_id == ZERO_UUID:
-        raise _refused(f"--initial-controllers: {text!r} has the directory id that means none")
-    key = ReplicaKey(int(match["id"]), directory_id)
-    return Voter(key, (Endpoint(listener_name, host, port),), SUPPORTED_KRAFT_VERSIONS)
-
-
-def _check_distinct(what: str, values: Iterable[str]) -> None:
-    seen: set[str] = set()
-    for value in values:
-        if value in seen:
-            raise _refused(f"--initial-controllers names {what} {value} twice")
-        seen.add(value)
-
-
 def _kraft_version(wishes: Wishes, has_voters: bool) -> int:
     asked = wishes.kraft_version
     if asked is None:
@@ -189,7 +149,7 @@ def check_metadata_version(beginning: Beginning, metadata_version: int) -> None:
     if beginning.kraft_version and metadata_version < DYNAMIC_METADATA_VERSION:
         raise _refused(
             f"{KRAFT_VERSION} 1 (a dynamic quorum) needs metadata.version {DYNAMIC_METADATA_VERSION} (3.9-IV0) or "
-            f"later; {metadata_version} was asked for"
+            f"later; {metadata_version} ({name_of(metadata_version)}) was asked for with --release-version"
         )
 
 

@@ -19,18 +19,32 @@ Tell = Callable[[str], None]
 _OPTIONS = (("grpc.enable_http_proxy", 0),)
 
 
-async def transfer_leadership(addresses: Sequence[HostPort], target_id: int, timeout_ms: int) -> None:
-    """Ask each in turn, for only the leader can. Raises CliError with what they said."""
+DOUBT = "the request may have been carried out: look with `kquorum quorum status`"
+
+
+async def transfer_leadership(
+    addresses: Sequence[HostPort], target_id: int, timeout_ms: int, tell: Tell = lambda _: None
+) -> None:
+    """Ask each in turn, for only the leader can, all within the time. Raises CliError with what they said."""
     request = pb.TransferLeadershipRequest(target_id=target_id)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_ms / 1000
     said: list[str] = []
+    is_in_doubt = False
     for address in addresses:
+        timeout_s = max(deadline - loop.time(), 0.1)
         try:
-            await call(address, lambda stub: stub.TransferLeadership(request, timeout=timeout_ms / 1000))
+            await call(address, lambda stub: stub.TransferLeadership(request, timeout=timeout_s))  # noqa: B023
         except grpc.aio.AioRpcError as error:
             said.append(f"{address}: {reason_of(error)}")
+            is_in_doubt = is_in_doubt or error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             continue
+        except asyncio.CancelledError:
+            tell(DOUBT)
+            raise
         return
-    raise CliError(f"leadership was not transferred to node {target_id}: {'; '.join(said)}")
+    doubt = f"; {DOUBT}" if is_in_doubt else ""
+    raise CliError(f"leadership was not transferred to node {target_id}: {'; '.join(said)}{doubt}")
 
 
 async def fetch_elections(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cli.cluster_client import ClusterClient, check_error
+from cli.cluster_client import ClusterClient, Question, check_error
 from cli.config.addresses import HostPort
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_to_text
@@ -12,12 +12,17 @@ from wire.uuids import uuid_to_text
 TOPIC = "__cluster_metadata"
 NOT_THE_LEADER = frozenset({6, 41})  # NOT_LEADER_OR_FOLLOWER, NOT_CONTROLLER
 _LEADER_UNKNOWN = frozenset({5})  # LEADER_NOT_AVAILABLE
+# A node that is alive answers at once; one that hangs must not cost the time of those that do.
+PATIENCE_MS = 1_000
+# A replica fetches at least twice a second; one whose last fetch is older than this is called silent.
+SILENT_AFTER_MS = 3_000
 _QUESTION = {"topics": [{"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaLag:
-    """One replica; `lag` is in records behind the leader's log end, None (as the others) while unknown."""
+    """One replica; `lag` is in records behind the leader's log end, None (as the others) while unknown. `alive` says
+    whether it fetched lately, by the leader's clock; None where the leader tells no times."""
 
     replica_id: int
     directory_id: str | None
@@ -25,6 +30,7 @@ class ReplicaLag:
     lag: int | None
     last_fetch_timestamp_ms: int | None
     last_caught_up_timestamp_ms: int | None
+    alive: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +70,14 @@ async def describe_quorum(client: ClusterClient) -> QuorumStatus:
         return not {int(response.error_code), _partition_error(response)} & (NOT_THE_LEADER | _LEADER_UNKNOWN)
 
     response = await client.ask(
-        ApiKey.DESCRIBE_QUORUM, _QUESTION, accept=is_from_leader, hint=_leader_address
+        ApiKey.DESCRIBE_QUORUM,
+        _QUESTION,
+        accept=is_from_leader,
+        hint=_leader_address,
+        refusal=why_no_leader,
+        is_hopeless=lambda question: _lacks_a_majority(question, client.known.majority),
+        patience_ms=PATIENCE_MS,
+        wanted="a leader",
     )
     check_error(
         int(response.error_code), getattr(response, "error_message", None), "the quorum cannot be described"
@@ -74,6 +87,27 @@ async def describe_quorum(client: ClusterClient) -> QuorumStatus:
         int(partition.error_code), getattr(partition, "error_message", None), "the quorum cannot be described"
     )
     return _status_of(partition, getattr(response, "nodes", ()))
+
+
+def leader_known_to(response: Any) -> tuple[int, int]:
+    """(leader, epoch) as a node that does not lead knows them; -1 for what it does not know."""
+    partitions = [partition for topic in response.topics for partition in topic.partitions]
+    return (int(partitions[0].leader_id), int(partitions[0].leader_epoch)) if partitions else (-1, -1)
+
+
+def why_no_leader(response: Any) -> str:
+    leader_id, epoch = leader_known_to(response)
+    if epoch < 0:
+        return "answers, but knows neither leader nor epoch"
+    if leader_id < 0:
+        return f"answers, but follows no leader (epoch {epoch})"
+    return f"answers, and follows node {leader_id} in epoch {epoch}"
+
+
+def _lacks_a_majority(question: Question, majority: int | None) -> bool:
+    """Whether nobody can be elected, however long one waits: too few voters answer, and none of them has a leader."""
+    leaders = [leader_known_to(response)[0] for response in question.refused.values()]
+    return majority is not None and len(leaders) < majority and max(leaders, default=-1) < 0
 
 
 def _partition_error(response: Any) -> int:
@@ -96,12 +130,18 @@ def _status_of(partition: Any, nodes: Iterable[Any]) -> QuorumStatus:
         if state.replica_id == partition.leader_id
     ]
     leader_end = ends[0] if ends else int(partition.high_watermark)
+    times = [
+        int(getattr(state, "last_fetch_timestamp", -1))
+        for state in partition.current_voters
+        if state.replica_id == partition.leader_id
+    ]
+    now_ms = times[0] if times and times[0] > 0 else None  # the leader gives the present time for itself
     return QuorumStatus(
         leader_id=int(partition.leader_id),
         leader_epoch=int(partition.leader_epoch),
         high_watermark=int(partition.high_watermark),
-        voters=tuple(_replica(state, leader_end) for state in partition.current_voters),
-        observers=tuple(_replica(state, leader_end) for state in partition.observers),
+        voters=tuple(_replica(state, leader_end, now_ms) for state in partition.current_voters),
+        observers=tuple(_replica(state, leader_end, now_ms) for state in partition.observers),
         nodes=tuple(
             VoterPlace(
                 node_id=int(node.node_id), host=str(node.listeners[0].host), port=int(node.listeners[0].port)
@@ -112,16 +152,18 @@ def _status_of(partition: Any, nodes: Iterable[Any]) -> QuorumStatus:
     )
 
 
-def _replica(state: Any, leader_end: int) -> ReplicaLag:
+def _replica(state: Any, leader_end: int, now_ms: int | None) -> ReplicaLag:
     end = _known(state.log_end_offset)
+    fetched_ms = _known(getattr(state, "last_fetch_timestamp", -1))
     directory_id = getattr(state, "replica_directory_id", None)
     return ReplicaLag(
         replica_id=int(state.replica_id),
         directory_id=None if directory_id is None or not directory_id.int else uuid_to_text(directory_id),
         log_end_offset=end,
         lag=None if end is None else max(leader_end - end, 0),
-        last_fetch_timestamp_ms=_known(getattr(state, "last_fetch_timestamp", -1)),
+        last_fetch_timestamp_ms=fetched_ms,
         last_caught_up_timestamp_ms=_known(getattr(state, "last_caught_up_timestamp", -1)),
+        alive=None if now_ms is None else fetched_ms is not None and now_ms - fetched_ms < SILENT_AFTER_MS,
     )
 
 

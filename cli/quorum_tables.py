@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from cli.quorum_status import QuorumStatus, ReplicaLag
-from cli.voter_checks import size_in_words
+from cli.voter_points import size_in_words
+from cli.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cli.voter_checks import Check
+    from cli.voter_points import Check
     from raft.elections_history import Election
 
 
@@ -20,12 +21,34 @@ def quorum_table(found: QuorumStatus, now_ms: int) -> "Table":
     from cli.output import make_table
 
     title = f"leader {found.leader_id}, epoch {found.leader_epoch}, high watermark {found.high_watermark:,}"
-    rows = [
-        _row(replica, "leader" if replica.replica_id == found.leader_id else "voter", now_ms)
-        for replica in found.voters
-    ]
-    rows += [_row(replica, "observer", now_ms) for replica in found.observers]
-    return make_table(title, ("#node", "role", "#log end", "#lag", "#last fetch", "#last caught up"), rows)
+    replicas = (*found.voters, *found.observers)
+    ids = [replica.replica_id for replica in replicas]
+    roles = [*("leader" if node.replica_id == found.leader_id else "voter" for node in found.voters)]
+    roles += ["observer"] * len(found.observers)
+    rows = [_row(replica, role, now_ms) for replica, role in zip(replicas, roles, strict=True)]
+    columns = ["#node", "role", "state", "#log end", "#lag", "#last\nfetch", "#last\ncaught up"]
+    if len(set(ids)) < len(ids):  # a node whose disk was replaced: only the directory id tells old from new
+        columns.append("directory id")
+        rows = [(*row, replica.directory_id) for row, replica in zip(rows, replicas, strict=True)]
+    return make_table(title, columns, rows)
+
+
+def silent_voters(found: QuorumStatus) -> str | None:
+    """A line about the voters that do not fetch; None when all do."""
+    silent = [voter for voter in found.voters if voter.alive is False]
+    if not silent:
+        return None
+    named = ", ".join(
+        str(voter.replica_id) + (f" (directory {voter.directory_id})" if voter.directory_id else "")
+        for voter in silent
+    )
+    majority = len(found.voters) // 2 + 1
+    spare = len(found.voters) - len(silent) - majority
+    rest = f"{max(spare, 0) or 'none'} more may fail"
+    return f"silent: {len(silent)} of {counted(len(found.voters), 'voter')}, {named}; {rest}"
+
+
+_STATES = {True: "alive", False: "silent", None: "unknown"}
 
 
 def _row(replica: ReplicaLag, role: str, now_ms: int) -> tuple[object, ...]:
@@ -33,6 +56,7 @@ def _row(replica: ReplicaLag, role: str, now_ms: int) -> tuple[object, ...]:
     return (
         replica.replica_id,
         role,
+        _STATES[replica.alive],
         "unknown" if replica.log_end_offset is None else replica.log_end_offset,
         "unknown" if replica.lag is None else replica.lag,
         "" if is_leader else age(replica.last_fetch_timestamp_ms, now_ms),
@@ -55,7 +79,7 @@ def checks_table(command: str, checks: "Sequence[Check]") -> "Table":
         ("ok" if check.passed else "NO", check.name, check.detail, "" if check.passed else check.remedy)
         for check in checks
     ]
-    return make_table(f"{command}: pre-flight", ("", "check", "found", "remedy"), rows)
+    return make_table(f"{command}: pre-flight", ("", "check", "~found", "~remedy"), rows)
 
 
 def voters_table(before: QuorumStatus, after: QuorumStatus) -> "Table":
@@ -88,23 +112,31 @@ def _standing(status: QuorumStatus, voter: ReplicaLag | None, node_id: int) -> s
     return "leader" if status.leader_id == node_id else "voter"
 
 
-def history_table(elections: "Sequence[Election]") -> "Table":
-    from cli.output import make_table
+WIDE_ENOUGH_FOR_NOTES = 105
 
-    rows = [
+
+def history_table(elections: "Sequence[Election]", sources: Sequence[str]) -> "Table":
+    """The title names who was asked: what the others noted is not in it."""
+    from cli.output import console, make_table
+
+    rows: list[tuple[object, ...]] = [
         (
             election.epoch,
             moment(election.began_ms),
             election.cause.value,
-            election.detail,
             election.stood,
             "nobody" if election.winner is None else str(election.winner),
             None if election.leaderless_ms is None else f"{election.leaderless_ms:,} ms",
+            "" if election.detail.lower() == election.cause.value else election.detail,
         )
         for election in elections
     ]
-    columns = ("#epoch", "began (UTC)", "why", "as noted", "stood", "#leader", "#without a leader")
-    return make_table(f"{len(rows)} epochs", columns, rows)
+    columns = ["#epoch", "began (UTC)", "why", "stood", "#leader", "#without\na leader", "~as noted"]
+    title = f"{counted(len(rows), 'epoch')}, as told by {', '.join(sources)}"
+    if console().is_terminal and console().width < WIDE_ENOUGH_FOR_NOTES:
+        title += " (a wider terminal shows what they noted)"
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    return make_table(title, columns, rows)
 
 
 def history_json(elections: "Sequence[Election]", sources: Sequence[str]) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import Any
 from cli.cluster_client import ClusterClient, check_error
 from cli.config.addresses import HostPort
 from cli.errors import CliError
-from cli.quorum_status import QuorumStatus, ReplicaLag, describe_quorum
+from cli.quorum_status import PATIENCE_MS, QuorumStatus, ReplicaLag, describe_quorum
 from wire.protocol.apis import ApiKey
 
 KRAFT_VERSION = "kraft.version"
@@ -36,6 +36,11 @@ class QuorumView:
     def kraft_version(self) -> int:
         return self.levels.get(KRAFT_VERSION, 0)
 
+    @property
+    def has_looked_on(self) -> bool:
+        """Whether there was a look before this one, so that `is_alive` can tell."""
+        return bool(self.fetched_before)
+
     def is_alive(self, replica: ReplicaLag) -> bool:
         """Whether it fetched while we looked on. How long ago it did would not do: a node that died a moment ago, and
         the disk that it had before, fetched recently too."""
@@ -59,7 +64,9 @@ async def look(client: ClusterClient, first: QuorumView | None = None) -> Quorum
     """`first` is what was seen when the looking began. Raises CliError when no leader can be reached."""
     status = await describe_quorum(client)
     versions = await client.ask(
-        ApiKey.API_VERSIONS, {"client_software_name": "kquorum", "client_software_version": "1"}
+        ApiKey.API_VERSIONS,
+        {"client_software_name": "kquorum", "client_software_version": "1"},
+        patience_ms=PATIENCE_MS,
     )
     levels = {
         str(feature.name): int(feature.max_version_level)
@@ -85,7 +92,7 @@ async def _registered(client: ClusterClient, status: QuorumStatus) -> dict[int, 
         if leader is None or leader in client.addresses:
             return {}
         try:
-            async with ClusterClient([leader], client.timeout_ms) as direct:
+            async with ClusterClient([leader], client.remaining_ms) as direct:
                 response = await _ask_for_controllers(direct)
         except CliError:
             return {}
@@ -98,6 +105,6 @@ async def _ask_for_controllers(client: ClusterClient) -> Any:
         "endpoint_type": _CONTROLLERS,
         "include_fenced_brokers": False,
     }
-    response = await client.ask(ApiKey.DESCRIBE_CLUSTER, body)
+    response = await client.ask(ApiKey.DESCRIBE_CLUSTER, body, patience_ms=PATIENCE_MS)
     check_error(int(response.error_code), response.error_message, "the controllers cannot be listed")
     return response

@@ -6,11 +6,13 @@ from typing import Any
 
 from cli.cluster_client import ClusterClient, check_error
 from cli.errors import CliError
+from cli.exit_status import ExitStatus
 from wire.protocol.apis import ApiKey
 from wire.uuids import ZERO_UUID, uuid_to_text
 
 _UNKNOWN_TOPIC = 3
 _ALREADY_EXISTS = 36
+_REQUEST_TIMED_OUT = 7
 # The leader of a partition may be away: what is told of the partition is true all the same.
 _PARTITION_ERRORS_TOLD_AS_STATE = frozenset({0, 5, 9})
 
@@ -77,21 +79,40 @@ async def create_topic(
         "timeout": timeout_ms,
         "validate_only": False,
     }
-    result = (await client.ask(ApiKey.CREATE_TOPICS, body)).topics[0]
-    if if_not_exists and int(result.error_code) == _ALREADY_EXISTS:
-        return False
-    check_error(int(result.error_code), result.error_message, f"topic {topic.name} was not created")
+    doubt = f"topic {topic.name} may have been created all the same: look with `kquorum topics describe {topic.name}`"
+    result = (await client.ask(ApiKey.CREATE_TOPICS, body, doubt=doubt)).topics[0]
+    code = int(result.error_code)
+    if code == _ALREADY_EXISTS:
+        if if_not_exists:
+            return False
+        if client.was_in_doubt:
+            raise CliError(
+                f"topic {topic.name} is there: it was before, or an unanswered attempt of this command made it"
+            )
+    _check_outcome(code, result.error_message, f"topic {topic.name} was not created", doubt)
     return True
 
 
 async def delete_topic(client: ClusterClient, name: str, timeout_ms: int) -> None:
     """Raises CliError for a refusal."""
     body = {"topics": [{"name": name, "topic_id": None}], "topic_names": [name], "timeout": timeout_ms}
-    result = (await client.ask(ApiKey.DELETE_TOPICS, body)).responses[0]
+    doubt = f"topic {name} may have been deleted all the same: look with `kquorum topics list`"
+    result = (await client.ask(ApiKey.DELETE_TOPICS, body, doubt=doubt)).responses[0]
     code = int(result.error_code)
+    if code == _UNKNOWN_TOPIC and client.was_in_doubt:
+        return  # an attempt before, which was not answered, deleted it
     if code == _UNKNOWN_TOPIC:
         raise CliError(f"there is no topic {name} (`kquorum topics list` shows those there are)")
-    check_error(code, getattr(result, "error_message", None), f"topic {name} was not deleted")
+    _check_outcome(code, getattr(result, "error_message", None), f"topic {name} was not deleted", doubt)
+
+
+def _check_outcome(code: int, message: str | None, what: str, doubt: str) -> None:
+    """REQUEST_TIMED_OUT says that the answer did not come in time, not that nothing was done."""
+    if code == _REQUEST_TIMED_OUT:
+        raise CliError(
+            f"{message or 'the controller did not answer in time'}; {doubt}", status=ExitStatus.UNREACHABLE
+        )
+    check_error(code, message, what)
 
 
 def _view(topic: Any) -> TopicView:

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import FrameType
 
 from cli.cluster_client import ClusterClient, run_asking
+from cli.commands.format import choose_cluster_id
 from cli.config.addresses import HostPort, reachable
 from cli.config.model import ClusterConfig
 from cli.errors import CliError
@@ -20,7 +21,6 @@ from cli.quorum_status import QuorumStatus, describe_quorum
 from cli.up_view import ChangeLines, ClusterView, Display, LiveTable, NodeState, NodeView
 from raft.adapters.errors import NotFormatted
 from raft.adapters.meta_properties import read_meta_properties
-from wire.uuids import uuid_to_text
 
 OUTPUT_FILE = "kquorum-output.txt"  # what a node prints, beside its kquorum.log
 LOOK_INTERVAL_S = 0.5
@@ -58,7 +58,9 @@ def format_missing(cluster: ClusterConfig) -> tuple[FormattedFolder, ...]:
     A dynamic quorum of which no controller was formatted yet begins with all controllers of the config; one that has
     begun gets new nodes without voters, to be added by `kquorum quorum add-voter` or by themselves.
     """
-    cluster_id = cluster.cluster_id or _cluster_id_on_disk(cluster) or uuid_to_text(new_uuid())
+    known_id = cluster.cluster_id or _cluster_id_on_disk(cluster)
+    is_alone = cluster.path.suffix != ".properties" or len(cluster.nodes[0].controller_addresses) == 1
+    cluster_id = choose_cluster_id(None, known_id, is_whole=is_alone, path=cluster.path)
     is_static = any(node.controller_quorum_voters for node in cluster.controllers)
     is_new = not any(is_formatted(node) for node in cluster.controllers)
     outcomes = format_nodes(

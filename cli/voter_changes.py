@@ -2,23 +2,25 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from cli.cluster_client import ClusterClient, check_error
+from cli.cluster_client import ClusterClient, Unanswered, check_error
 from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.quorum_status import NOT_THE_LEADER, QuorumStatus
 from cli.quorum_view import LOOK_ON_S, QuorumView, look
-from cli.voter_checks import Candidate, Check
+from cli.voter_points import Candidate, Check
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_from_text
 
 PAUSE_S = 0.1
 LOOK_AGAIN_S = 0.02
+LAST_LOOK_S = 0.3  # before the time is up: a look that the end of the time cuts off tells nothing
 _NONE, _REQUEST_TIMED_OUT, _DUPLICATE_VOTER, _VOTER_NOT_FOUND = 0, 7, 126, 127
 _UPGRADE_ONLY = 1
+DOUBT = "the request may have been carried out: look with `kquorum quorum status`"
 
 Look = Callable[[QuorumView], list[Check]]
 
@@ -37,13 +39,19 @@ class Outcome:
     def passed(self) -> bool:
         return all(check.passed for check in self.checks)
 
+    @property
+    def nothing_to_do(self) -> str | None:
+        """Why, where what was asked for is so already."""
+        return next((check.detail for check in self.checks if check.is_wished), None)
+
     def as_json(self) -> dict[str, object]:
         return {
             "command": self.command,
             "preflight_passed": self.passed,
             "done": self.after is not None,
             "took_ms": self.took_ms,
-            "checks": [asdict(check) for check in self.checks],
+            "nothing_to_do": self.nothing_to_do,
+            "checks": [check.as_json() for check in self.checks],
             "before": self.before.as_json(),
             "after": None if self.after is None else self.after.as_json(),
         }
@@ -57,7 +65,9 @@ async def preflight(
     loop = asyncio.get_running_loop()
     first = await look(client)
     looked_on_at = loop.time() + LOOK_ON_S
-    deadline = max(looked_on_at, loop.time() + client.timeout_ms / 1000) if wait else looked_on_at
+    if any(check.is_wished for check in checks_of(first)):
+        return first, checks_of(first)
+    deadline = max(looked_on_at, client.deadline - LAST_LOOK_S) if wait else looked_on_at
     told: set[str] = set()
     while True:
         view = await look(client, first)
@@ -83,7 +93,7 @@ async def add_voter(
     assert candidate.endpoint is not None
     body = {
         "cluster_id": cluster_id,
-        "timeout": client.timeout_ms,
+        "timeout": client.remaining_ms,
         "voter_id": candidate.node_id,
         "voter_directory_id": uuid_from_text(candidate.directory_id),
         "listeners": [{"name": listener, "host": candidate.endpoint.host, "port": candidate.endpoint.port}],
@@ -114,15 +124,28 @@ async def _change(
     REQUEST_TIMED_OUT is the leader's "not now" (another change is under way, say) as well as its "not yet committed".
     In the second case the next request finds the work done, which the error `done` then tells.
     """
-    deadline = asyncio.get_running_loop().time() + client.timeout_ms / 1000
     was_asked = False
     while True:
-        response = await client.ask(api_key, body, accept=_is_from_leader)
+        response = await client.ask(
+            api_key,
+            body,
+            accept=_is_from_leader,
+            refusal=lambda _: "answers, but does not lead",
+            doubt=DOUBT,
+            wanted="the leader to commit the change",
+        )
+        was_asked = was_asked or client.was_in_doubt
         code = int(response.error_code)
         if code == _NONE or (was_asked and code == done):
             return
-        if code != _REQUEST_TIMED_OUT or asyncio.get_running_loop().time() >= deadline:
+        if code != _REQUEST_TIMED_OUT:
             check_error(code, response.error_message, what)
+        if asyncio.get_running_loop().time() >= client.deadline - PAUSE_S:
+            reason = f" ({response.error_message})" if response.error_message else ""
+            raise CliError(
+                f"the leader did not say within {client.timeout_ms} ms that it is done{reason}; {DOUBT}",
+                status=ExitStatus.UNREACHABLE,
+            )
         was_asked = True
         await asyncio.sleep(PAUSE_S)
 
@@ -139,8 +162,10 @@ async def upgrade(client: ClusterClient, *, validate_only: bool) -> None:
         "upgrade_type": _UPGRADE_ONLY,
         "allow_downgrade": False,
     }
-    body = {"timeout": client.timeout_ms, "feature_updates": [update], "validate_only": validate_only}
-    response = await client.ask(ApiKey.UPDATE_FEATURES, body, accept=_is_from_leader)
+    body = {"timeout": client.remaining_ms, "feature_updates": [update], "validate_only": validate_only}
+    response = await client.ask(
+        ApiKey.UPDATE_FEATURES, body, accept=_is_from_leader, doubt=None if validate_only else DOUBT
+    )
     what = "kraft.version cannot be upgraded" if validate_only else "kraft.version was not upgraded"
     check_error(int(response.error_code), response.error_message, what)
     for result in getattr(response, "results", ()):
@@ -149,17 +174,22 @@ async def upgrade(client: ClusterClient, *, validate_only: bool) -> None:
 
 async def wait_for(client: ClusterClient, is_reached: Callable[[QuorumView], bool], what: str) -> QuorumView:
     """The first view in which it is so. Raises CliError when it is not in time: it may still come."""
-    deadline = asyncio.get_running_loop().time() + client.timeout_ms / 1000
-    while True:
-        view = await look(client)
-        if is_reached(view):
-            return view
-        if asyncio.get_running_loop().time() >= deadline:
-            raise CliError(
-                f"{what} was agreed to, but did not show within {client.timeout_ms} ms; see `kquorum quorum status`",
-                status=ExitStatus.FAILED,
-            )
-        await asyncio.sleep(LOOK_AGAIN_S)
+    try:
+        while True:
+            view = await look(client)
+            if is_reached(view):
+                return view
+            if asyncio.get_running_loop().time() >= client.deadline:
+                break
+            await asyncio.sleep(LOOK_AGAIN_S)
+    except Unanswered as error:
+        reason = f" ({error})"
+    else:
+        reason = ""
+    raise CliError(
+        f"{what} was agreed to, but did not show within {client.timeout_ms} ms{reason}; see `kquorum quorum status`",
+        status=ExitStatus.FAILED,
+    )
 
 
 def resolve(

@@ -2,57 +2,25 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from cli.cluster_client import DEFAULT_CONFIG, ClusterClient, quorum_addresses, run_asking
+from cli.cluster_client import ClusterClient, Unanswered, run_asking
 from cli.config.addresses import HostPort, parse_host_port
-from cli.config.load import load_config
 from cli.config.model import ClusterConfig, NodeConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from cli.leaderless import leaderless_of
 from cli.nodes.endpoints import advertised_controllers
-from cli.output import complain, console, print_json
-from cli.quorum_tables import checks_table, voters_table
+from cli.output import tell_waiting
 from cli.quorum_view import QuorumView
 from cli.voter_changes import Look, Outcome, add_voter, preflight, remove_voter, resolve, upgrade, wait_for
-from cli.voter_checks import (
-    Candidate,
-    Check,
-    add_voter_checks,
-    remove_voter_checks,
-    transfer_checks,
-    upgrade_checks,
-)
+from cli.voter_checks import add_voter_checks, remove_voter_checks, transfer_checks, upgrade_checks
+from cli.voter_points import Candidate, Check
+from cli.voter_target import Target
 from wire.uuids import uuid_from_text
 
 DEFAULT_LISTENER = "CONTROLLER"
 Work = Callable[[ClusterClient, QuorumView], Awaitable[Callable[[QuorumView], bool]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The cluster that a command was pointed at."""
-
-    config: Path | None
-    bootstrap_controller: str | None
-    bootstrap_server: str | None
-    timeout_ms: int
-
-    def addresses(self) -> tuple[HostPort, ...]:
-        return quorum_addresses(self.config, self.bootstrap_controller, self.bootstrap_server)
-
-    def cluster(self) -> ClusterConfig | None:
-        """The config, where one was named or nothing else says where the cluster is."""
-        if self.config is None and (self.bootstrap_controller or self.bootstrap_server):
-            return None
-        return load_config(self.config or DEFAULT_CONFIG)
-
-    @property
-    def cluster_id(self) -> str | None:
-        cluster = self.cluster()
-        return None if cluster is None else cluster.cluster_id
 
 
 def run_add_voter(
@@ -101,6 +69,7 @@ def run_remove_voter(target: Target, node_id: int, *, dry_run: bool, wait: bool)
         work,
         dry_run=dry_run,
         wait=wait,
+        ask_last=node_id,
     )
 
 
@@ -110,13 +79,13 @@ def run_transfer(target: Target, node_id: int, *, grpc: str | None, dry_run: boo
 
     listeners = grpc_addresses(target.config, grpc, needed_by="a transfer of leadership")
 
-    async def work(_client: ClusterClient, view: QuorumView) -> Callable[[QuorumView], bool]:
+    async def work(client: ClusterClient, view: QuorumView) -> Callable[[QuorumView], bool]:
         leader = _node(target.cluster(), view.status.leader_id)
         first = (
             [] if leader is None or leader.kquorum_grpc_listener is None else [leader.kquorum_grpc_listener]
         )
         order = sorted(listeners, key=lambda address: address not in first)
-        await transfer_leadership(order, node_id, target.timeout_ms)
+        await transfer_leadership(order, node_id, client.remaining_ms, tell=tell_waiting)
         return lambda now: now.status.leader_id == node_id
 
     return _run(
@@ -156,11 +125,16 @@ def _run(
     dry_run: bool,
     wait: bool,
     last_check: Callable[[ClusterClient], Coroutine[Any, Any, Check]] | None = None,
+    ask_last: int | None = None,
 ) -> Outcome:
+    """`ask_last` is a node that may well be dead or hang. All of it ends with the time limit."""
+    known = target.known()
+    addresses = sorted(target.addresses(), key=lambda address: known.ids.get(address, -1) == ask_last)
+
     async def ask() -> Outcome:
         loop = asyncio.get_running_loop()
-        async with ClusterClient(target.addresses(), target.timeout_ms) as client:
-            view, checks = await preflight(client, checks_of, wait=wait, tell=_tell)
+        async with ClusterClient(addresses, target.timeout_ms, known=known, tell=tell_waiting) as client:
+            view, checks = await preflight(client, checks_of, wait=wait, tell=tell_waiting)
             if last_check is not None and all(check.passed for check in checks):
                 checks.append(await last_check(client))
             looked = Outcome(command=command, checks=checks, before=view.status)
@@ -168,34 +142,26 @@ def _run(
                 return looked
             began = loop.time()
             is_reached = await work(client, view)
-            after = await wait_for(client, is_reached, command)
+            after = await _seen(client, is_reached, command)
             took_ms = round((loop.time() - began) * 1000)
         return Outcome(
             command=command, checks=checks, before=view.status, after=after.status, took_ms=took_ms
         )
 
-    return run_asking(ask())
+    try:
+        return run_asking(ask())
+    except Unanswered as error:
+        if error.question.doubt is not None or target.bootstrap_server:
+            raise
+        raise CliError(leaderless_of(error, known).summary, status=ExitStatus.UNREACHABLE) from error
 
 
-def show_outcome(outcome: Outcome, *, dry_run: bool, as_json: bool) -> None:
-    """Raises CliError when the pre-flight said no, after telling what it found."""
-    if as_json:
-        print_json(outcome.as_json())
-    else:
-        console().print(checks_table(outcome.command, outcome.checks))
-        if outcome.after is not None:
-            console().print(voters_table(outcome.before, outcome.after))
-            console().print(f"done in {outcome.took_ms} ms", markup=False)
-    if not outcome.passed:
-        failed = [check for check in outcome.checks if not check.passed]
-        reasons = "; ".join(f"{check.detail} ({check.remedy})" for check in failed)
-        raise CliError(f"{outcome.command} is not possible now: {reasons}", status=ExitStatus.FAILED)
-    if dry_run and not as_json:
-        console().print("nothing was changed: this was a dry run", markup=False)
-
-
-def _tell(text: str) -> None:
-    complain(text, style="cyan", label="quorum")
+async def _seen(client: ClusterClient, is_reached: Callable[[QuorumView], bool], command: str) -> QuorumView:
+    try:
+        return await wait_for(client, is_reached, command)
+    except asyncio.CancelledError:
+        tell_waiting(f"{command} was agreed to: see `kquorum quorum status`")
+        raise
 
 
 def _node(cluster: ClusterConfig | None, node_id: int) -> NodeConfig | None:

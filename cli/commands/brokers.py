@@ -35,20 +35,32 @@ def brokers(
 
     A broker tells; the lag comes from the controllers where the config or --bootstrap-controller names them.
     """
-    from cli.cluster_client import ClusterClient, broker_addresses, controller_addresses, run_asking
-    from cli.output import print_json, print_table
+    from cli.cluster_addresses import broker_addresses, controller_addresses, known_controllers
+    from cli.cluster_client import ClusterClient, run_asking
+    from cli.output import complain, print_json, print_table, tell_waiting
 
     addresses = broker_addresses(config, bootstrap_server)
     asks_quorum = bootstrap_controller is not None or bootstrap_server is None
     controllers = controller_addresses(config, bootstrap_controller) if asks_quorum else ()
 
+    known = known_controllers(config, bootstrap_controller) if asks_quorum else None
+
     async def ask() -> tuple[str, tuple[BrokerRow, ...]]:
-        async with ClusterClient(addresses, timeout_ms) as client:
+        async with ClusterClient(addresses, timeout_ms, tell=tell_waiting) as client:
             cluster = await _describe_cluster(client)
-        if not controllers:
+            source, rest_ms = client.answered_by, client.remaining_ms
+        if known is None:
             return cluster.cluster_id, _rows(cluster, None)
-        async with ClusterClient(controllers, timeout_ms) as client:
-            return cluster.cluster_id, _rows(cluster, await _maybe_quorum(client))
+        async with ClusterClient(controllers, rest_ms, known=known, tell=tell_waiting) as client:
+            quorum = await _maybe_quorum(client)
+        if quorum is None:
+            complain(
+                f"no controller answers as leader: this is what the broker at {source} knew last; "
+                "`kquorum quorum status` says more",
+                style="yellow",
+                label="note",
+            )
+        return cluster.cluster_id, _rows(cluster, quorum)
 
     cluster_id, rows = run_asking(ask())
     if as_json:

@@ -1,17 +1,12 @@
 """`kquorum format`: prepare the data folders of nodes."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cli.commands.options import AsJson, ConfigPath, DataDir
 from cli.config.errors import Place
-
-if TYPE_CHECKING:
-    from cli.formatting import FormattedFolder
-    from cli.quorum_beginning import Beginning
 
 _BEGIN: dict[str, Any] = {"rich_help_panel": "How a dynamic quorum begins (one of them)"}
 
@@ -32,8 +27,9 @@ InitialControllers = Annotated[
     typer.Option(
         "--initial-controllers",
         "-I",
-        metavar="ID@HOST:PORT:DIRECTORY,...",
-        help="These controllers begin a dynamic quorum; the same for every node.",
+        metavar="LIST",
+        help="These controllers begin a dynamic quorum: id@host:port:directoryId, comma-separated; the same for every "
+        "node.",
         **_BEGIN,
     ),
 ]
@@ -55,10 +51,11 @@ ReleaseVersion = Annotated[
     typer.Option(
         "--release-version",
         "-r",
-        "--metadata-version",
+        metavar="V",
         help="The metadata.version: a release (4.0), a name (4.0-IV3) or a level (25).",
     ),
 ]
+MetadataVersion = Annotated[str | None, typer.Option("--metadata-version", hidden=True)]
 Features = Annotated[
     list[str] | None,
     typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="The level of a feature; may be repeated."),
@@ -78,6 +75,7 @@ def format_command(
     no_initial_controllers: NoInitialControllers = False,
     replaced_disk: ReplacedDisk = False,
     release_version: ReleaseVersion = None,
+    metadata_version: MetadataVersion = None,
     feature: Features = None,
     ignore_formatted: IgnoreFormatted = False,
     data_dir: DataDir = None,
@@ -89,6 +87,7 @@ def format_command(
     with controller.quorum.bootstrap.servers makes a dynamic quorum, whose voters can be changed while it runs: say
     with one of three options how it begins. Nothing is written unless everything asked for can be formatted.
     """
+    from cli.commands.format_report import Formatted, check_voters, show_formatted, warn_of_cluster_id
     from cli.config.load import load_config
     from cli.feature_options import parse_features
     from cli.formatting import format_nodes, new_uuid
@@ -96,7 +95,7 @@ def format_command(
 
     cluster = load_config(config, data_dir=data_dir)
     nodes = [cluster.node(node_id) for node_id in dict.fromkeys(node)] if node else list(cluster.nodes)
-    asked = parse_features(feature or (), release_version)
+    asked = parse_features(feature or (), release_version or metadata_version)
     wishes = Wishes(
         standalone=standalone,
         initial_controllers=initial_controllers,
@@ -105,9 +104,11 @@ def format_command(
         replaced_disk=replaced_disk,
     )
     beginning = choose_beginning(nodes, wishes, new_uuid())
-    chosen_id = choose_cluster_id(
-        cluster_id, cluster.cluster_id, is_whole=len(nodes) == len(cluster.nodes), path=config
-    )
+    is_whole = len(nodes) == len(cluster.nodes) and (standalone or config.suffix != ".properties")
+    chosen_id = choose_cluster_id(cluster_id, cluster.cluster_id, is_whole=is_whole, path=config)
+    if initial_controllers is not None:
+        check_voters(beginning, nodes, cluster.nodes)
+    warn_of_cluster_id(chosen_id)
     outcomes = format_nodes(
         nodes,
         cluster_id=chosen_id,
@@ -116,46 +117,12 @@ def format_command(
         beginning=beginning,
         features=asked.others,
     )
-    _show(outcomes, chosen_id, asked.metadata_version, beginning, as_json=as_json)
-
-
-def _show(
-    outcomes: "Sequence[FormattedFolder]",
-    cluster_id: str,
-    level: int,
-    beginning: "Beginning",
-    *,
-    as_json: bool,
-) -> None:
-    from cli.output import print_json, print_table
-    from wire.uuids import uuid_to_text
-
-    ids = [None if item.directory_id is None else uuid_to_text(item.directory_id) for item in outcomes]
-    if as_json:
-        folders = [
-            {
-                "node_id": item.node_id,
-                "folder": str(item.folder),
-                "formatted": item.is_new,
-                "directory_id": directory_id,
-            }
-            for item, directory_id in zip(outcomes, ids, strict=True)
-        ]
-        voters = None if beginning.voters is None else list(beginning.voters.ids)
-        levels = {"metadata_version": level, "kraft_version": beginning.kraft_version}
-        print_json({"cluster_id": cluster_id, **levels, "voters": voters, "folders": folders})
-        return
-    rows = [
-        (item.node_id, str(item.folder), directory_id, "formatted" if item.is_new else "left as it was")
-        for item, directory_id in zip(outcomes, ids, strict=True)
-    ]
-    first = "" if beginning.voters is None else f", voters {', '.join(map(str, beginning.voters.ids))}"
-    title = f"cluster {cluster_id}, metadata.version {level}{first}"
-    print_table(title, ("#node", "folder", "directory id", "outcome"), rows)
+    show_formatted(Formatted(outcomes, chosen_id, asked.metadata_version, beginning, nodes), as_json=as_json)
 
 
 def choose_cluster_id(asked: str | None, configured: str | None, *, is_whole: bool, path: Path) -> str:
-    """The option, the config's, or a new one, which only a formatting of the whole cluster may make up."""
+    """The option, the config's, or a new one, which only a formatting of the whole cluster may make up: nodes that are
+    formatted one by one, or from a file for each, would become clusters of their own."""
     from cli.config.errors import ConfigError, Problem
     from cli.formatting import new_uuid
     from wire.uuids import uuid_to_text
@@ -165,9 +132,13 @@ def choose_cluster_id(asked: str | None, configured: str | None, *, is_whole: bo
         raise ConfigError([Problem(message, Place(path))])
     if asked or configured:
         return asked or configured or ""
-    if not is_whole:
-        message = (
-            "there is no cluster.id: nodes formatted one by one need it in the config, or as --cluster-id"
-        )
-        raise ConfigError([Problem(message, Place(path))])
-    return uuid_to_text(new_uuid())
+    if is_whole:
+        return uuid_to_text(new_uuid())
+    one_file = path.suffix == ".properties"
+    which = "a single .properties file" if one_file else "nodes formatted one by one"
+    message = (
+        f"there is no cluster.id, and {which} cannot make one up: the other nodes must have the same. Give "
+        "--cluster-id ID (`kquorum random-uuid` makes one), or cluster.id in the config"
+        + ("; only --standalone begins a cluster by itself" if one_file else "")
+    )
+    raise ConfigError([Problem(message, Place(path))])

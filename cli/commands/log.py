@@ -34,6 +34,10 @@ def dump(
     record_types: Annotated[
         list[str] | None, typer.Option("--type", help="Only records of this type; may be repeated.")
     ] = None,
+    no_noop: Annotated[
+        bool,
+        typer.Option("--no-noop", help="Without NoOpRecords, which an idle leader writes twice a second."),
+    ] = False,
     from_offset: Annotated[int | None, typer.Option(help="First offset shown.")] = None,
     to_offset: Annotated[int | None, typer.Option(help="First offset not shown any more.")] = None,
     from_time: Annotated[
@@ -62,6 +66,7 @@ def dump(
         from_ms=parse_time("--from-time", from_time),
         to_ms=parse_time("--to-time", to_time),
         topic=topic,
+        shows_noop=not no_noop,
     )
     request = DumpRequest(
         path=path,

@@ -25,6 +25,7 @@ class DumpFilter:
     from_ms: int | None = None
     to_ms: int | None = None
     topic: str | None = None
+    shows_noop: bool = True
 
     def may_hold(self, header: BatchHeader) -> bool:
         """Whether a record of the batch can pass by offset and time; decoding is saved for the others."""
@@ -36,6 +37,8 @@ class DumpFilter:
         )
 
     def wants_type(self, record_type: str) -> bool:
+        if record_type == "NoOpRecord" and not self.shows_noop:
+            return False
         return self.types is None or record_type in self.types
 
     def passes(self, row: RecordRow, topic_name: str | None) -> bool:
@@ -64,8 +67,10 @@ def parse_types(names: Iterable[str]) -> frozenset[str] | None:
 
 
 def _unknown_type(name: str, by_lower_case: dict[str, str]) -> str:
-    near = difflib.get_close_matches(name.lower(), by_lower_case, n=3, cutoff=0.5)
-    nearest = list(dict.fromkeys(by_lower_case[match] for match in near))
+    asked = name.lower().removesuffix("record")
+    near = [known for known in by_lower_case if len(asked) > 3 and asked in known]  # voters: KRaftVoters
+    near += difflib.get_close_matches(asked, by_lower_case, n=3, cutoff=0.6)
+    nearest = list(dict.fromkeys(by_lower_case[match] for match in near))[:3]
     remedy = f"did you mean {' or '.join(nearest)}?" if nearest else f"known are {', '.join(RECORD_TYPES)}"
     return f"--type {name}: no record type of this name; {remedy}"
 

@@ -23,7 +23,7 @@ DataDir = Annotated[
     typer.Option("--data-dir", help="Where relative log.dirs are; the current folder without it."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
-TimeoutMs = Annotated[int, typer.Option("--timeout-ms", min=1, help="How long to wait for an answer.")]
+TimeoutMs = Annotated[int, typer.Option("--timeout-ms", min=1, help="How long it may take, all in all.")]
 BootstrapServer = Annotated[
     str | None, typer.Option("--bootstrap-server", "-b", help="Brokers to ask: host:port, comma-separated.")
 ]

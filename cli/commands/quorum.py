@@ -16,9 +16,12 @@ from cli.commands.options import (
 )
 
 if TYPE_CHECKING:
+    from cli.cluster_addresses import KnownControllers
+    from cli.cluster_client import Unanswered
+    from cli.errors import CliError
     from cli.quorum_status import QuorumStatus
 
-quorum_app = typer.Typer(help="Who leads, who votes, and why.", no_args_is_help=True)
+quorum_app = typer.Typer(help="Who leads, who votes, and why.", no_args_is_help=True, add_completion=False)
 
 NodeId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The node's id.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only look whether it could be done.")]
@@ -43,24 +46,51 @@ def status(
 ) -> None:
     """Leader, epoch, high watermark, and the lag of every voter and observer, as the leader knows them.
 
-    Exit status 6 when no controller answers, or none of them leads.
+    While nobody leads: what each controller knows, what is needed, and exit status 6.
     """
-    from cli.cluster_client import ClusterClient, quorum_addresses, run_asking
-    from cli.output import console, print_json
+    from cli.cluster_addresses import known_controllers, quorum_addresses
+    from cli.cluster_client import ClusterClient, Unanswered, run_asking
+    from cli.output import print_json, say, show_table, tell_waiting
     from cli.quorum_status import describe_quorum
-    from cli.quorum_tables import quorum_table
+    from cli.quorum_tables import quorum_table, silent_voters
 
     addresses = quorum_addresses(config, bootstrap_controller, bootstrap_server)
+    known = known_controllers(config, bootstrap_controller or bootstrap_server)
 
     async def ask() -> "QuorumStatus":
-        async with ClusterClient(addresses, timeout_ms) as client:
+        async with ClusterClient(addresses, timeout_ms, known=known, tell=tell_waiting) as client:
             return await describe_quorum(client)
 
-    found = run_asking(ask())
+    try:
+        found = run_asking(ask())
+    except Unanswered as error:
+        raise _no_leader(error, known, as_json=as_json, asks_brokers=bool(bootstrap_server)) from error
     if as_json:
         print_json(found.as_json())
     else:
-        console().print(quorum_table(found, time.time_ns() // 1_000_000))
+        show_table(quorum_table(found, time.time_ns() // 1_000_000))
+        if silent := silent_voters(found):
+            say(silent, style="yellow")
+
+
+def _no_leader(
+    error: "Unanswered", known: "KnownControllers", *, as_json: bool, asks_brokers: bool
+) -> "CliError":
+    """Shows what each controller knows, and answers with the error that says what is needed."""
+    from cli.errors import CliError
+    from cli.exit_status import ExitStatus
+    from cli.leaderless import controllers_table, leaderless_of
+    from cli.output import print_json, show_table
+
+    if asks_brokers:
+        remedy = "brokers pass this question on; ask the controllers themselves with --bootstrap-controller"
+        return CliError(f"{error}; {remedy}", status=ExitStatus.UNREACHABLE)
+    found = leaderless_of(error, known)
+    if as_json:
+        print_json({"error": found.summary, "exit_status": int(ExitStatus.UNREACHABLE), **found.as_json()})
+    else:
+        show_table(controllers_table(found.controllers))
+    return CliError(found.summary, status=ExitStatus.UNREACHABLE, is_in_json=True)
 
 
 @quorum_app.command("add-voter")
@@ -87,7 +117,9 @@ def add_voter(
     The node was formatted with --no-initial-controllers (or --initial-controllers) and runs; its directory id and
     listener are looked up. Exit status 1 when the pre-flight says no, with the reason and the remedy.
     """
-    from cli.voter_commands import Target, run_add_voter, show_outcome
+    from cli.voter_commands import run_add_voter
+    from cli.voter_outcome import show_outcome
+    from cli.voter_target import Target
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
     outcome = run_add_voter(
@@ -112,7 +144,9 @@ def remove_voter(
     The node goes on as an observer while it runs, and does not come back by itself. Exit status 1 when the pre-flight
     says no.
     """
-    from cli.voter_commands import Target, run_remove_voter, show_outcome
+    from cli.voter_commands import run_remove_voter
+    from cli.voter_outcome import show_outcome
+    from cli.voter_target import Target
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
     outcome = run_remove_voter(target, node_id, dry_run=dry_run, wait=wait)
@@ -135,7 +169,9 @@ def transfer_leadership(
 
     Asked of the leader over gRPC (kquorum.grpc.listener in the config, or --grpc): Kafka's protocol has no word for it.
     """
-    from cli.voter_commands import Target, run_transfer, show_outcome
+    from cli.voter_commands import run_transfer
+    from cli.voter_outcome import show_outcome
+    from cli.voter_target import Target
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
     outcome = run_transfer(target, node_id, grpc=grpc, dry_run=dry_run, wait=wait)
@@ -157,7 +193,9 @@ def upgrade(
     This is `kafka-features upgrade --feature kraft.version=1`; there is no way back. controller.quorum.voters has no
     effect afterwards, and controller.quorum.bootstrap.servers should take its place.
     """
-    from cli.voter_commands import Target, run_upgrade, show_outcome
+    from cli.voter_commands import run_upgrade
+    from cli.voter_outcome import show_outcome
+    from cli.voter_target import Target
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
     outcome = run_upgrade(target, dry_run=dry_run, wait=wait)
@@ -185,7 +223,7 @@ def history(
     """
     from cli.elections import read_folders
     from cli.grpc_addresses import grpc_addresses
-    from cli.output import complain, console, print_json
+    from cli.output import complain, print_json, show_table
     from cli.quorum_tables import history_json, history_table
     from raft.elections_history import merge
 
@@ -209,4 +247,4 @@ def history(
     if as_json:
         print_json(history_json(found, [place.place for place in noted]))
     else:
-        console().print(history_table(found))
+        show_table(history_table(found, [place.place for place in noted]))

@@ -21,7 +21,9 @@ Consistency = Annotated[
     ),
 ]
 
-topics_app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
+topics_app = typer.Typer(
+    help="Create, list, describe and delete topics.", no_args_is_help=True, add_completion=False
+)
 
 
 @topics_app.command()
@@ -46,7 +48,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a topic; returns when it is committed by the quorum."""
-    from cli.output import console, print_json
+    from cli.output import print_json, say
     from cli.topic_client import NewTopic, create_topic
 
     topic = NewTopic(
@@ -64,9 +66,7 @@ def create(
     if as_json:
         print_json({"name": name, "created": is_new})
     else:
-        console().print(
-            f"topic {name} was created" if is_new else f"topic {name} was there already", markup=False
-        )
+        say(f"topic {name} was created" if is_new else f"topic {name} was there already")
 
 
 @topics_app.command("list")
@@ -85,6 +85,7 @@ def list_topics(
     what may yet be lost).
     """
     from cli.output import print_json, print_table
+    from cli.wording import counted
 
     found = _read(None, consistency, config, bootstrap_server, grpc, timeout_ms)
     if as_json:
@@ -106,8 +107,8 @@ def list_topics(
         )
         for item in found
     ]
-    columns = ("topic", "id", "#partitions", "#replicas", "#leaderless", "#short isr")
-    print_table(f"{len(found)} topics", columns, rows)
+    columns = ("topic", "id", "#partitions", "#replicas", "#no\nleader", "#short\nisr")
+    print_table(counted(len(found), "topic"), columns, rows)
 
 
 @topics_app.command()
@@ -152,14 +153,14 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Delete topics, in the order given; stops at the first that is refused."""
-    from cli.output import console, print_json
+    from cli.output import print_json, say
     from cli.topic_client import delete_topic
 
     async def delete_all(client: "ClusterClient") -> None:
         for name in names:
             await delete_topic(client, name, timeout_ms)
             if not as_json:
-                console().print(f"topic {name} was deleted", markup=False)
+                say(f"topic {name} was deleted")
 
     _ask(config, bootstrap_server, timeout_ms, delete_all)
     if as_json:
@@ -202,12 +203,14 @@ def _ask(
     timeout_ms: int,
     question: "Callable[[ClusterClient], Awaitable[T]]",
 ) -> T:
-    from cli.cluster_client import ClusterClient, broker_addresses, run_asking
+    from cli.cluster_addresses import broker_addresses
+    from cli.cluster_client import ClusterClient, run_asking
+    from cli.output import tell_waiting
 
     addresses = broker_addresses(config, bootstrap_server)
 
     async def ask() -> T:
-        async with ClusterClient(addresses, timeout_ms) as client:
+        async with ClusterClient(addresses, timeout_ms, tell=tell_waiting) as client:
             return await question(client)
 
     return run_asking(ask())

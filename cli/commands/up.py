@@ -1,5 +1,6 @@
 """`kquorum up`: the whole config on this machine, each node a process of its own."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 from cli.commands.options import ConfigPath
 
 MATERIALISED = "quorum.toml"
+FREE_PORTS_FOLDER = Path("kquorum-data/free-ports")
 
 
 def up(
@@ -15,7 +17,9 @@ def up(
     free_ports: Annotated[
         bool,
         typer.Option(
-            "--free-ports", help="Run a copy of the config, kept in --data-dir, on free loopback ports."
+            "--free-ports",
+            help="Run a copy of the config on free loopback ports; the copy and all data are in --data-dir, or else in "
+            f"{FREE_PORTS_FOLDER}.",
         ),
     ] = False,
     data_dir: Annotated[
@@ -25,23 +29,30 @@ def up(
 ) -> None:
     """Run all nodes of the config on this machine; Ctrl-C or SIGTERM stops brokers, then controllers.
 
-    Folders that are not formatted yet are formatted first. A node that ends is shown with its last lines; the others
-    go on. Exit status 1 when one had ended before it was asked to.
+    Folders that are not formatted yet are formatted first; a dynamic quorum that is new begins with all controllers of
+    the config as its voters. A node that ends is shown with its last lines; the others go on. Exit status 1 when one
+    had ended before it was asked to.
     """
     from cli.config.load import load_config
     from cli.config.materialise import with_free_ports
     from cli.output import complain
     from cli.up_run import format_missing, run_cluster
 
+    if free_ports and data_dir is None:
+        data_dir = FREE_PORTS_FOLDER
     cluster = load_config(config, data_dir=data_dir)
     if free_ports:
-        if data_dir is None or (data_dir / MATERIALISED).resolve() == config.resolve():
+        assert data_dir is not None
+        if (data_dir / MATERIALISED).resolve() == config.resolve():
             raise typer.BadParameter(
-                "needs --data-dir DIR, a folder for the copy of the config", param_hint="--free-ports"
+                "name another folder, for a copy of the config that is there", param_hint="--data-dir"
             )
+        data_dir.mkdir(parents=True, exist_ok=True)
         cluster = load_config(with_free_ports(config, data_dir / MATERIALISED, data_dir=data_dir))
         complain(
-            f"export KQUORUM_CONFIG={cluster.path} lets the other commands find it", style="cyan", label="up"
+            f"export KQUORUM_CONFIG={shlex.quote(str(cluster.path.absolute()))} lets the other commands find it",
+            style="cyan",
+            label="up",
         )
     for warning in cluster.warnings:
         complain(warning, style="yellow", label="warning")

@@ -86,7 +86,8 @@ def _quorum_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
     if node.controller_quorum_auto_join_enable and not node.is_controller:
         yield (
             "controller.quorum.auto.join.enable",
-            "controller.quorum.auto.join.enable is for controllers; process.roles lacks controller",
+            "controller.quorum.auto.join.enable is for controllers, and process.roles lacks controller: "
+            "take it out here, and set it for the controllers or in [defaults]",
         )
     if len(set(voter_ids)) != len(voter_ids):
         yield key, f"{key} names a voter twice"

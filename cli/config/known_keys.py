@@ -42,6 +42,9 @@ REFUSED_KEYS = {
     "zookeeper.metadata.migration.enable": "migrating from ZooKeeper ended with Kafka 3.9",
 }
 
+# Said of brokers they are a mistake; in [defaults] they are said of the controllers among the nodes.
+CONTROLLERS_ONLY = frozenset({"controller.quorum.auto.join.enable"})
+
 # Other names for a key.
 ALIASES = {"log.dir": "log.dirs"}
 

@@ -27,6 +27,8 @@ def load_config(path: Path, *, data_dir: Path | None = None) -> ClusterConfig:
     """
     raw = read_raw(path)
     data_dir = (data_dir or Path()).absolute()
+    if data_dir.exists() and not data_dir.is_dir():
+        raise ConfigError([Problem(f"--data-dir {data_dir} is a file, not a folder", Place(path))])
     nodes = [_node_config(node, data_dir) for node in raw.nodes]
     problems = [problem for outcome in nodes if isinstance(outcome, list) for problem in outcome]
     if problems:

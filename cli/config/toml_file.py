@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from cli.config.errors import ConfigError, Place, Problem
-from cli.config.known_keys import nearest
+from cli.config.known_keys import CONTROLLERS_ONLY, nearest
 from cli.config.raw import RawCluster, RawNode, RawValue
+from cli.config.values import as_items
 
 _SECTIONS = ("cluster", "defaults", "nodes")
 _HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(#.*)?")
@@ -35,7 +36,7 @@ def read_toml(path: Path) -> RawCluster:
     for number, table in enumerate(document["nodes"]):
         own = dict(_keys(path, table, ("nodes", number), lines))
         place = Place(path, lines.get(("nodes", number, "")))
-        nodes.append(RawNode(_with_node_id(common | own), place))
+        nodes.append(RawNode(_with_node_id(_inherited(common, own) | own), place))
     return RawCluster(path, tuple(nodes))
 
 
@@ -55,6 +56,14 @@ def _keys(
         raise ConfigError([Problem(f"[{section[0]}] must be a table", Place(path))])
     for key, value in flatten(table):
         yield key, RawValue(value, Place(path, lines.get((*section, key))))
+
+
+def _inherited(common: dict[str, RawValue], own: dict[str, RawValue]) -> dict[str, RawValue]:
+    """The defaults that are meant for this node: what only a controller may say passes the others by."""
+    roles = (common | own).get("process.roles")
+    if roles is None or "controller" in as_items(roles.value):
+        return common
+    return {key: raw for key, raw in common.items() if key not in CONTROLLERS_ONLY}
 
 
 def _with_node_id(keys: dict[str, RawValue]) -> dict[str, RawValue]:

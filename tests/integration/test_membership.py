@@ -1,7 +1,6 @@
 """Voters come, go, lose their disks and lead, in quorums of real processes, while topics are being made."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from cli.processes import wait_until
 from raft.adapters.file_log import FOLDER_NAME
 from tests.integration.dynamic_cluster import DynamicCluster, load_on
-from tests.support.cluster import CLUSTER_ID, Cluster
 
 WAIT_S = 30.0
 

@@ -10,7 +10,12 @@ from tests.scenarios.script import read_script
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.scenarios", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.scenarios",
+        description=__doc__,
+        epilog="For example: python -m tests.scenarios tests/scenarios/prevote/*  -  tests/scenarios/README.md lists "
+        "the commands of a script.",
+    )
     parser.add_argument("files", nargs="*", type=Path, help="scenario files; all of them without any")
     parser.add_argument(
         "--rewrite", action="store_true", help="record the outputs; read the diff before you commit"
@@ -25,6 +30,9 @@ def main() -> int:
                 print(run_script(read_script(path)))
         except ScenarioError as error:
             print(error, file=sys.stderr)
+            failures += 1
+        except (OSError, UnicodeDecodeError) as error:
+            print(f"{path}: no script that can be read: {error}", file=sys.stderr)
             failures += 1
     return 1 if failures else 0
 

@@ -21,6 +21,7 @@ class FakeNode:
     def __init__(self, answers: Mapping[ApiKey, Answer], levels: Mapping[str, int] | None = None) -> None:
         """`levels` are the finalised features that ApiVersions tells."""
         self.requests: list[Any] = []
+        self.mutes: set[ApiKey] = set()  # requests that are taken, and never answered
         self._levels = levels or {}
         self.port = 0
         self._answers = answers
@@ -62,6 +63,8 @@ class FakeNode:
     def _handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
         self.requests.append(request)
         api_key = ApiKey(context.header.api_key)
+        if api_key in self.mutes:
+            return
         values = self._answers[api_key](request)
         reply(build(response_class(api_key, context.header.api_version), values))
 

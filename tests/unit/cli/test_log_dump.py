@@ -47,6 +47,20 @@ def in_a_process(*args: str) -> "subprocess.Popen[str]":
     )
 
 
+def test_noops_can_be_left_out(capsys: pytest.CaptureFixture[str], whole: Path) -> None:
+    rows, rest = dump_json(capsys, whole), dump_json(capsys, whole, "--no-noop")
+    assert rest == [row for row in rows if row["type"] != "NoOpRecord"]
+    assert len(rest) < len(rows)
+
+
+@pytest.mark.parametrize(("asked", "nearest"), [("VotersRecord", "KRaftVoters"), ("Leader", "LeaderChange")])
+def test_control_records_are_suggested_too(
+    capsys: pytest.CaptureFixture[str], whole: Path, asked: str, nearest: str
+) -> None:
+    assert run(["log", "dump", str(whole), "--type", asked]) == 2
+    assert f"did you mean {nearest}" in capsys.readouterr().err
+
+
 def test_every_record_is_a_json_line_in_order(capsys: pytest.CaptureFixture[str], whole: Path) -> None:
     rows = dump_json(capsys, whole)
     assert offsets(rows) == list(range(29))

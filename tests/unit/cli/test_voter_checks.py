@@ -6,14 +6,8 @@ from cli.config.addresses import HostPort
 from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.quorum_view import QuorumView
 from cli.voter_changes import resolve
-from cli.voter_checks import (
-    Candidate,
-    Check,
-    add_voter_checks,
-    remove_voter_checks,
-    transfer_checks,
-    upgrade_checks,
-)
+from cli.voter_checks import add_voter_checks, remove_voter_checks, transfer_checks, upgrade_checks
+from cli.voter_points import Candidate, Check
 
 NOW_MS = 1_700_000_000_000
 NEW = Candidate(node_id=4, directory_id="new-disk", endpoint=HostPort("d", 9093), is_controller=True)
@@ -63,7 +57,7 @@ def failed(checks: Sequence[Check]) -> dict[str, Check]:
 def test_a_caught_up_controller_can_be_added() -> None:
     checks = add_voter_checks(view(), NEW)
     assert failed(checks) == {}
-    assert "afterwards 4 voter(s), majority 3: 1 may fail; alive now: 1, 2, 3, 4" in [
+    assert "afterwards 4 voters, majority 3: 1 may fail; alive now: 1, 2, 3, 4" in [
         item.detail for item in checks
     ]
 
@@ -118,6 +112,30 @@ def test_a_voter_is_not_added_twice_and_a_new_disk_needs_the_old_one_removed() -
     voter = Candidate(node_id=2, directory_id="new", endpoint=NEW.endpoint, is_controller=True)
     found = failed(add_voter_checks(view(observers=[replica(2, "new")]), voter))
     assert "remove-voter 2" in found["not a voter yet"].remedy
+    assert "voter 2 has directory disk-2; directory new only observes" in found["not a voter yet"].detail
+
+
+def test_the_new_disk_of_a_voter_is_not_counted_as_the_living_voter() -> None:
+    old, new = replica(3), replica(3, "new-disk")
+    candidate = Candidate(node_id=3, directory_id="new-disk", endpoint=NEW.endpoint, is_controller=True)
+    seen = view([replica(1), replica(2), old], [new], silent=[old])
+    details = {check.name: check.detail for check in add_voter_checks(seen, candidate)}
+    assert details["majority"].endswith("alive now: 1, 2")
+
+
+def test_a_voter_that_is_there_already_is_what_was_wished() -> None:
+    voter = Candidate(node_id=2, directory_id=None, endpoint=NEW.endpoint, is_controller=True)
+    looked_on = view(silent=[replica(3)])
+    assert [check.is_wished for check in add_voter_checks(looked_on, voter)].count(True) == 1
+    assert [check.is_wished for check in add_voter_checks(looked_on, NEW)].count(True) == 0
+    dead = view(silent=[replica(2)])
+    assert [check.is_wished for check in add_voter_checks(dead, voter)].count(True) == 0
+
+
+def test_a_removal_says_which_disk_goes() -> None:
+    assert (
+        "node 3 votes with directory disk-3" in [check.detail for check in remove_voter_checks(view(), 3)][2]
+    )
 
 
 def test_a_broker_and_an_unknown_node_are_told_apart() -> None:
@@ -141,7 +159,7 @@ def test_a_dead_voter_can_be_removed_and_a_live_one_unless_the_rest_would_stand_
     assert failed(remove_voter_checks(view(voters, silent=[voters[2]]), 3)) == {}
     stuck = failed(remove_voter_checks(view(voters, silent=[voters[2]]), 2))
     assert set(stuck) == {"majority"}
-    assert "afterwards 2 voter(s), majority 2: none may fail; alive now: 1" in stuck["majority"].detail
+    assert "afterwards 2 voters, majority 2: none may fail; alive now: 1" in stuck["majority"].detail
 
 
 def test_the_last_voter_and_a_stranger_cannot_be_removed() -> None:

@@ -1,0 +1,100 @@
+"""Where a cluster is to be asked: what was typed, or what the config says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cli.config.addresses import HostPort, parse_host_port, reachable
+from cli.config.model import ClusterConfig
+from cli.errors import CliError
+from cli.exit_status import ExitStatus
+
+DEFAULT_CONFIG = Path("quorum.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownControllers:
+    """Which node is behind an address, as far as a config tells, and how many voters a static quorum has."""
+
+    ids: Mapping[HostPort, int] = field(default_factory=dict)
+    static_voters: int = 0
+
+    @property
+    def majority(self) -> int | None:
+        """How many must answer for a leader to be possible; None where nobody can tell from here."""
+        return self.static_voters // 2 + 1 if self.static_voters else None
+
+    def name_of(self, address: HostPort) -> str:
+        """`node 1 (127.0.0.1:9191)`, or only the address."""
+        return f"node {self.ids[address]} ({address})" if address in self.ids else str(address)
+
+
+NOBODY_KNOWN = KnownControllers()
+
+
+def known_controllers(config: Path | None, bootstrap: str | None) -> KnownControllers:
+    """From the config that `controller_addresses` would ask; nothing where addresses were typed. Raises ConfigError."""
+    if bootstrap:
+        return NOBODY_KNOWN
+    cluster = _config(config, "--bootstrap-controller host:port")
+    ids: dict[HostPort, int] = {}
+    for node in cluster.controllers:
+        for listener in (*node.advertised_listeners, *node.listeners):
+            ids.setdefault(reachable(listener.host, listener.port), node.node_id)
+    voters = {voter.id: voter for node in cluster.nodes for voter in node.controller_quorum_voters}
+    for voter in voters.values():
+        ids.setdefault(reachable(voter.host, voter.port), voter.id)
+    return KnownControllers(ids, len(voters))
+
+
+def broker_addresses(config: Path | None, bootstrap: str | None) -> tuple[HostPort, ...]:
+    """Where to ask a broker: the option, or the brokers of the config. Raises CliError or ConfigError."""
+    if bootstrap:
+        return _parse(bootstrap, "--bootstrap-server")
+    cluster = _config(config, "--bootstrap-server host:port")
+    listeners = [listener for node in cluster.brokers for listener in node.broker_listeners[:1]]
+    if not listeners:
+        raise CliError(
+            f"{cluster.path} has no broker; name one with --bootstrap-server", status=ExitStatus.USAGE
+        )
+    return tuple(reachable(listener.host, listener.port) for listener in listeners)
+
+
+def controller_addresses(config: Path | None, bootstrap: str | None) -> tuple[HostPort, ...]:
+    """Where to ask a controller: the option, or the voters of the config. Raises CliError or ConfigError."""
+    if bootstrap:
+        return _parse(bootstrap, "--bootstrap-controller")
+    cluster = _config(config, "--bootstrap-controller host:port")
+    return tuple(dict.fromkeys(reachable(*address) for address in cluster.controller_addresses))
+
+
+def quorum_addresses(
+    config: Path | None, bootstrap_controller: str | None, bootstrap_server: str | None
+) -> tuple[HostPort, ...]:
+    """Where to ask about the quorum: controllers, or brokers that pass questions on. Raises CliError or ConfigError."""
+    if bootstrap_controller and bootstrap_server:
+        raise CliError(
+            "--bootstrap-controller and --bootstrap-server exclude each other: brokers ask controllers anyway",
+            status=ExitStatus.USAGE,
+        )
+    if bootstrap_server:
+        return _parse(bootstrap_server, "--bootstrap-server")
+    return controller_addresses(config, bootstrap_controller)
+
+
+def _config(path: Path | None, alternative: str) -> ClusterConfig:
+    from cli.config.load import load_config
+
+    if path is None and not DEFAULT_CONFIG.exists():
+        raise CliError(
+            f"where is the cluster? Give --config FILE or {alternative} (there is no {DEFAULT_CONFIG} here)",
+            status=ExitStatus.USAGE,
+        )
+    return load_config(path or DEFAULT_CONFIG)
+
+
+def _parse(text: str, option: str) -> tuple[HostPort, ...]:
+    try:
+        return tuple(reachable(*parse_host_port(part)) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise CliError(f"{option}: {error}", status=ExitStatus.USAGE) from error

@@ -1,0 +1,59 @@
+"""The examples at the end of each `--help`; lines of 76 characters at most, so that 80 columns show them whole."""
+
+from collections.abc import Mapping
+
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "format": (
+        "kquorum format -c quorum.toml",
+        "kquorum format -c quorum.toml --node 1 --standalone",
+        "kquorum format -c quorum.toml --node 2 --no-initial-controllers",
+        "kquorum format -c server.properties -t $(kquorum random-uuid) -s",
+        "kquorum format ... -I 1@host1:9093:DIRECTORYID,2@host2:9093:DIRECTORYID",
+    ),
+    "random-uuid": ("kquorum format -c server.properties -t $(kquorum random-uuid)",),
+    "start": ("kquorum start -c quorum.toml --node 1", "kquorum start -c server.properties"),
+    "up": ("kquorum up -c examples/quorum.toml", "kquorum up -c examples/quorum.toml --free-ports"),
+    "demo": ("kquorum demo",),
+    "brokers": ("kquorum brokers -c quorum.toml", "kquorum brokers -b localhost:9092"),
+    "watch": (
+        "kquorum watch -c quorum.toml",
+        "kquorum watch --grpc localhost:9291 --kind partition_changed --json",
+    ),
+    "audit": ("kquorum audit kquorum-data --out audit",),
+    "quorum status": (
+        "kquorum quorum status -c quorum.toml",
+        "kquorum quorum status --bootstrap-controller localhost:9191 --json",
+    ),
+    "quorum add-voter": (
+        "kquorum quorum add-voter 4 -c quorum.toml --dry-run",
+        "kquorum quorum add-voter 4 --bootstrap-controller localhost:9191 --wait",
+    ),
+    "quorum remove-voter": (
+        "kquorum quorum remove-voter 3 -c quorum.toml --dry-run",
+        "kquorum quorum remove-voter 3 --bootstrap-controller localhost:9191",
+    ),
+    "quorum transfer-leadership": ("kquorum quorum transfer-leadership 2 -c quorum.toml",),
+    "quorum upgrade": ("kquorum quorum upgrade -c quorum.toml --dry-run",),
+    "quorum history": (
+        "kquorum quorum history -c quorum.toml",
+        "kquorum quorum history kquorum-data/node-1 kquorum-data/node-2",
+    ),
+    "topics create": ("kquorum topics create orders -p 6 -r 3 -c quorum.toml",),
+    "topics list": (
+        "kquorum topics list -b localhost:9092",
+        "kquorum topics list --consistency linearizable -c quorum.toml",
+    ),
+    "topics describe": ("kquorum topics describe orders -b localhost:9092 --json",),
+    "topics delete": ("kquorum topics delete orders -b localhost:9092",),
+    "log dump": (
+        "kquorum log dump kquorum-data/node-1 --topic orders",
+        "kquorum log dump kquorum-data/node-1 --type KRaftVoters --json",
+        "kquorum log dump /var/lib/kafka/__cluster_metadata-0 --no-noop",
+    ),
+}
+
+
+def epilog_of(command: str) -> str | None:
+    """What typer prints after the options."""
+    lines = EXAMPLES.get(command)
+    return None if lines is None else "\n".join(("For example:", *(f"  {line}" for line in lines)))

@@ -1,0 +1,127 @@
+"""What is known of a quorum that nobody leads: who answers, which leader and epoch each knows, and what is needed."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from cli.cluster_addresses import KnownControllers
+from cli.cluster_client import Question, Unanswered
+from cli.config.addresses import HostPort
+from cli.quorum_status import leader_known_to
+from cli.wording import counted
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerAnswer:
+    """One controller; leader and epoch are None while it knows none, or does not answer. `reason` says why not."""
+
+    node_id: int | None
+    address: str
+    answers: bool
+    leader_id: int | None = None
+    leader_epoch: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaderless:
+    """The controllers that were asked, and how many of them must be alive (None where nobody here can tell)."""
+
+    controllers: tuple[ControllerAnswer, ...]
+    static_voters: int = 0
+
+    def as_json(self) -> dict[str, object]:
+        return {"controllers": [asdict(controller) for controller in self.controllers], "needs": self.needs}
+
+    @property
+    def needs(self) -> str:
+        """What has to happen, in a clause."""
+        silent = [_name(controller) for controller in self.controllers if not controller.answers]
+        known = [controller for controller in self.controllers if controller.node_id is not None]
+        if not known and len(silent) == len(self.controllers):
+            return f"start {' or '.join(silent)}, or ask a controller where it is a broker: those only pass this on"
+        if not silent:
+            return "all answer: an election is under way, or they do not reach each other"
+        if not self.static_voters:
+            return (
+                f"a majority of the voters must be alive: start {' or '.join(silent)} (who votes: `kquorum log dump "
+                "FOLDER --snapshots --type KRaftVoters`)"
+            )
+        alive = self.static_voters - len(silent)
+        majority = self.static_voters // 2 + 1
+        told = f"{alive} of {counted(self.static_voters, 'voter')} alive"
+        if alive >= majority:
+            return f"{told}, which is enough: an election is under way, or they do not reach each other"
+        missing = majority - alive
+        which = " or ".join(silent) if missing == 1 else f"{missing} of {', '.join(silent)}"
+        return f"{told}, {majority} needed: start {which}"
+
+    @property
+    def summary(self) -> str:
+        """For the line on standard error."""
+        told = "; ".join(_in_words(controller) for controller in self.controllers if controller.answers)
+        silent = ", ".join(_name(controller) for controller in self.controllers if not controller.answers)
+        told += "; " if told and silent else ""
+        told += f"no answer from {silent}" if silent else ""
+        return f"the quorum has no leader that can be reached: {told}; {self.needs}"
+
+
+def leaderless_of(error: Unanswered, known: KnownControllers) -> Leaderless:
+    question = error.question
+    addresses = dict.fromkeys((*known.ids, *question.refused, *question.silent))
+    asked = [address for address in addresses if address in question.refused or address in question.silent]
+    answers = [_answer(address, question, known) for address in asked]
+    answers.sort(key=lambda answer: (answer.node_id is None, answer.node_id or 0))
+    return Leaderless(controllers=tuple(answers), static_voters=known.static_voters)
+
+
+def _answer(address: HostPort, question: Question, known: KnownControllers) -> ControllerAnswer:
+    node_id = known.ids.get(address)
+    if address not in question.refused:
+        reason = question.silent[address].removeprefix(f"cannot connect to {address}: ")
+        reason = reason.removeprefix(f"{address} ")
+        return ControllerAnswer(node_id=node_id, address=str(address), answers=False, reason=reason)
+    leader_id, epoch = leader_known_to(question.refused[address])
+    return ControllerAnswer(
+        node_id=node_id,
+        address=str(address),
+        answers=True,
+        leader_id=leader_id if leader_id >= 0 else None,
+        leader_epoch=epoch if epoch >= 0 else None,
+    )
+
+
+def controllers_table(controllers: Iterable[ControllerAnswer]) -> "Table":
+    from cli.output import make_table
+
+    rows = [
+        (
+            controller.node_id,
+            controller.address,
+            "alive" if controller.answers else "silent",
+            _leader(controller),
+            controller.leader_epoch,
+            controller.reason,
+        )
+        for controller in controllers
+    ]
+    return make_table("no leader", ("#node", "address", "state", "#leader", "#epoch", "~reason"), rows)
+
+
+def _leader(controller: ControllerAnswer) -> str:
+    if not controller.answers:
+        return ""
+    return "none" if controller.leader_id is None else str(controller.leader_id)
+
+
+def _name(controller: ControllerAnswer) -> str:
+    return controller.address if controller.node_id is None else f"node {controller.node_id}"
+
+
+def _in_words(controller: ControllerAnswer) -> str:
+    epoch = "" if controller.leader_epoch is None else f" in epoch {controller.leader_epoch}"
+    follows = "no leader" if controller.leader_id is None else f"node {controller.leader_id}"
+    return f"{_name(controller)} answers and follows {follows}{epoch}"

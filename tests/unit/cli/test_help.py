@@ -1,0 +1,69 @@
+"""What `--help` and a mistyped command line show, at 80 columns."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from cli.commands.examples import EXAMPLES
+from cli.lazy import load
+from cli.main import Root, run
+
+
+@pytest.fixture(autouse=True)
+def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+
+
+def commands() -> Iterator[str]:
+    """Every command that runs something, as it is typed."""
+    for name, command in Root.commands_by_name.items():
+        inner = getattr(load(name, command), "commands", {})
+        yield from (f"{name} {each}" for each in inner) if inner else (name,)
+
+
+def test_every_command_has_examples_that_fit() -> None:
+    assert sorted(EXAMPLES) == sorted(commands())
+    assert [line for lines in EXAMPLES.values() for line in lines if len(line) > 76] == []
+
+
+@pytest.mark.parametrize("command", sorted(EXAMPLES))
+def test_help_names_every_option_whole(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*command.split(), "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "\u2026" not in out
+    assert "completion" not in out
+    assert EXAMPLES[command][0] in out
+
+
+def test_paragraphs_are_wrapped_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["quorum", "upgrade", "--help"]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    start = lines.index(next(line for line in lines if line.startswith("This is `kafka-features")))
+    assert min(len(line) for line in lines[start : start + 2]) > 55
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("quorum", "add-voter", "foo"), "(see `kquorum quorum add-voter --help`)"),
+        (("quorum", "status", "--nonsense"), "(see `kquorum quorum status --help`)"),
+        (("stat",), "error: no such command: stat (did you mean start?) (see `kquorum --help`)"),
+    ],
+)
+def test_a_mistyped_line_is_told_in_one_line(
+    arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(list(arguments)) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert told in error
+
+
+def test_who_asks_for_json_gets_errors_in_it_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["topics", "list", "-b", "127.0.0.1:1", "--json"]) == 6
+    told = capsys.readouterr()
+    assert json.loads(told.out)["exit_status"] == 6
+    assert told.err == f"error: {json.loads(told.out)['error']}\n"

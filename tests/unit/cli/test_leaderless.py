@@ -1,0 +1,125 @@
+"""The commands while nobody leads, or somebody hangs: what they say, and how soon."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.cluster_client import TELL_AFTER_S
+from cli.leaderless import ControllerAnswer, Leaderless
+from cli.main import run
+from tests.unit.cli.fake_cluster import FakeNode, fake_node, quorum_response
+from wire.protocol.apis import ApiKey
+
+NOT_LEADER = 6
+DEAD_PORT = 1
+
+
+@pytest.fixture
+def nodes() -> Iterator[Callable[..., FakeNode]]:
+    """Makes nodes that answer DescribeQuorum with what is given."""
+    with ExitStack() as stack:
+        yield lambda answer: stack.enter_context(fake_node({ApiKey.DESCRIBE_QUORUM: answer}))
+
+
+def follows(leader_id: int) -> Callable[[Any], dict[str, object]]:
+    return lambda _: quorum_response(error_code=NOT_LEADER, leader_id=leader_id)
+
+
+def config(folder: Path, ports: Sequence[int], *, dynamic: bool = False) -> str:
+    """Controllers 1, 2, ... on these ports."""
+    path = folder / "quorum.toml"
+    defaults = 'controller.listener.names = "CONTROLLER"\nlog.dirs = "data/{node.id}"\n'
+    if dynamic:
+        servers = ",".join(f"127.0.0.1:{port}" for port in ports)
+        defaults += f'controller.quorum.bootstrap.servers = "{servers}"\n'
+    tables = [
+        f'[[nodes]]\nnode.id = {number}\nprocess.roles = "controller"\n'
+        f'listeners = "CONTROLLER://127.0.0.1:{port}"\n'
+        for number, port in enumerate(ports, start=1)
+    ]
+    path.write_text("\n".join(["[defaults]", defaults, *tables]))
+    return str(path)
+
+
+def test_too_few_voters_are_told_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], nodes: Callable[..., FakeNode]
+) -> None:
+    path = config(tmp_path, [nodes(follows(-1)).port, DEAD_PORT, DEAD_PORT + 1])
+    began = time.monotonic()
+    assert run(["quorum", "status", "-c", path, "--timeout-ms", "30000"]) == 6
+    assert time.monotonic() - began < 10
+    told = capsys.readouterr()
+    assert told.err == (
+        "error: the quorum has no leader that can be reached: node 1 answers and follows no leader in epoch 7; "
+        "no answer from node 2, node 3; 1 of 3 voters alive, 2 needed: start node 2 or node 3\n"
+    )
+    rows = [line.split() for line in told.out.splitlines() if line.strip()[:1].isdigit()]
+    assert [row[2:] for row in rows] == [
+        ["alive", "none", "7"],
+        ["silent", "Connection", "refused"],
+        ["silent", "Connection", "refused"],
+    ]
+
+
+def test_as_json_there_is_one_document_with_what_each_knows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], nodes: Callable[..., FakeNode]
+) -> None:
+    path = config(tmp_path, [nodes(follows(-1)).port, DEAD_PORT, DEAD_PORT + 1])
+    assert run(["quorum", "status", "-c", path, "--json"]) == 6
+    told = json.loads(capsys.readouterr().out)
+    assert [item["answers"] for item in told["controllers"]] == [True, False, False]
+    assert told["controllers"][0]["leader_epoch"] == 7
+    assert "start node 2 or node 3" in told["needs"]
+
+
+def test_a_dynamic_quorum_is_waited_for_and_it_is_said_what_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], nodes: Callable[..., FakeNode]
+) -> None:
+    path = config(tmp_path, [nodes(follows(2)).port, DEAD_PORT], dynamic=True)
+    timeout_ms = str(round(TELL_AFTER_S * 1000) + 500)
+    assert run(["quorum", "remove-voter", "2", "-c", path, "--timeout-ms", timeout_ms, "--json"]) == 6
+    told = capsys.readouterr()
+    waiting, error = told.err.splitlines()
+    assert waiting.startswith("kquorum: waiting for a leader: node 1 (127.0.0.1:")
+    assert "follows node 2 in epoch 7; node 2: cannot connect" in waiting
+    assert "a majority of the voters must be alive: start node 2" in error
+    assert json.loads(told.out)["exit_status"] == 6
+
+
+def test_a_node_that_hangs_does_not_cost_the_time_of_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], nodes: Callable[..., FakeNode]
+) -> None:
+    hanging, leader = nodes(follows(-1)), nodes(lambda _: quorum_response())
+    hanging.mutes.add(ApiKey.DESCRIBE_QUORUM)
+    path = config(tmp_path, [hanging.port, leader.port])
+    began = time.monotonic()
+    assert run(["quorum", "status", "-c", path, "--timeout-ms", "30000", "--json"]) == 0
+    assert time.monotonic() - began < 8
+    assert json.loads(capsys.readouterr().out)["leader_id"] == 1
+
+
+def answers(*controllers: tuple[int, bool], voters: int) -> Leaderless:
+    return Leaderless(
+        controllers=tuple(
+            ControllerAnswer(node_id=node_id, address=f"h:{node_id}", answers=alive)
+            for node_id, alive in controllers
+        ),
+        static_voters=voters,
+    )
+
+
+def test_what_is_needed() -> None:
+    assert answers((1, True), (2, False), (3, False), voters=3).needs == (
+        "1 of 3 voters alive, 2 needed: start node 2 or node 3"
+    )
+    assert answers((1, False), (2, False), (3, False), voters=3).needs == (
+        "0 of 3 voters alive, 2 needed: start 2 of node 1, node 2, node 3"
+    )
+    assert "an election is under way" in answers((1, True), (2, True), (3, False), voters=3).needs
+    assert "an election is under way" in answers((1, True), (2, True), voters=0).needs
+    assert "start node 2 (who votes" in answers((1, True), (2, False), voters=0).needs

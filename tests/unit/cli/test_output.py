@@ -1,0 +1,84 @@
+"""Tables: what is never broken, and what is wrapped where."""
+
+import io
+import sys
+
+import pytest
+
+from cli import output
+from cli.output import make_table, print_table, share_room
+from cli.wording import counted
+
+DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
+FOLDER = "/srv/a-rather-long-name-of-a-folder/with-another-one-in-it/data/node-1"
+SENTENCE = "node 4 does not fetch from the leader; the observers are: none, " * 2
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Of 80 columns, without colours."""
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    return terminal
+
+
+def test_what_is_piped_is_neither_wrapped_nor_padded(capsys: pytest.CaptureFixture[str]) -> None:
+    title = f"cluster {DIRECTORY} " + "and more " * 20
+    print_table(title, ("#node", "directory id", "~found", "folder"), [(1, DIRECTORY, SENTENCE, FOLDER)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == title
+    assert [line for line in lines if line != line.rstrip() and line != title] == []
+    (row,) = [line for line in lines if DIRECTORY in line and line != title]
+    assert row.split() == f"1 {DIRECTORY} {SENTENCE} {FOLDER}".split()
+
+
+def test_on_a_terminal_only_sentences_are_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = on_a_terminal(monkeypatch)
+    print_table("a title", ("#node", "id", "~found", "~remedy"), [(1, DIRECTORY, SENTENCE, "start it")])
+    lines = terminal.getvalue().splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    assert sum(DIRECTORY in line for line in lines) == 1
+    assert sum("observers" in line for line in lines) == 2
+
+
+def test_an_id_too_wide_for_the_terminal_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = on_a_terminal(monkeypatch)
+    print_table("", ("topic", "id", "folder"), [("orders", DIRECTORY, FOLDER)])
+    assert [line for line in terminal.getvalue().splitlines() if DIRECTORY in line and FOLDER in line]
+
+
+def test_a_list_of_topics_fits_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = on_a_terminal(monkeypatch)
+    columns = ("topic", "id", "#partitions", "#replicas", "#no\nleader", "#short\nisr")
+    print_table("1 topic", columns, [("orders", DIRECTORY, 6, 3, 0, 0)])
+    assert max(len(line.rstrip()) for line in terminal.getvalue().splitlines()) <= 80
+
+
+def test_line_breaks_in_headings_are_for_terminals() -> None:
+    assert [str(column.header) for column in make_table("", ("#no\nleader",), [(1,)]).columns] == [
+        "no leader"
+    ]
+
+
+def test_narrow_sentences_get_what_they_want_and_the_others_share() -> None:
+    assert share_room({0: 30, 1: 100}, 90) == {0: 30, 1: 60}
+    assert share_room({0: 100, 1: 100}, 10) == {0: 24, 1: 24}
+
+
+def test_numbers_and_their_nouns() -> None:
+    assert [counted(1, "topic"), counted(0, "topic"), counted(1697, "topic")] == [
+        "1 topic",
+        "0 topics",
+        "1,697 topics",
+    ]
+
+
+def test_a_line_is_said_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    output.say(f"[red] {FOLDER} {FOLDER}")
+    assert capsys.readouterr().out == f"[red] {FOLDER} {FOLDER}\n"
