@@ -24,6 +24,17 @@ class NotRegistered(CliError):
         )
 
 
+class LogBeginsLater(CliError):
+    """Its beginning is in a snapshot, which this node could not read: it would go on from an empty state."""
+
+    def __init__(self, folder: Path, log_start_offset: int) -> None:
+        super().__init__(
+            f"{folder} begins at offset {log_start_offset}: what stood before is in a snapshot, and nodes "
+            "cannot start from one yet; start this folder with Apache Kafka, or begin this node with an empty one",
+            status=ExitStatus.FOLDER_REFUSED,
+        )
+
+
 class CombinedRoles(CliError):
     def __init__(self, node_id: int) -> None:
         super().__init__(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cli.config.model import NodeConfig
 from cli.metadata_folder import prepare_metadata_folder
 from cli.nodes.endpoints import bootstrap_endpoints, controller_endpoints, static_voter_endpoints
+from cli.nodes.errors import LogBeginsLater
 from cli.nodes.folders import NodeFolders
 from cli.nodes.foreign_cluster import ForeignClusters
 from cli.nodes.leader_watch import LeaderWatch, who_is_missing
@@ -61,6 +62,8 @@ class QuorumMember:
         self.log = FileLog(
             folders.metadata_log, SegmentLimits(segment_bytes=config.metadata_log_segment_bytes)
         )
+        if (start_offset := self.log.summary().log_start_offset) > 0:
+            raise LogBeginsLater(folders.metadata_log, start_offset)
         if self.log.recovered_cut_bytes:
             log.warning("%d bytes of a torn write were cut off the log's end", self.log.recovered_cut_bytes)
         static_voters = _static_voters(config)

@@ -8,7 +8,9 @@ import pytest
 from cli.config.materialise import free_ports
 from cli.exit_status import ExitStatus
 from cli.processes import wait_until
+from raft.adapters.file_log import FOLDER_NAME
 from raft.adapters.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from raft.batches import build_batch
 from tests.support.cluster import CLUSTER_ID, Cluster
 
 
@@ -55,6 +57,17 @@ def test_a_folder_of_another_node(small: Cluster) -> None:
     write_meta_properties(small.data_folder(1), changed, 0)
     assert small.start_and_wait_for_end(1) == ExitStatus.FOLDER_REFUSED
     assert "node.id is 7" in only_line(small, 1)
+
+
+def test_a_log_whose_beginning_is_in_a_snapshot(small: Cluster) -> None:
+    """It must not go on from an empty state, and write records on top."""
+    small.format()
+    folder = small.data_folder(1) / FOLDER_NAME
+    (folder / f"{100:020d}.log").write_bytes(build_batch(100, 1, 1, [(None, b"value")]).data)
+    assert small.start_and_wait_for_end(1) == ExitStatus.FOLDER_REFUSED
+    line = only_line(small, 1)
+    assert f"{folder} begins at offset 100" in line
+    assert "snapshot" in line
 
 
 @pytest.mark.parametrize("node_id", [1, 101])
