@@ -46,6 +46,8 @@ class Confluent:
             [confluent_admin.NewTopic(name, partitions, replicas)], request_timeout=OPERATION_TIMEOUT_S
         )
         futures[name].result(OPERATION_TIMEOUT_S)
+        # As with Kafka, the controller answers when it is committed, and this broker hears of it a moment later.
+        assert wait_until(lambda: len(self.partitions(name)) == partitions, OPERATION_TIMEOUT_S)
 
     def topics(self) -> set[str]:
         return set(self._admin.list_topics(timeout=OPERATION_TIMEOUT_S).topics)
