@@ -33,7 +33,7 @@ from raft.messages import (
     VoteResponse,
 )
 from raft.replica import Replica
-from raft.roles import Follower, Prospective
+from raft.roles import Prospective
 
 
 def handle_request(replica: Replica, now_ms: int, request_id: int, request: Request) -> None:
@@ -113,25 +113,13 @@ def _take_leader_from(replica: Replica, now_ms: int, source_id: int, response: L
         replica.become_follower(replica.epoch, response.leader_id, now_ms, cause, endpoints)
         if not isinstance(response, FetchResponse) or source_id != response.leader_id:
             return False
-    _note_moved_leader(replica, source_id, response)
+    following.note_moved_leader(replica, source_id, response)
     if response.error is not ErrorCode.none:
         is_vote = isinstance(response, VoteResponse)
         wait_ms = replica.config.pre_vote_retry_ms if is_vote else replica.config.retry_backoff_ms
         replica.connections.back_off(source_id, now_ms, wait_ms)
         return False
     return True
-
-
-def _note_moved_leader(replica: Replica, source_id: int, response: LeaderNaming) -> None:
-    """A follower whose leader cannot be reached hears from somebody, or from the leader itself by way of a bootstrap
-    server, where that leader listens now: the voter set may be too old to know."""
-    if not isinstance(replica.role, Follower) or source_id == replica.leader_id:
-        return
-    is_news = response.leader_id == replica.leader_id and response.leader_epoch == replica.epoch
-    where = replica.quorum_endpoint(response.leader_endpoints)
-    if is_news and replica.leader_is_silent and where not in (None, replica.endpoint_of(replica.leader_id)):
-        replica.leader_endpoints = response.leader_endpoints
-        replica.leader_is_silent = False
 
 
 def _enter_newer_epoch(replica: Replica, now_ms: int, response: LeaderNaming) -> None:
@@ -149,7 +137,7 @@ def handle_failure(
     if not replica.connections.completed(source_id, correlation_id):
         return
     was_fetch = _fetch_is_over(replica, source_id)
-    was_change = joining.handle_change_failure(replica, now_ms, source_id)
+    was_change = joining.handle_change_failure(replica, source_id)
     if not (was_change and reason is FailureReason.UNSUPPORTED_VERSION):
         replica.connections.back_off(source_id, now_ms)
     if was_fetch:

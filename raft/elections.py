@@ -130,7 +130,7 @@ def poll_nominee(replica: Replica, role: Prospective | Candidate, now_ms: int) -
             replica.become_leader(now_ms)
     elif now_ms >= role.election_deadline_ms:
         _election_failed(replica, role, now_ms, "election timed out")
-    elif isinstance(role, Prospective) and _is_lost(replica, role):
+    elif isinstance(role, Prospective) and role.is_lost(replica.voters):
         _election_failed(replica, role, now_ms, "a majority would not vote for it")
     else:
         for voter_id in votes_wanted(replica, role):
@@ -142,14 +142,10 @@ def poll_nominee(replica: Replica, role: Prospective | Candidate, now_ms: int) -
 
 def votes_wanted(replica: Replica, role: Prospective | Candidate) -> tuple[int, ...]:
     """The voters to be asked, in a pre-vote also those that refused; none once a majority has refused."""
-    if role.is_withdrawn or _is_lost(replica, role):
+    if role.is_withdrawn or role.is_lost(replica.voters):
         return ()
     answered = role.granted if isinstance(role, Prospective) else role.granted | role.rejected
     return tuple(voter_id for voter_id in replica.other_voters if voter_id not in answered)
-
-
-def _is_lost(replica: Replica, role: Prospective | Candidate) -> bool:
-    return len(replica.voters) - len(role.rejected) < replica.voters.majority
 
 
 def _election_failed(replica: Replica, role: Prospective | Candidate, now_ms: int, cause: str) -> None:

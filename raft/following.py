@@ -229,18 +229,32 @@ def _maybe_probe_silent_leader(replica: Replica, now_ms: int) -> None:
 def learns_leader(replica: Replica, source_id: int, response: LeaderNaming) -> bool:
     """Whether a response of this epoch names the leader that this replica was looking for.
 
-    Hearsay of a leader that has fallen silent here does not count: that node has only not noticed yet.
+    Hearsay of a leader that has fallen silent here does not count: that node has only not noticed yet. News of another
+    address does: it was tried in vain where it no longer is.
     """
     leader_id, leader_epoch = response.leader_id, response.leader_epoch
     if leader_epoch != replica.epoch or not may_be_leader(replica, leader_id, response.leader_endpoints):
         return False
     if replica.leader_id not in (NO_LEADER, leader_id):
         return False
-    if replica.silent_leader == LeaderAndEpoch(leader_id, leader_epoch) and source_id != leader_id:
-        # It may have moved: news of another address is no hearsay of the one that was tried in vain.
-        where = replica.quorum_endpoint(response.leader_endpoints)
-        if where is None or where == replica.endpoint_of(leader_id):
-            return False
+    is_hearsay = replica.silent_leader == LeaderAndEpoch(leader_id, leader_epoch) and source_id != leader_id
+    if is_hearsay and not replica.is_new_address(response.leader_endpoints):
+        return False
     if isinstance(replica.role, Unattached):
         return True
     return isinstance(replica.role, Prospective | Candidate) and replica.leader_id == NO_LEADER
+
+
+def note_moved_leader(replica: Replica, source_id: int, response: LeaderNaming) -> None:
+    """A follower whose leader cannot be reached hears from somebody, or from the leader itself by way of a bootstrap
+    server, where that leader listens now: the voter set may be too old to know."""
+    if (
+        not isinstance(replica.role, Follower)
+        or source_id == replica.leader_id
+        or not replica.leader_is_silent
+    ):
+        return
+    is_its_leader = (response.leader_id, response.leader_epoch) == (replica.leader_id, replica.epoch)
+    if is_its_leader and replica.is_new_address(response.leader_endpoints):
+        replica.leader_endpoints = response.leader_endpoints
+        replica.leader_is_silent = False

@@ -12,7 +12,7 @@ from raft.messages import (
 )
 from raft.replica import Replica
 from raft.roles import Leader, PendingTransfer, Resigned
-from raft.voters import Endpoint, ReplicaKey, Voter
+from raft.voters import ReplicaKey, Voter
 
 
 def resign(replica: Replica, now_ms: int, cause: str, first: int | None = None) -> None:
@@ -44,7 +44,7 @@ def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> None:
                 leader_id=replica.config.node_id,
                 leader_epoch=replica.epoch,
                 preferred_candidates=role.preferred_candidates,
-                leader_endpoints=own_endpoints(replica),
+                leader_endpoints=replica.known_leader_endpoints,
             )
             replica.send(voter_id, request, now_ms)
 
@@ -55,11 +55,6 @@ def handle_end_quorum_epoch_response(
     role = replica.role
     if isinstance(role, Resigned) and response.error is ErrorCode.none:
         role.unacknowledged.discard(source_id)
-
-
-def own_endpoints(replica: Replica) -> tuple[Endpoint, ...]:
-    own = replica.voters.voters.get(replica.config.node_id)
-    return replica.config.endpoints or (own.endpoints if own is not None else ())
 
 
 # Handing over to a chosen voter

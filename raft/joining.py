@@ -29,13 +29,11 @@ def maybe_ask_leader(replica: Replica, role: Follower, now_ms: int) -> None:
         return
     if not replica.connections.is_ready(replica.leader_id, now_ms):
         return
-    request = wanted_change(replica)
-    if request is None:
-        role.voter_check_due_ms = now_ms + replica.config.update_voter_period_ms
-        return
-    role.asks_leader = True
     role.voter_check_due_ms = now_ms + replica.config.update_voter_period_ms
-    replica.send(replica.leader_id, request, now_ms)
+    request = wanted_change(replica)
+    if request is not None:
+        role.asks_leader = True
+        replica.send(replica.leader_id, request, now_ms)
 
 
 def wanted_change(replica: Replica) -> ChangeVotersRequest | None:
@@ -88,7 +86,6 @@ def handle_change_response(
     if not isinstance(role, Follower) or source_id != replica.leader_id:
         return
     role.asks_leader = False
-    role.voter_check_due_ms = now_ms + replica.config.update_voter_period_ms
     if response.error is ErrorCode.none:
         replica.reported_to = LeaderAndEpoch(replica.leader_id, replica.epoch)
         if not role.leader_left:
@@ -97,12 +94,11 @@ def handle_change_response(
         replica.connections.back_off(source_id, now_ms)
 
 
-def handle_change_failure(replica: Replica, now_ms: int, source_id: int) -> bool:
-    """No answer, or the leader does not know the request: look again in a while, fetch meanwhile. Answers whether it
+def handle_change_failure(replica: Replica, source_id: int) -> bool:
+    """No answer, or the leader does not know the request: fetch on, and look again when it is due. Answers whether it
     was such a request that failed."""
     role = replica.role
     if not isinstance(role, Follower) or not role.asks_leader or source_id != replica.leader_id:
         return False
     role.asks_leader = False
-    role.voter_check_due_ms = now_ms + replica.config.update_voter_period_ms
     return True

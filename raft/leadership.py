@@ -1,7 +1,7 @@
 """The leading side: a turn of the leader, holding on to a majority, and making itself known."""
 
 from raft.causes import CHECK_QUORUM, REMOVED
-from raft.handover import own_endpoints, poll_transfer, resign
+from raft.handover import poll_transfer, resign
 from raft.high_watermark import maybe_advance_high_watermark
 from raft.messages import BeginQuorumEpochRequest
 from raft.reads import confirm_by_answer, confirm_reads, is_asked_for
@@ -48,7 +48,7 @@ def _begin_quorum_epoch(replica: Replica, leader: Leader, now_ms: int) -> None:
                 cluster_id=replica.config.cluster_id,
                 leader_id=replica.config.node_id,
                 leader_epoch=replica.epoch,
-                leader_endpoints=own_endpoints(replica),
+                leader_endpoints=replica.known_leader_endpoints,
                 voter=replica.voters.voters[voter_id].key,
             )
             replica.send(voter_id, request, now_ms)

@@ -46,9 +46,7 @@ class Replica(ReplicaState):
         if not self.other_voters:
             return now_ms
         role = self.role
-        is_lost = (
-            isinstance(role, Prospective) and len(role.rejected) > len(self.voters) - self.voters.majority
-        )
+        is_lost = isinstance(role, Prospective) and role.is_lost(self.voters)
         if isinstance(role, Unattached | Prospective | Candidate | Resigned) and not is_lost:
             deadline_ms = role.election_deadline_ms
             if deadline_ms is not None:
@@ -78,7 +76,6 @@ class Replica(ReplicaState):
             epoch_start_offset=self.log.log_end_offset,
             announced_from=self.log.log_end_offset + 1,
             check_quorum_deadline_ms=now_ms + self.config.check_quorum_timeout_ms,
-            granting_voters=frozenset(role.granted),
         )
         self._leave(leader, self.epoch, role.cause)
         self._set_state(

@@ -128,10 +128,14 @@ class ReplicaState:
         named = (endpoint for endpoint in endpoints if endpoint.listener in names)
         return next(named, endpoints[0] if endpoints else None)
 
+    def is_new_address(self, endpoints: Sequence[Endpoint]) -> bool:
+        """Whether a message that names this replica's leader says of it another address than the one known here."""
+        return self.quorum_endpoint(endpoints) not in (None, self.endpoint_of(self.leader_id))
+
     @property
     def known_leader_endpoints(self) -> tuple[Endpoint, ...]:
-        """For answers that name the leader."""
-        if self.leader_id == self.config.node_id:
+        """For messages that name the leader, this replica itself perhaps."""
+        if self.leader_id == self.config.node_id and self.config.endpoints:
             return self.config.endpoints
         endpoint = self.endpoint_of(self.leader_id) if self.leader_id >= 0 else None
         return () if endpoint is None else (endpoint,)

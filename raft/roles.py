@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from raft.messages import AddRaftVoterRequest, FetchRequest
-from raft.voters import ReplicaKey, Voter
+from raft.voters import ReplicaKey, Voter, VoterSet
 
 
 @dataclass(slots=True)
@@ -30,6 +30,10 @@ class Nominee:
     granted: set[int] = field(default_factory=set)
     rejected: set[int] = field(default_factory=set)
     is_withdrawn: bool = False
+
+    def is_lost(self, voters: VoterSet) -> bool:
+        """Whether so many have refused that no majority is left."""
+        return len(voters) - len(self.rejected) < voters.majority
 
 
 @dataclass(slots=True)
@@ -117,7 +121,6 @@ class Leader:
     epoch_start_offset: int
     announced_from: int
     check_quorum_deadline_ms: int
-    granting_voters: frozenset[int]
     progress: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
     fetched_since_check: set[int] = field(default_factory=set)
     begin_epoch_due_ms: dict[int, int] = field(default_factory=dict)

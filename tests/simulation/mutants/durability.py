@@ -131,7 +131,6 @@ def leadership_resumed_after_restart() -> Patch:
                 epoch_start_offset=start_offset,
                 announced_from=start_offset + 1,
                 check_quorum_deadline_ms=deadline_ms,
-                granting_voters=frozenset(),
             )
             replica.accumulator.begin(replica.epoch, replica.log.log_end_offset)
 
