@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from cli.commands.log_diff import show_difference
+from cli.commands.log_dump import refuse_what_is_no_log
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.log_check.folder import find_logs
@@ -58,6 +59,8 @@ def diff(before: Path, after: Path, *, as_json: bool, limit: int) -> ExitStatus:
 def _state(path: Path) -> State:
     if not path.is_file():
         raise CliError(f"{path} is no file: name two snapshots", status=ExitStatus.USAGE)
+    if snapshot_id_of(path.name) is None:
+        refuse_what_is_no_log(path)
     findings = Findings(1)
     loaded = load_snapshot(path, snapshot_id_of(path.name), findings)
     if not loaded.is_sound:
@@ -71,6 +74,8 @@ def _state(path: Path) -> State:
 
 def _files(path: Path) -> list[Path]:
     if path.is_file():
+        if snapshot_id_of(path.name) is None:
+            refuse_what_is_no_log(path)
         return [path]
     files = [file for log in find_logs(path) for file in log.snapshots.values()]
     if not files:

@@ -12,6 +12,7 @@ from metadata.log_check.findings import CheckResult, Finding, Findings, Severity
 
 _STYLES = {Severity.NOTE: "yellow", Severity.VIOLATION: "red", Severity.DAMAGE: "bold red"}
 _WORDS = {Severity.NOTE: "note", Severity.VIOLATION: "violation", Severity.DAMAGE: "damage"}
+_COUNTED = _WORDS | {Severity.DAMAGE: "damaged"}
 VERDICTS = {
     ExitStatus.OK: "sound",
     ExitStatus.FAILED: "rules are violated",
@@ -52,10 +53,14 @@ def _found_text(result: CheckResult) -> Text:
     if not result.counts:
         return Text("fine" if result.checked else "", "green")
     parts = [
-        f"{result.counts[severity]:,} {_WORDS[severity]}{'s' if result.counts[severity] > 1 else ''}"
+        f"{result.counts[severity]:,} {_COUNTED[severity]}{'s' if _is_plural(result, severity) else ''}"
         for severity in sorted(result.counts, reverse=True)
     ]
     return Text(", ".join(parts), _STYLES[max(result.counts)])
+
+
+def _is_plural(result: CheckResult, severity: Severity) -> bool:
+    return severity is not Severity.DAMAGE and result.counts[severity] > 1
 
 
 def _left_out(result: CheckResult) -> int | None:

@@ -16,6 +16,7 @@ from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from raft.adapters.quorum_state_file import decode_quorum_state
 from snapshots.naming import DELETED_SUFFIX, PART_SUFFIX
 
+DAMAGED_SUFFIX = ".damaged"
 PARTITION_METADATA = "partition.metadata"
 _LEFTOVER_SUFFIXES = (PART_SUFFIX, DELETED_SUFFIX, ".deleted", ".rolling", ".tmp", ".swap", ".cleaned")
 
@@ -98,6 +99,10 @@ class SideFiles:
                 self._findings.checked(Check.LEFTOVERS)
                 reason = "half written or half deleted when the node stopped"
                 self._add(Check.LEFTOVERS, Severity.NOTE, path.name, reason, remedies.DELETED_AT_START)
+            elif path.name.endswith(DAMAGED_SUFFIX):
+                self._findings.checked(Check.LEFTOVERS)
+                reason = "the node found it damaged and repaired itself"
+                self._add(Check.LEFTOVERS, Severity.NOTE, path.name, reason, remedies.SET_ASIDE)
 
     def _check_log_start(self) -> None:
         start = self._facts.start_offset

@@ -106,6 +106,7 @@ class OffsetIndexWalk(IndexWalk):
 
     entry = _OFFSET_ENTRY
     _has_begun = False
+    _ended_at = -1
 
     def _is_settled(self, position: int, header: BatchHeader) -> bool:
         assert self._current is not None, "asked of a current entry only"
@@ -117,10 +118,13 @@ class OffsetIndexWalk(IndexWalk):
             if position > target:
                 self._entry_fault(at, f"byte {target} is not where a batch begins", offset)
                 return True
+            if position == self._ended_at:
+                self._entry_fault(at, f"byte {target} belongs to the entry before", offset)
+                return True
             self._has_begun = True
         if header.last_offset < offset:
             return False
-        self._has_begun = False
+        self._has_begun, self._ended_at = False, position
         if header.last_offset > offset:
             self._entry_fault(at, f"offset {offset} is not the last of a batch from byte {target} on", offset)
         return True

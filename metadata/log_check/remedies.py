@@ -4,8 +4,10 @@ FETCH_AGAIN = (
     "start the node while a majority of the quorum is healthy: it fetches the damaged part again; "
     "or empty this folder and let the node catch up from the others"
 )
-TORN = "an interrupted write, which the node cuts off when it starts; nothing that was acknowledged is in it"
-NOT_CUT = "copy the folder from where it is whole; a node that finds this does not vote"
+TORN = (
+    "if a crash left it, the node cuts it off when it starts, and nothing acknowledged was in it; "
+    "if the file was cut by something else, treat it as damage: empty the folder and let the node catch up"
+)
 NEWER_SOFTWARE = "read it with the release that wrote it, or a newer one"
 WRITER = "the log was not written by a sound controller; keep a copy of it and compare the other nodes' logs"
 REBUILT = "nothing is lost: the node rebuilds this file from the log when it starts"
@@ -25,3 +27,4 @@ EMPTY_FOLDER = "empty this folder and let the node catch up from the others"
 OWN_FOLDER = "point the node at its own folder, or copy the file from a backup"
 FORMAT_AGAIN = "copy the file from another node of the cluster, or format the folder afresh"
 HARMLESS_TIME = "none needed: only the deletion of old snapshots by their age goes by that time"
+SET_ASIDE = "look at it or delete it: the node put it aside and fetched its records again"

@@ -150,8 +150,13 @@ def test_verify_tells_a_sound_one_from_a_cut_one(capsys: pytest.CaptureFixture[s
     cut.write_bytes(snapshot_path(folder).read_bytes()[:-75])
     assert run(["snapshot", "verify", str(cut)]) == DAMAGED
     assert "footer is missing" in " ".join(capsys.readouterr().out.split())
-    assert run(["snapshot", "diff", str(snapshot_path(folder)), str(folder / f"{FIRST}.index")]) == DAMAGED
+    empty = folder / f"{91:020d}-0000000001.checkpoint"
+    empty.touch()
+    assert run(["snapshot", "diff", str(snapshot_path(folder)), str(empty)]) == DAMAGED
     assert "kquorum snapshot verify" in capsys.readouterr().err
+    for command in (["verify"], ["diff", str(cut)]):
+        assert run(["snapshot", *command, str(folder / f"{FIRST}.index")]) == USAGE
+        assert "is not a Kafka log segment or snapshot" in capsys.readouterr().err
 
 
 def test_diff_of_two_snapshots_is_the_diff_of_their_states(
