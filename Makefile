@@ -74,6 +74,10 @@ mutants: $(STAMP)  ## break the protocol's safeguards one by one, and see that e
 jepsen: $(STAMP)  ## real processes with faults between them, and the history checked; minutes
 	@$(BIN)/python -m tests.jepsen $(JEPSEN_ARGS)
 
+.PHONY: interop
+interop: $(STAMP) java  ## Apache Kafka's own tools, controllers and brokers with ours (fetched by Maven, once)
+	@$(PYTEST) -n 2 --dist=worksteal -q tests/interop $(PYTEST_ARGS)
+
 .PHONY: bench
 bench: $(STAMP)  ## the benchmarks, each with hardware, size and figure; minutes
 	@for file in benchmarks/[a-z]*.py; do name=$$(basename "$$file" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; done

@@ -37,7 +37,10 @@ class Root(LazyGroup):
             "cli.commands.topics:topics_app", "Create, list, describe and delete topics.", _ASK
         ),
         "watch": LazyCommand("cli.commands.watch:watch", "Changes of the metadata, live (gRPC).", _ASK),
-        "log": LazyCommand("cli.commands.log:log_app", "Read a metadata log from its files.", _READ),
+        "log": LazyCommand("cli.commands.log:log_app", "Read, check and compare metadata logs.", _READ),
+        "snapshot": LazyCommand(
+            "cli.commands.snapshot:snapshot_app", "List, check, compare and take snapshots.", _READ
+        ),
         "audit": LazyCommand("cli.commands.audit:audit", "Replay a metadata log into tables (Spark).", _READ),
     }
 

@@ -22,6 +22,8 @@ from raft.messages import (
     EndQuorumEpochResponse,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     LeaderNaming,
     RemoveRaftVoterRequest,
     Request,
@@ -34,12 +36,15 @@ from raft.messages import (
 )
 from raft.replica import Replica
 from raft.roles import Prospective
+from raft.snapshot_fetching import handle_snapshot_response
 
 
 def handle_request(replica: Replica, now_ms: int, request_id: int, request: Request) -> None:
     match request:
         case FetchRequest():
             serving.handle_fetch(replica, now_ms, request_id, request)
+        case FetchSnapshotRequest():
+            serving.handle_fetch_snapshot(replica, now_ms, request_id, request)
         case VoteRequest():
             replica.respond(request_id, elections.handle_vote(replica, now_ms, request))
         case BeginQuorumEpochRequest():
@@ -75,11 +80,18 @@ def handle_response(
         joining.handle_change_response(replica, now_ms, source_id, response)
     is_for_handler = _take_leader_from(replica, now_ms, source_id, response)
     hear_witness(replica, now_ms, source_id, response)
-    if not is_for_handler:
-        return
+    if is_for_handler:
+        _hand_over(replica, now_ms, correlation_id, source_id, response)
+
+
+def _hand_over(
+    replica: Replica, now_ms: int, correlation_id: int, source_id: int, response: LeaderNaming
+) -> None:
     match response:
         case FetchResponse():
             following.handle_fetch_response(replica, now_ms, source_id, response)
+        case FetchSnapshotResponse():
+            handle_snapshot_response(replica, now_ms, source_id, response)
         case VoteResponse():
             elections.handle_vote_response(replica, now_ms, source_id, response)
         case BeginQuorumEpochResponse():
@@ -114,6 +126,8 @@ def _take_leader_from(replica: Replica, now_ms: int, source_id: int, response: L
         if not isinstance(response, FetchResponse) or source_id != response.leader_id:
             return False
     following.note_moved_leader(replica, source_id, response)
+    if isinstance(response, FetchSnapshotResponse) and response.error is ErrorCode.snapshot_not_found:
+        return True
     if response.error is not ErrorCode.none:
         is_vote = isinstance(response, VoteResponse)
         wait_ms = replica.config.pre_vote_retry_ms if is_vote else replica.config.retry_backoff_ms

@@ -11,7 +11,8 @@ from raft.ready import LeaderAndEpoch
 from raft.replica import Replica
 from raft.replica_state import FIRST_BOOTSTRAP_ID
 from raft.replication import truncation_target
-from raft.roles import Candidate, Follower, Prospective, Unattached
+from raft.roles import Candidate, Download, Follower, Prospective, Unattached
+from raft.snapshot_fetching import is_helpful, next_request
 
 
 def poll_fetch(replica: Replica, now_ms: int) -> None:
@@ -26,11 +27,14 @@ def poll_fetch(replica: Replica, now_ms: int) -> None:
         return
     destination = _pick_destination(replica, now_ms)
     if destination is not None:
-        replica.send(destination, fetch_request(replica), now_ms)
+        download = next_request(replica) if destination == replica.leader_id else None
+        replica.send(destination, download or fetch_request(replica), now_ms)
         replica.fetch_destination = destination
 
 
 def _may_fetch(replica: Replica) -> bool:
+    if replica.installing is not None:
+        return False
     return not replica.config.can_be_voter or replica.log.flushed_offset >= replica.log.log_end_offset
 
 
@@ -125,7 +129,10 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
     is_senseless = (
         response.diverging is not None and min(response.diverging.offset, response.diverging.epoch) < 0
     )
-    if response.snapshot_id is not None or is_senseless:
+    if replica.installing is not None:
+        return
+    snapshot_id = response.snapshot_id
+    if is_senseless or (snapshot_id is not None and not is_helpful(replica, snapshot_id)):
         replica.connections.back_off(source_id, now_ms)
         return
     if not role.leader_left:
@@ -133,6 +140,9 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
         role.fetch_deadline_ms = now_ms + role.fetch_timeout_ms
         role.has_fetched = True
     replica.leader_is_silent = False
+    if snapshot_id is not None:
+        role.download = Download(snapshot_id)
+        return
     if response.diverging is not None:
         _truncate(replica, response.diverging)
         return

@@ -2,7 +2,7 @@
 
 from kio.schema.errors import ErrorCode
 
-from raft.causes import TRANSFER
+from raft.causes import SHUTDOWN, TRANSFER
 from raft.high_watermark import voter_end_offset
 from raft.messages import (
     EndQuorumEpochRequest,
@@ -11,7 +11,7 @@ from raft.messages import (
     TransferLeadershipResponse,
 )
 from raft.replica import Replica
-from raft.roles import Leader, PendingTransfer, Resigned
+from raft.roles import Candidate, Leader, PendingTransfer, Prospective, Resigned
 from raft.voters import ReplicaKey, Voter
 
 
@@ -20,6 +20,17 @@ def resign(replica: Replica, now_ms: int, cause: str, first: int | None = None) 
     leader = replica.role
     assert isinstance(leader, Leader)
     replica.become_resigned(now_ms, cause, preferred_successors(replica, leader, first))
+
+
+def begin_shutdown(replica: Replica, now_ms: int) -> None:
+    """Leave in good order: a leader tells its successors, a nominee must not win now, announce itself, and be gone."""
+    replica.is_shutting_down = True
+    role = replica.role
+    if isinstance(role, Leader) and replica.other_voters:
+        replica.awaits_successor = True
+        resign(replica, now_ms, SHUTDOWN)
+    elif isinstance(role, Prospective | Candidate):
+        role.is_withdrawn = True
 
 
 def preferred_successors(

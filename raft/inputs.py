@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from raft.batches import OffsetAndEpoch
 from raft.messages import Request, Response
+from raft.quorum_records import QuorumRecord
 
 
 class FailureReason(Enum):
@@ -72,6 +74,37 @@ class ReadRequested:
     read_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotReceived:
+    """The bytes of `Ready.snapshot_chunks` are complete, verified and on stable storage, under the snapshot's name;
+    the log was dropped in its favour. `quorum_records` is what the snapshot says of the voters."""
+
+    snapshot_id: OffsetAndEpoch
+    quorum_records: tuple[QuorumRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRefused:
+    """The bytes do not make a snapshot: it has to be fetched again, from its beginning."""
+
+    snapshot_id: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotWritten:
+    """This replica's state machine has a snapshot of its own on stable storage."""
+
+    snapshot_id: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class LogStartAdvanced:
+    """The log was cut at its start, up to where a snapshot begins to stand for it; older snapshots are gone."""
+
+    log_start_offset: int
+
+
+SnapshotEvent = SnapshotReceived | SnapshotRefused | SnapshotWritten | LogStartAdvanced
 Input = (
     RequestReceived
     | ResponseReceived
@@ -81,4 +114,5 @@ Input = (
     | ResignRequested
     | ShutdownRequested
     | ReadRequested
+    | SnapshotEvent
 )

@@ -61,6 +61,32 @@ class LogIndex:
             self._starts.pop()
             self._epochs.pop()
 
+    def begin_at(self, snapshot_id: OffsetAndEpoch) -> None:
+        """The log was dropped for this snapshot: it is empty, and begins where the snapshot ends."""
+        self.log_start_offset = self.log_end_offset = self.flushed_offset = snapshot_id.offset
+        self.snapshots = (snapshot_id,)
+        self._epochs.clear()
+        self._starts.clear()
+        self.truncations += 1
+
+    def add_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        assert snapshot_id.offset <= self.log_end_offset, (snapshot_id, self.log_end_offset)
+        known = {*self.snapshots, snapshot_id}
+        self.snapshots = tuple(sorted(known, key=lambda each: (each.offset, each.epoch)))
+
+    def advance_start(self, log_start_offset: int) -> None:
+        """What stood below is gone, and snapshots that ended below with it; one stands exactly at the new start."""
+        assert self.log_start_offset <= log_start_offset <= self.log_end_offset, log_start_offset
+        self.log_start_offset = log_start_offset
+        self.snapshots = tuple(each for each in self.snapshots if each.offset >= log_start_offset)
+        position = max(0, bisect_right(self._starts, log_start_offset) - 1)
+        del self._epochs[:position], self._starts[:position]
+        if self._starts:
+            self._starts[0] = max(self._starts[0], log_start_offset)
+        if self._starts and self._starts[0] == self.log_end_offset:
+            self._epochs.clear()
+            self._starts.clear()
+
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
         """The end of the newest epoch that is not above `epoch`, and that epoch (KIP-101, KIP-595).
 

@@ -118,6 +118,43 @@ class FetchResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSnapshotRequest:
+    """The bytes of a snapshot from `position` on (KIP-630)."""
+
+    cluster_id: str | None
+    replica: ReplicaKey
+    current_leader_epoch: int
+    snapshot_id: OffsetAndEpoch
+    position: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSlice:
+    """Up to `max_bytes` of a snapshot's file from `position`; the adapter reads them, and finds the size."""
+
+    snapshot_id: OffsetAndEpoch
+    position: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSnapshotResponse:
+    """`data` is a slice of a file where the core answers, and bytes where the core receives; `size` is the whole
+    file's, in bytes."""
+
+    error: ErrorCode = ErrorCode.none
+    is_top_level: bool = False
+    leader_id: int = NO_LEADER
+    leader_epoch: int = 0
+    leader_endpoints: tuple[Endpoint, ...] = ()
+    snapshot_id: OffsetAndEpoch | None = None
+    size: int = 0
+    position: int = 0
+    data: SnapshotSlice | bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeQuorumRequest:
     pass
 
@@ -221,6 +258,7 @@ Request = (
     | BeginQuorumEpochRequest
     | EndQuorumEpochRequest
     | FetchRequest
+    | FetchSnapshotRequest
     | DescribeQuorumRequest
     | ChangeVotersRequest
     | ApiVersionsRequest
@@ -231,6 +269,7 @@ Response = (
     | BeginQuorumEpochResponse
     | EndQuorumEpochResponse
     | FetchResponse
+    | FetchSnapshotResponse
     | DescribeQuorumResponse
     | ChangeVotersResponse
     | ApiVersionsResponse
@@ -238,5 +277,10 @@ Response = (
 )
 # Responses that say who leads.
 LeaderNaming = (
-    VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse | ChangeVotersResponse
+    VoteResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse
+    | FetchResponse
+    | FetchSnapshotResponse
+    | ChangeVotersResponse
 )

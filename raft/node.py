@@ -13,19 +13,23 @@ from typing import assert_never
 
 from raft import dispatch, elections, following, kraft_upgrade, leadership
 from raft.accumulator import Accumulator
-from raft.causes import CONTROLLER_RESIGNED, SHUTDOWN
+from raft.causes import CONTROLLER_RESIGNED
 from raft.config import QuorumConfig
 from raft.errors import NotLeaderError
-from raft.handover import poll_resigned, resign
+from raft.handover import begin_shutdown, poll_resigned, resign
 from raft.inputs import (
     Input,
     LogFlushed,
+    LogStartAdvanced,
     ReadRequested,
     RequestFailed,
     RequestReceived,
     ResignRequested,
     ResponseReceived,
     ShutdownRequested,
+    SnapshotReceived,
+    SnapshotRefused,
+    SnapshotWritten,
     TimeAdvanced,
 )
 from raft.log_index import LogIndex
@@ -39,6 +43,7 @@ from raft.ready import LeaderAndEpoch, QuorumState, Ready, VotersChanged
 from raft.replica import Replica
 from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached, name_of
 from raft.serving import answer_displaced_fetches
+from raft.snapshot_fetching import handle_snapshot_event
 from raft.startup import enter_first_role, put_off_first_deadline
 from raft.timers import next_deadline_ms
 from raft.voter_history import VoterHistory
@@ -159,15 +164,11 @@ class RaftNode:
                 if isinstance(replica.role, Leader) and leader_epoch == replica.epoch:
                     resign(replica, now_ms, CONTROLLER_RESIGNED)
             case ShutdownRequested():
-                replica.is_shutting_down = True
-                if isinstance(replica.role, Leader) and replica.other_voters:
-                    replica.awaits_successor = True
-                    resign(replica, now_ms, SHUTDOWN)
-                elif isinstance(replica.role, Prospective | Candidate):
-                    # It must not win now, announce itself, and be gone.
-                    replica.role.is_withdrawn = True
+                begin_shutdown(replica, now_ms)
             case ReadRequested(read_id):
                 handle_read(replica, read_id)
+            case SnapshotReceived() | SnapshotRefused() | SnapshotWritten() | LogStartAdvanced():
+                handle_snapshot_event(replica, now_ms, event)
             case TimeAdvanced():
                 pass
             case _:
@@ -193,6 +194,8 @@ class RaftNode:
         return Ready(
             truncate_to=outbox.truncate_to,
             append=tuple(outbox.append),
+            snapshot_chunks=tuple(outbox.snapshot_chunks),
+            load_snapshot=outbox.load_snapshot,
             # The missing election state is what tells a replica that crashes now that it must not vote yet.
             quorum_state=None if replica.has_lost_its_state else outbox.quorum_state,
             requests=tuple(outbox.requests),

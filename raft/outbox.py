@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from raft.batches import LogBatch
+from raft.batches import LogBatch, OffsetAndEpoch
 from raft.ready import (
     OutboundRequest,
     OutboundResponse,
@@ -10,6 +10,7 @@ from raft.ready import (
     ReadConfirmed,
     ReadRefused,
     RoleChanged,
+    SnapshotChunk,
 )
 
 
@@ -17,6 +18,8 @@ from raft.ready import (
 class Outbox:
     truncate_to: int | None = None
     append: list[LogBatch] = field(default_factory=list)
+    snapshot_chunks: list[SnapshotChunk] = field(default_factory=list)
+    load_snapshot: OffsetAndEpoch | None = None
     quorum_state: QuorumState | None = None
     requests: list[OutboundRequest] = field(default_factory=list)
     responses: list[OutboundResponse] = field(default_factory=list)

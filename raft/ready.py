@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from raft.batches import LogBatch
+from raft.batches import LogBatch, OffsetAndEpoch
 from raft.messages import Request, Response
 from raft.voters import Endpoint, ReplicaKey, VoterSet
 
@@ -76,6 +76,20 @@ class VotersChanged:
     kraft_version: int
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotChunk:
+    """Bytes of a snapshot on its way in; position 0 begins a new file, `is_last` completes it.
+
+    With the last one the adapter verifies the whole, puts it under its name, drops the log, and says so with
+    `SnapshotReceived` (or `SnapshotRefused`). Nothing is appended before.
+    """
+
+    snapshot_id: OffsetAndEpoch
+    position: int
+    data: bytes
+    is_last: bool
+
+
 @dataclass(slots=True, kw_only=True)
 class Ready:
     """Not frozen only because it is built in every turn, where freezing is a tenth of what the core costs.
@@ -86,18 +100,22 @@ class Ready:
     2. `append`: write these batches at the log's end. They need not be on stable storage before the next step;
        the driver starts a flush and reports it with `LogFlushed`. The core itself holds back whatever
        acknowledges them (a follower's next Fetch, the leader's own vote for the high watermark).
-    3. `quorum_state`: must be on stable storage BEFORE any request or response of this Ready leaves.
-    4. `requests` and `responses` leave.
-    5. `voters_changed`: whoever keeps the addresses of voters takes it over; so does the format of `quorum-state`,
+    3. `snapshot_chunks`: written to a file of their own, the last one as `SnapshotChunk` says. `load_snapshot`: the
+       state machine starts over from this snapshot, before anything else is committed to it.
+    4. `quorum_state`: must be on stable storage BEFORE any request or response of this Ready leaves.
+    5. `requests` and `responses` leave.
+    6. `voters_changed`: whoever keeps the addresses of voters takes it over; so does the format of `quorum-state`,
        from its next write on.
-    6. `high_watermark`, `leader`: told to the state machine, committed batches first.
-    7. `reads`: what became of linearizable reads. `has_caught_up`: a replica that had lost its state has it back, on
+    7. `high_watermark`, `leader`: told to the state machine, committed batches first.
+    8. `reads`: what became of linearizable reads. `has_caught_up`: a replica that had lost its state has it back, on
        stable storage; whoever remembers the loss may forget it.
-    8. `deadline_ms`: the one timer is armed for this moment (None: no timer); then `TimeAdvanced`.
+    9. `deadline_ms`: the one timer is armed for this moment (None: no timer); then `TimeAdvanced`.
     """
 
     truncate_to: int | None = None
     append: tuple[LogBatch, ...] = ()
+    snapshot_chunks: tuple[SnapshotChunk, ...] = ()
+    load_snapshot: OffsetAndEpoch | None = None
     quorum_state: QuorumState | None = None
     requests: tuple[OutboundRequest, ...] = ()
     responses: tuple[OutboundResponse, ...] = ()

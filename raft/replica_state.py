@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from raft.accumulator import Accumulator
-from raft.batches import LogBatch
+from raft.batches import LogBatch, OffsetAndEpoch
 from raft.config import QuorumConfig
 from raft.connections import Connections
 from raft.log_index import LogIndex
@@ -61,6 +61,8 @@ class ReplicaState:
         self.leader_is_silent = False
         # To which leader this static voter has said who it is (kraft.version 0).
         self.reported_to: LeaderAndEpoch | None = None
+        # The snapshot that the adapter is putting in the place of the log.
+        self.installing: OffsetAndEpoch | None = None
         # Where the leader said that it listens; the voter set says so too, once this replica has read that far.
         self.leader_endpoints: tuple[Endpoint, ...] = ()
         # It may have given votes, and acknowledged records, that it has forgotten: see `lost_state`.
@@ -97,6 +99,8 @@ class ReplicaState:
         """Voters stand, and whoever is leaving while nobody may have heard of it: with the longer log it can deny its
         vote to all others, so that without it nobody could be elected (Ongaro's dissertation, 4.2.2)."""
         if self.has_lost_its_state or not self.config.can_be_voter or self.epoch >= MAX_EPOCH:
+            return False
+        if self.installing is not None:
             return False
         return self.is_voter or self.voter_history.is_leaving(self.key, self.high_watermark)
 

@@ -6,6 +6,7 @@ Epoch, leader and vote are common to all roles and live in `QuorumState`, becaus
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from raft.batches import OffsetAndEpoch
 from raft.messages import AddRaftVoterRequest, FetchRequest
 from raft.voters import ReplicaKey, Voter, VoterSet
 
@@ -132,6 +133,15 @@ class Leader:
 
 
 @dataclass(slots=True)
+class Download:
+    """A snapshot that is being fetched: how many bytes are here, and how many it has in all once that is known."""
+
+    snapshot_id: OffsetAndEpoch
+    position: int = 0
+    size: int | None = None
+
+
+@dataclass(slots=True)
 class Follower:
     """Fetches from the leader; `has_fetched` is why it refuses pre-votes: it still hears that leader.
 
@@ -146,6 +156,7 @@ class Follower:
     leader_left: bool = False
     asks_leader: bool = False
     witnesses: set[int] = field(default_factory=set)
+    download: Download | None = None
 
 
 @dataclass(slots=True)

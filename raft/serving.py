@@ -5,7 +5,14 @@ from dataclasses import replace
 from kio.schema.errors import ErrorCode
 
 from raft.elections import is_foreign_cluster
-from raft.messages import FetchRequest, FetchResponse, LogSlice
+from raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    LogSlice,
+    SnapshotSlice,
+)
 from raft.reads import confirm_by_fetch
 from raft.replica import Replica
 from raft.replication import diverging_point, snapshot_needed
@@ -57,13 +64,52 @@ def _check_fetch(replica: Replica, request: FetchRequest) -> ErrorCode:
         return ErrorCode.invalid_request
     if request.replica.id == replica.config.node_id:
         return ErrorCode.invalid_request
-    if request.current_leader_epoch < replica.epoch:
+    return _check_epoch(replica, request.current_leader_epoch)
+
+
+def _check_epoch(replica: Replica, current_leader_epoch: int) -> ErrorCode:
+    if current_leader_epoch < replica.epoch:
         return ErrorCode.fenced_leader_epoch
-    if request.current_leader_epoch > replica.epoch:
+    if current_leader_epoch > replica.epoch:
         return ErrorCode.unknown_leader_epoch
     if not isinstance(replica.role, Leader):
         return ErrorCode.not_leader_or_follower
     return ErrorCode.none
+
+
+def handle_fetch_snapshot(
+    replica: Replica, now_ms: int, request_id: int, request: FetchSnapshotRequest
+) -> None:
+    """A piece of a snapshot; whoever asks for one follows, so it counts as a voter's sign of life (A10.4)."""
+    if is_foreign_cluster(replica, request.cluster_id):
+        error = ErrorCode.inconsistent_cluster_id
+        replica.respond(request_id, FetchSnapshotResponse(error=error, is_top_level=True))
+        return
+    error = _check_epoch(replica, request.current_leader_epoch)
+    is_known = request.snapshot_id in replica.log.snapshots and request.snapshot_id.offset > 0
+    if error is ErrorCode.none and not is_known:
+        error = ErrorCode.snapshot_not_found
+    if error is ErrorCode.none and request.position < 0:
+        error = ErrorCode.position_out_of_range
+    data: SnapshotSlice | bytes = b""
+    leader = replica.role
+    if error is ErrorCode.none and isinstance(leader, Leader):
+        max_bytes = max(1, min(request.max_bytes, replica.config.max_fetch_bytes))
+        data = SnapshotSlice(request.snapshot_id, request.position, max_bytes)
+        if replica.voters.contains(request.replica):
+            leader.fetched_since_check.add(request.replica.id)
+            interval_ms = replica.config.begin_quorum_epoch_interval_ms
+            leader.begin_epoch_due_ms[request.replica.id] = now_ms + interval_ms
+    response = FetchSnapshotResponse(
+        error=error,
+        leader_id=replica.leader_id,
+        leader_epoch=replica.epoch,
+        leader_endpoints=replica.known_leader_endpoints,
+        snapshot_id=request.snapshot_id,
+        position=request.position,
+        data=data,
+    )
+    replica.respond(request_id, response)
 
 
 def _fetch_response(

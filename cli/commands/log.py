@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.commands.options import AsJson
+
 if TYPE_CHECKING:
     from cli.commands.log_dump import DumpRequest
+    from cli.log_check.states import Moment
 
 log_app = typer.Typer(help="Read a metadata log from its files.", no_args_is_help=True, add_completion=False)
 
@@ -78,6 +81,63 @@ def dump(
         show_secrets=show_secrets,
     )
     raise typer.Exit(_dump_to_standard_output(request))
+
+
+@log_app.command()
+def verify(
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="FILE|DIR", help="A metadata folder, a folder of several, or one file."),
+    ],
+    as_json: AsJson = False,
+    keep: Annotated[
+        int, typer.Option("--findings", min=1, help="How many findings of each check are shown.")
+    ] = 5,
+) -> None:
+    """Check every batch, index, checkpoint and snapshot of a metadata log.
+
+    Exit status 0: sound; 1: readable, but a rule is broken; 3: something cannot be read.
+    """
+    from cli.commands.log_verify import verify as run
+
+    raise typer.Exit(int(run(path, as_json=as_json, keep=keep)))
+
+
+@log_app.command()
+def diff(
+    path: Annotated[Path, typer.Argument(metavar="FILE|DIR", help="A metadata folder, or one segment.")],
+    from_offset: Annotated[
+        int | None,
+        typer.Option("--from", min=0, help="The state before this offset; the oldest there is without it."),
+    ] = None,
+    to_offset: Annotated[
+        int | None, typer.Option("--to", min=0, help="The state before this offset; the newest without it.")
+    ] = None,
+    from_time: Annotated[
+        str | None, typer.Option(help="Instead of --from: ISO 8601 (UTC) or milliseconds since 1970.")
+    ] = None,
+    to_time: Annotated[str | None, typer.Option(help="Instead of --to.")] = None,
+    as_json: AsJson = False,
+    limit: Annotated[int, typer.Option(min=0, help="Rows of each table; 0 for all.")] = 50,
+) -> None:
+    """Show what changed in the state between two offsets or times of a metadata log."""
+    from cli.commands.log_diff import DiffRequest
+    from cli.commands.log_diff import diff as run
+
+    since = _moment("from", from_offset, from_time)
+    until = _moment("to", to_offset, to_time)
+    request = DiffRequest(path=path, since=since, until=until, as_json=as_json, limit=limit)
+    raise typer.Exit(int(run(request)))
+
+
+def _moment(side: str, offset: int | None, time: str | None) -> "Moment | None":
+    from cli.commands.log_filters import parse_time
+    from cli.log_check.states import Moment
+
+    if offset is not None and time is not None:
+        raise typer.BadParameter(f"--{side} and --{side}-time exclude each other")
+    time_ms = parse_time(f"--{side}-time", time)
+    return None if offset is None and time_ms is None else Moment(offset, time_ms)
 
 
 def _dump_to_standard_output(request: "DumpRequest") -> int:

@@ -29,6 +29,16 @@ def decode_epochs(content: bytes) -> Epochs:
     return entries
 
 
+def epochs_from(
+    epochs: Sequence[tuple[int, int]], start_offset: int, end_offset: int
+) -> list[tuple[int, int]]:
+    """The epochs of a log that holds the offsets from `start_offset` up to `end_offset`: one that began before is
+    said to begin at the start."""
+    clamped = [(epoch, max(start, start_offset)) for epoch, start in epochs]
+    following = [*(start for _, start in clamped[1:]), end_offset]
+    return [entry for entry, next_start in zip(clamped, following, strict=False) if entry[1] < next_start]
+
+
 def write_epochs(folder: Path, epochs: Sequence[tuple[int, int]]) -> None:
     """Replace the file, durable on return. It can be rebuilt from the log, and is at every start."""
     replace_file(folder / FILE_NAME, encode_epochs(epochs))

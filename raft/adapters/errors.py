@@ -3,7 +3,11 @@
 All of them end the process (the command line maps them to exit statuses); none is ever answered to a peer.
 """
 
+import errno
+from dataclasses import dataclass
 from pathlib import Path
+
+_NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 class EnvironmentFault(Exception):
@@ -30,6 +34,32 @@ class StorageFailed(EnvironmentFault):
         )
 
 
+class StorageFull(StorageFailed):
+    """No space left, and nothing half-written counts: what was begun was taken back, and all before it stands.
+
+    Whoever knows better than to stop may go on reading, and write again once there is space; for everyone else it
+    is as fatal as any `StorageFailed`.
+    """
+
+    def __init__(self, action: str, path: Path, error: OSError) -> None:
+        self.path = path
+        self.error = error
+        EnvironmentFault.__init__(
+            self,
+            f"cannot {action} {path}: {error.strerror or error}; nothing of it was kept: make space on that file "
+            "system (or raise the quota)",
+        )
+
+
+def storage_failure(action: str, path: Path, error: OSError) -> StorageFailed:
+    """The error to raise for what the operating system refused: StorageFull when only space is missing."""
+    return (StorageFull if is_no_space(error) else StorageFailed)(action, path, error)
+
+
+def is_no_space(error: OSError) -> bool:
+    return error.errno in _NO_SPACE
+
+
 class FsyncFailed(StorageFailed):
     """fsync reported an error. It is never retried: the kernel may have dropped the pages (ATC '20)."""
 
@@ -37,20 +67,45 @@ class FsyncFailed(StorageFailed):
         super().__init__("flush to stable storage", path, error)
 
 
+@dataclass(frozen=True, slots=True)
+class DamagedRange:
+    """Records that this node may have acknowledged and cannot read any more: offsets from `start_offset` up to, not
+    including, `end_offset` at least.
+
+    `segment` and `position` (in bytes) say where the damage begins; all below `start_offset` is sound.
+    """
+
+    start_offset: int
+    end_offset: int
+    segment: Path
+    position: int
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.segment} is corrupt at byte {self.position} (offset {self.start_offset}): {self.reason}; "
+            f"offsets {self.start_offset} to {self.end_offset - 1} are lost here"
+        )
+
+
 class LogCorrupted(DamagedInput):
     """The log is damaged where no crash can have damaged it, so cutting it could lose what was committed."""
 
-    def __init__(self, path: Path, position: int, offset: int | None, reason: str) -> None:
-        self.path = path
-        self.position = position
-        self.offset = offset
-        self.reason = reason
-        place = "unknown offset" if offset is None else f"offset {offset}"
+    def __init__(self, damage: DamagedRange) -> None:
+        self.damage = damage
+        self.path = damage.segment
+        self.position = damage.position
+        self.offset = damage.start_offset
+        self.reason = damage.reason
         super().__init__(
-            f"{path} is corrupt at byte {position} ({place}): {reason}; nothing was changed. This is not the torn "
-            "end of an interrupted write, so the log is not cut by itself: keep a copy of the folder, and if the "
-            "other voters are healthy, empty this node's __cluster_metadata-0 folder and let it catch up from them"
+            f"{damage}; nothing was changed. This is not the torn end of an interrupted write, so the log is not cut "
+            "by itself: keep a copy of the folder, and if the other voters are healthy, empty this node's "
+            "__cluster_metadata-0 folder and let it catch up from them"
         )
+
+
+class QuorumRecordUnreadable(LogCorrupted):
+    """A sound batch says of the voters what this version cannot read; no other copy of it would say otherwise."""
 
 
 class QuorumStateDamaged(DamagedInput):

@@ -1,160 +1,259 @@
 """The replica's log in the folder `__cluster_metadata-0`, byte for byte as Apache Kafka keeps it."""
 
-from bisect import bisect_right
+import logging
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import Literal
 
 from raft.adapters.batch_cache import BatchCache
+from raft.adapters.damage_aside import set_segments_aside, set_tail_aside
 from raft.adapters.durable_files import replace_file, sync_folder
-from raft.adapters.epoch_checkpoint import read_epochs, write_epochs
-from raft.adapters.errors import StorageFailed
-from raft.adapters.quorum_checkpoint import read_quorum_checkpoint
-from raft.adapters.recovery import recover_segments
-from raft.adapters.segment import Segment, SegmentLimits, segment_path, unpublished_path
-from raft.batches import LogBatch, parse_batches
+from raft.adapters.epoch_checkpoint import epochs_from, read_epochs, write_epochs
+from raft.adapters.errors import StorageFailed, StorageFull, storage_failure
+from raft.adapters.opening import open_log
+from raft.adapters.recovery import segment_paths
+from raft.adapters.recovery_point import RecoveryPoint
+from raft.adapters.retired_files import RetiredFiles
+from raft.adapters.segment import Segment, SegmentLimits
+from raft.adapters.segment_list import SegmentList, first_segment, placeholder_segment
+from raft.adapters.snapshot_files import (
+    FIRST_VOTERS,
+    list_snapshots,
+    snapshot_path,
+    snapshot_quorum_records,
+)
+from raft.batches import LogBatch, OffsetAndEpoch, parse_batches
 from raft.ports import LogSummary
 from raft.quorum_records import QuorumRecord, quorum_records
-from wire.record_batch import BatchHeader, read_batch_header
 from wire.uuids import METADATA_TOPIC_ID, uuid_to_text
 
 FOLDER_NAME = "__cluster_metadata-0"
 DEFAULT_CACHE_BYTES = 32 * 1024 * 1024
+logger = logging.getLogger(__name__)
 
 
 class FileLog:
     """A `LogStore` in files; satisfies raft.ports.LogStore.
 
-    `append` and the reads belong to one thread (the loop); `flush` may run in another one meanwhile. `truncate_to`
-    is durable on return and must run with neither beside it, in whichever thread: were it not durable before the
-    next append, a crash could leave new batches in front of old ones. Once anything failed, everything fails:
-    after an fsync error nobody knows what the disk holds.
+    `append`, `advance_log_start` and the reads belong to one thread (the loop); `flush` may run in another one
+    meanwhile. `truncate_to`, `truncate_fully_to` and `set_damage_aside` are durable on return and must run with none
+    of these beside them, in whichever thread: were they not durable before the next append, a crash could leave new
+    batches in front of old ones. Once anything failed, everything fails: after an fsync error nobody knows what the
+    disk holds. StorageFull is the exception: it leaves the log as it was.
     """
 
     def __init__(
-        self, folder: Path, limits: SegmentLimits | None = None, cache_bytes: int = DEFAULT_CACHE_BYTES
+        self,
+        folder: Path,
+        limits: SegmentLimits | None = None,
+        cache_bytes: int = DEFAULT_CACHE_BYTES,
+        *,
+        on_damage: Literal["raise", "report"] = "raise",
+        retired: RetiredFiles | None = None,
     ) -> None:
-        """Open or create the log; raises LogCorrupted, QuorumCheckpointDamaged, StorageFailed or FsyncFailed."""
+        """Open or create the log. A damaged one is refused, or with "report" opened as far as it is sound; `damage`
+        then says what is lost, and it takes no appends before `set_damage_aside`.
+
+        Raises LogCorrupted, QuorumCheckpointDamaged, StorageFailed or FsyncFailed.
+        """
         self._folder = folder
-        self._limits = limits or SegmentLimits()
+        self._cache_bytes = cache_bytes
         self._cache = BatchCache(cache_bytes)
+        self._retired = retired or RetiredFiles()
+        self._unwanted: deque[Segment] = deque()
+        self._has_old_snapshots = False
         self._lock = Lock()
         self._failure: StorageFailed | None = None
         self._create_folder()
-        first_voters = read_quorum_checkpoint(folder)
-        recovered = recover_segments(folder)
-        self.recovered_cut_bytes = recovered.cut_bytes
-        self._segments = recovered.segments or [self._create_segment(0)]
-        self._epochs = recovered.epochs
-        self._quorum_records = [*first_voters, *recovered.quorum_records]
+        self._point = RecoveryPoint(folder)
+        opened = open_log(folder, self._point.offset)
+        if on_damage == "raise":
+            opened.check_sound()
+        self.recovered_cut_bytes = opened.cut_bytes
+        self.damage = opened.damage
+        self._is_read_only = opened.damage is not None
+        self._log_start_offset = opened.log_start_offset
+        segments = opened.segments or [self._empty_segment(opened.log_start_offset)]
+        self._segments = SegmentList(folder, limits or SegmentLimits(), segments)
+        self._epochs = opened.epochs
+        self._quorum_records = opened.quorum_records
         self._written_epochs = read_epochs(folder)
-        self._dirty: set[Segment] = set(self._segments)
-        self._folder_is_dirty = True
-        self.flush()
+        if opened.start_over_at is not None:
+            logger.warning(
+                "the log is behind its newest snapshot, and begins anew there: %s", opened.start_over_at
+            )
+            self.truncate_fully_to(opened.start_over_at.offset)
+        self.flush(durably=True)
 
     def _create_folder(self) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StorageFailed("create", self._folder, error) from error
+            raise storage_failure("create", self._folder, error) from error
         sync_folder(self._folder.parent)
         metadata = self._folder / "partition.metadata"
         if not metadata.exists():
             replace_file(metadata, f"version: 0\ntopic_id: {uuid_to_text(METADATA_TOPIC_ID)}".encode())
 
-    def _create_segment(self, base_offset: int) -> Segment:
-        segment = Segment(segment_path(self._folder, base_offset), base_offset)
-        segment.open_indexes()
-        return segment
+    def _empty_segment(self, base_offset: int) -> Segment:
+        make = placeholder_segment if self._is_read_only else first_segment
+        return make(self._folder, base_offset)
+
+    # What it holds
 
     @property
     def end_offset(self) -> int:
-        return self._segments[-1].end_offset
+        return self._segments.end_offset
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._log_start_offset
 
     def summary(self) -> LogSummary:
         return LogSummary(
-            log_start_offset=self._segments[0].base_offset,
+            log_start_offset=self._log_start_offset,
             log_end_offset=self.end_offset,
             epochs=tuple(self._epochs),
+            snapshots=self.snapshots(),
             quorum_records=self.quorum_records(),
         )
 
+    def snapshots(self) -> tuple[OffsetAndEpoch, ...]:
+        """Those in the folder now that the log can go on from, the oldest first; as with Kafka, the bootstrap one
+        (0, 0) is among them while the log begins at 0."""
+        return tuple(each for each in list_snapshots(self._folder) if each.offset >= self._log_start_offset)
+
     def quorum_records(self) -> tuple[QuorumRecord, ...]:
-        """What the bootstrap checkpoint (at offset -1) and the log say of kraft.version and voters, ascending."""
+        """What the bootstrap checkpoint (at offset -1) or the snapshot at the start (at its last offset), and the log,
+        say of kraft.version and voters, ascending."""
         return tuple(self._quorum_records)
 
+    # Writing
+
     def append(self, batches: Sequence[LogBatch]) -> None:
-        """Hand the batches to the kernel; not durable before `flush`. Raises StorageFailed (fatal)."""
+        """Hand the batches to the kernel; not durable before `flush`. Raises StorageFull with none of them kept, or
+        StorageFailed (fatal)."""
         with self._lock, self._failing_for_good():
-            expected, last_epoch = self.end_offset, self._epochs[-1][0] if self._epochs else -1
+            assert not self._is_read_only, "a damaged log takes no appends before its damage is set aside"
+            expected = self.end_offset
+            last_epoch = self._epochs[-1][0] if self._epochs else -1
             for batch in batches:
                 assert batch.base_offset == expected, f"batch at {batch.base_offset}, log ends at {expected}"
                 assert batch.leader_epoch >= last_epoch, f"epoch {batch.leader_epoch} after {last_epoch}"
                 expected, last_epoch = batch.next_offset, batch.leader_epoch
-            self._append(batches)
+            self._segments.append(batches)
+            for batch in batches:
+                self._cache.append(batch)
+                if not self._epochs or batch.leader_epoch > self._epochs[-1][0]:
+                    self._epochs.append((batch.leader_epoch, batch.base_offset))
+                self._quorum_records.extend(quorum_records(batch))
 
-    def _append(self, batches: Sequence[LogBatch]) -> None:
-        group: list[LogBatch] = []
-        headers: list[BatchHeader] = []
-        pending_bytes = 0
-        for batch in batches:
-            header = read_batch_header(batch.data)
-            if not self._segments[-1].has_room_for(header, pending_bytes, self._limits):
-                self._write(group, headers)
-                self._roll(batch.base_offset)
-                group, headers, pending_bytes = [], [], 0
-            group.append(batch)
-            headers.append(header)
-            pending_bytes += len(batch.data)
-        self._write(group, headers)
-
-    def _write(self, group: Sequence[LogBatch], headers: Sequence[BatchHeader]) -> None:
-        if not group:
-            return
-        segment = self._segments[-1]
-        self._dirty.add(segment)
-        segment.append(group, headers)
-        for batch in group:
-            self._cache.append(batch)
-            if not self._epochs or batch.leader_epoch > self._epochs[-1][0]:
-                self._epochs.append((batch.leader_epoch, batch.base_offset))
-            self._quorum_records.extend(quorum_records(batch))
-
-    def _roll(self, base_offset: int) -> None:
-        self._segments[-1].retire()
-        segment = Segment(unpublished_path(self._folder, base_offset), base_offset)
-        segment.open_indexes()
-        self._segments.append(segment)
+    # Cutting
 
     def truncate_to(self, end_offset: int) -> None:
         """Drop all at and above `end_offset`, a batch boundary; durable on return. Raises StorageFailed (fatal)."""
-        assert self._segments[0].base_offset <= end_offset <= self.end_offset, end_offset
+        assert self._log_start_offset <= end_offset <= self.end_offset, end_offset
         if end_offset == self.end_offset:
             return
         with self._lock, self._failing_for_good():
+            # Before the cut: a crash between must not make what was cut look like what was lost.
+            self._point.set_back(self._at_least_damaged(end_offset))
             self._cache.truncate_to(end_offset)
-            self._drop_segments(end_offset)
-            segment = self._segments[-1]
-            segment.truncate_to(end_offset)
-            segment.sync()
+            self._segments.truncate_to(end_offset)
             while self._epochs and self._epochs[-1][1] >= end_offset:
                 self._epochs.pop()
             while self._quorum_records and self._quorum_records[-1].offset >= end_offset:
                 self._quorum_records.pop()
 
-    def _drop_segments(self, end_offset: int) -> None:
-        """Remove the segments beyond, the last first, and durably so before anything else is cut.
+    def _at_least_damaged(self, recovery_point: int) -> int:
+        """While what was damaged is not fetched again, the recovery point stays above it: so a restart knows."""
+        return recovery_point if self.damage is None else max(recovery_point, self.damage.end_offset)
 
-        A crash between may then leave the log longer than asked for, but never with a gap.
+    def truncate_fully_to(self, offset: int) -> None:
+        """Drop all, and begin anew where a snapshot ends that is in the folder already; durable on return.
+
+        A crash before the end leaves a log that is shorter than that snapshot, which the next start empties.
+        Raises StorageFailed (fatal).
         """
-        if len(self._segments) == 1 or self._segments[-1].base_offset < end_offset:
-            return
-        while len(self._segments) > 1 and self._segments[-1].base_offset >= end_offset:
-            segment = self._segments.pop()
-            self._dirty.discard(segment)
-            segment.delete()
+        snapshot = self._snapshot_at(offset)
+        self.set_damage_aside()
+        with self._lock, self._failing_for_good():
+            is_covered = self.damage is None or self.damage.end_offset <= offset
+            self._point.set_back(0 if is_covered else self._at_least_damaged(0))
+            self._cache = BatchCache(self._cache_bytes)
+            self._segments.begin_anew(offset)
+            self._epochs.clear()
+            self._quorum_records = list(snapshot_quorum_records(self._folder, snapshot))
+            self._log_start_offset = offset
+            self._retire_snapshots()
+        self.flush()
+
+    def advance_log_start(self, offset: int) -> None:
+        """Begin at a later offset, where a snapshot ends. The next flush retires the segments and snapshots that lie
+        wholly below; a crash before leaves them to the next advance."""
+        self._snapshot_at(offset)
+        with self._lock:
+            assert self._log_start_offset < offset <= self.end_offset, offset
+            self._unwanted.extend(self._segments.take_below(offset))
+            self._log_start_offset = offset
+            self._epochs = epochs_from(self._epochs, offset, self.end_offset)
+            self._has_old_snapshots = True
+
+    def _retire_unwanted(self) -> None:
+        """Oldest first and each durably, so that what is left never has a gap."""
+        while self._unwanted:
+            self._unwanted[0].retire_files(self._retired.retire)
+            sync_folder(self._folder)
+            self._unwanted.popleft()
+        if self._has_old_snapshots:
+            self._has_old_snapshots = False
+            self._retire_snapshots()
+        self._retired.remove_due()
+
+    def _snapshot_at(self, offset: int) -> OffsetAndEpoch:
+        found = [each for each in list_snapshots(self._folder) if each.offset == offset]
+        assert found, f"there is no snapshot at offset {offset}, so the log cannot begin there"
+        return found[-1]
+
+    def _retire_snapshots(self) -> None:
+        """Those below the log's start; the first voters are kept while the first segment may be read from 0 again."""
+        for snapshot in list_snapshots(self._folder):
+            is_still_needed = snapshot == FIRST_VOTERS and self._segments.base_offset == 0
+            if snapshot.offset < self._log_start_offset and not is_still_needed:
+                self._retired.retire(snapshot_path(self._folder, snapshot))
         sync_folder(self._folder)
+
+    # Damage
+
+    def set_damage_aside(self) -> None:
+        """Have a damaged log take appends again, from the end of what is sound; durable on return.
+
+        What is damaged is kept beside it, with the suffix `.damaged`. Until `mark_repaired`, every start says again
+        what is still missing. Raises StorageFull (it may be tried again), StorageFailed or FsyncFailed.
+        """
+        if self.damage is None or not self._is_read_only:
+            return
+        with self._lock, self._failing_for_good():
+            self._point.put(self._at_least_damaged(self._point.offset or 0))
+            own, last = self._segments.paths, self._segments.last
+            set_segments_aside([path for path in segment_paths(self._folder) if path not in own])
+            if last.path == self.damage.segment:
+                set_tail_aside(last)
+            last.open_indexes()
+            self._is_read_only = False
+        self.flush()
+
+    def mark_repaired(self) -> None:
+        """All that may have been lost was fetched again, or turned out never to have been committed."""
+        self.damage = None
+        end_offset = self.flush()
+        with self._failing_for_good():
+            self._point.set_back(end_offset)
+
+    # Reading
 
     def read(self, start_offset: int, max_bytes: int, end_offset: int | None = None) -> bytes:
         """Whole batches from the one that holds `start_offset`, of one segment; empty at the end of the log."""
@@ -177,29 +276,44 @@ class FileLog:
         return parse_batches(self._read_file(start_offset, max_bytes, end)) if cached is None else cached
 
     def _read_file(self, start_offset: int, max_bytes: int, end_offset: int) -> bytes:
-        index = bisect_right(self._segments, start_offset, key=lambda segment: segment.base_offset) - 1
-        assert index >= 0, f"offset {start_offset} is below the log's start"
+        assert start_offset >= self._log_start_offset, f"offset {start_offset} is below the log's start"
         with self._failing_for_good():
-            return self._segments[index].read(start_offset, max_bytes, end_offset)
+            return self._segments.read(start_offset, max_bytes, end_offset)
 
-    def flush(self) -> int:
-        """Make all written so far durable; answers the end offset this covers. Raises FsyncFailed (fatal)."""
+    # Keeping
+
+    def flush(self, *, durably: bool = False) -> int:
+        """Make all written so far durable; answers the end offset this covers. With `durably`, say so durably too.
+
+        Raises FsyncFailed (fatal), or StorageFull: then it may be tried again.
+        """
+        if self._is_read_only:
+            return self.end_offset
         with self._failing_for_good():
             with self._lock:
                 end_offset, epochs = self.end_offset, tuple(self._epochs)
-                dirty, self._dirty = sorted(self._dirty, key=lambda segment: segment.base_offset), set()
-                folder_is_dirty, self._folder_is_dirty = self._folder_is_dirty, False
-            for segment in dirty:
-                segment.sync()
-                if not segment.is_published:
-                    segment.publish()
-                    folder_is_dirty = True
-            if folder_is_dirty:
-                sync_folder(self._folder)
-            if epochs != self._written_epochs:
-                write_epochs(self._folder, epochs)
-                self._written_epochs = epochs
+                dirty, folder_is_dirty = self._segments.take_dirty()
+            try:
+                has_rolled = self._segments.make_durable(dirty, folder_is_dirty=folder_is_dirty)
+            except StorageFull:
+                with self._lock:
+                    self._segments.put_back(dirty)
+                raise
+            if self._are_epochs_written(epochs):
+                self._point.advance(end_offset, durably=has_rolled or durably)
+            self._retire_unwanted()
         return end_offset
+
+    def _are_epochs_written(self, epochs: tuple[tuple[int, int], ...]) -> bool:
+        """The epochs can be rebuilt from the log, so a full disk only postpones them."""
+        if epochs != self._written_epochs:
+            try:
+                write_epochs(self._folder, epochs)
+            except StorageFull as error:
+                logger.warning("%s", error)
+                return False
+            self._written_epochs = epochs
+        return True
 
     @contextmanager
     def _failing_for_good(self) -> Iterator[None]:
@@ -207,6 +321,8 @@ class FileLog:
             raise self._failure
         try:
             yield
+        except StorageFull:
+            raise
         except StorageFailed as error:
             self._failure = error
             raise
@@ -215,7 +331,10 @@ class FileLog:
         """Flush, unless the log has failed, and close every file."""
         try:
             if self._failure is None:
-                self.flush()
+                self.flush(durably=True)
         finally:
-            for segment in self._segments:
+            self._point.close()
+            self._retired.close()
+            self._segments.close()
+            for segment in self._unwanted:
                 segment.close()

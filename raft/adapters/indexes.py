@@ -4,16 +4,20 @@ Both can be rebuilt from the segment at any time, and are at every start, as Kaf
 they are never fsynced, and what stands in them after a crash does not matter.
 """
 
+import logging
 import os
 import struct
 from bisect import bisect_left, bisect_right
 from pathlib import Path
 
 from raft.adapters.durable_files import write_all
+from raft.adapters.errors import is_no_space
 
 INDEX_INTERVAL_BYTES = 4096
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+logger = logging.getLogger(__name__)
 
 
 class SegmentIndexes:
@@ -49,8 +53,7 @@ class SegmentIndexes:
     def _add_offset_entry(self, last_offset: int, position: int) -> None:
         self.last_offsets.append(last_offset)
         self.positions.append(position)
-        if self._descriptors is not None:
-            write_all(self._descriptors[0], _OFFSET_ENTRY.pack(last_offset - self.base_offset, position))
+        self._write(0, _OFFSET_ENTRY.pack(last_offset - self.base_offset, position))
 
     def add_time_entry(self) -> None:
         """Enter the largest timestamp so far, unless it stands there already; also due on roll, close and recovery."""
@@ -58,8 +61,19 @@ class SegmentIndexes:
         if timestamp_ms <= (self.times[-1][0] if self.times else -1):
             return
         self.times.append((timestamp_ms, offset))
-        if self._descriptors is not None:
-            write_all(self._descriptors[1], _TIME_ENTRY.pack(timestamp_ms, offset - self.base_offset))
+        self._write(1, _TIME_ENTRY.pack(timestamp_ms, offset - self.base_offset))
+
+    def _write(self, which: int, data: bytes) -> None:
+        """A full disk costs the files their further entries, which the next start writes; the log goes on."""
+        if self._descriptors is None:
+            return
+        try:
+            write_all(self._descriptors[which], data)
+        except OSError as error:
+            if not is_no_space(error):
+                raise
+            logger.warning("no space for the index of the segment at offset %d", self.base_offset)
+            self.close_files()
 
     def position_at_or_before(self, offset: int) -> int:
         """Start of an indexed batch at or before the one holding `offset`; 0 when there is none."""
@@ -104,10 +118,19 @@ class SegmentIndexes:
         self.close_files()
         content = self.encoded()
         paths = (segment_path.with_suffix(".index"), segment_path.with_suffix(".timeindex"))
-        opened = [os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644) for path in paths]
+        opened: list[int] = []
+        try:
+            opened.extend(os.open(path, _FLAGS, 0o644) for path in paths)
+        except OSError as error:
+            for descriptor in opened:
+                os.close(descriptor)
+            if not is_no_space(error):
+                raise
+            logger.warning("no space for the index files of %s", segment_path)
+            return
         self._descriptors = (opened[0], opened[1])
-        for descriptor, data in zip(opened, content, strict=True):
-            write_all(descriptor, data)
+        for which, data in enumerate(content):
+            self._write(which, data)
 
     def close_files(self) -> None:
         if self._descriptors is not None:

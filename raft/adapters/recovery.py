@@ -1,56 +1,95 @@
 """Opening a log folder: every batch is checked, the indexes and epochs are rebuilt, a torn end is cut.
 
-What tells an interrupted write from damage: a crash can lose any part of what was not yet flushed, but that part
-is always the end of the last segment. So bytes are cut only there, only when no valid batch follows them, and only
-when they look like a write that did not finish: cut short, or with a disk sector still empty. A whole batch
-whose checksum does not match may have been committed; cutting it could lose what this node acknowledged.
+What tells an interrupted write from damage: a crash can lose any part of what was not yet flushed, but that part is
+always at the end of the last segment, at or above the recovery point, and it leaves a file that ends early or sectors
+that were never written. So bytes are cut only where all of that holds; sound batches may follow such a hole, as the
+disk writes in any order. A whole batch whose checksum does not match, or a hole below the recovery point, may have
+been committed: cutting it could lose what this node acknowledged.
 """
 
 import logging
-import mmap
 import os
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from raft.adapters.errors import LogCorrupted, StorageFailed
+from raft.adapters.epoch_checkpoint import Epochs
+from raft.adapters.errors import DamagedRange, LogCorrupted, QuorumRecordUnreadable, StorageFailed
+from raft.adapters.mapped_file import Content, map_file
 from raft.adapters.segment import UNPUBLISHED_SUFFIX, Segment
+from raft.adapters.torn_tail import (
+    end_of_batch,
+    end_of_sector,
+    has_damaged_length,
+    has_hole,
+    is_valid_batch,
+    valid_batches_behind,
+)
 from raft.batches import log_batch
 from raft.quorum_records import QuorumRecord, quorum_records
 from wire.errors import DecodeError
 from wire.log_scan import Damage, ScannedBatch, scan_batches
-from wire.primitives import Buffer
-from wire.record_batch import check_batch, read_batch_header
 
-_SECTOR_BYTES = 512
-_EMPTY_RUN_MIN = 16
-# Producer id, epoch and base sequence of every KRaft batch, and where they stand in its header.
-_NO_PRODUCER = b"\xff" * 14
-_NO_PRODUCER_POSITION = 43
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDurable:
+    """What is known of the log beside its own bytes: the recovery point, and the epochs of the checkpoint, which are
+    complete below it. None where nothing is known."""
+
+    recovery_point: int | None = None
+    epochs: Epochs | None = None
+
+    def is_durable(self, offset: int) -> bool:
+        return self.recovery_point is not None and offset < self.recovery_point
+
+    def epoch_of(self, offset: int) -> int | None:
+        """The leader epoch that the batch at `offset` must have; None if that is not known."""
+        if self.epochs is None or not self.is_durable(offset):
+            return None
+        index = bisect_right(self.epochs, offset, key=lambda entry: entry[1]) - 1
+        return self.epochs[index][0] if index >= 0 else None
 
 
 @dataclass(slots=True)
 class RecoveredLog:
-    """What recovery found; `segments` ascend, `epochs` are (epoch, start offset), `quorum_records` who votes."""
+    """What recovery found; `segments` ascend, `epochs` are (epoch, start offset), `quorum_records` who votes.
+
+    With `damage`, all this is what is sound before it, and nothing was changed at or behind it.
+    """
 
     segments: list[Segment] = field(default_factory=list)
     epochs: list[tuple[int, int]] = field(default_factory=list)
     quorum_records: list[QuorumRecord] = field(default_factory=list)
     cut_bytes: int = 0
+    damage: DamagedRange | None = None
 
 
-def recover_segments(folder: Path) -> RecoveredLog:
-    """Scan all segments of `folder` in order; raises LogCorrupted, StorageFailed or FsyncFailed."""
+def segment_paths(folder: Path) -> list[Path]:
+    """The log files of published segments, ascending."""
+    return sorted(path for path in folder.glob("*.log") if path.stem.isdecimal())
+
+
+def recover_segments(folder: Path, known: KnownDurable) -> RecoveredLog:
+    """Scan all segments of `folder` in order; raises QuorumRecordUnreadable, StorageFailed or FsyncFailed."""
     recovered = RecoveredLog()
     _drop_unpublished(folder)
-    paths = sorted(path for path in folder.glob("*.log") if path.stem.isdecimal())
+    paths = segment_paths(folder)
     try:
         for path in paths:
-            _recover_segment(recovered, path, is_last=path == paths[-1])
+            _recover_segment(recovered, path, known, is_last=path == paths[-1])
+            if recovered.damage is not None:
+                break
     except BaseException:
         for segment in recovered.segments:
             segment.close()
         raise
+    if recovered.damage is None:
+        recovered.damage = _missing_at_end(recovered, folder, known)
+    else:
+        _look_for_end(recovered, paths, known)
     return recovered
 
 
@@ -61,42 +100,39 @@ def _drop_unpublished(folder: Path) -> None:
         path.unlink()
 
 
-def _recover_segment(recovered: RecoveredLog, path: Path, *, is_last: bool) -> None:
+def _recover_segment(recovered: RecoveredLog, path: Path, known: KnownDurable, *, is_last: bool) -> None:
     base_offset = int(path.stem)
     if recovered.segments and recovered.segments[-1].end_offset != base_offset:
         expected = recovered.segments[-1].end_offset
         reason = f"the segment begins at offset {base_offset}, but the one before it ends at {expected}"
-        raise LogCorrupted(path, 0, expected, reason)
+        recovered.damage = DamagedRange(expected, max(base_offset, expected + 1), path, 0, reason)
+        return
     segment = Segment(path, base_offset)
     recovered.segments.append(segment)
-    content = _map(path)
-    damage = _scan(recovered, segment, content)
-    if damage is not None:
-        _check_torn(segment, content, damage, is_last=is_last)
-        recovered.cut_bytes = len(content) - segment.size
-        _cut(segment, recovered.cut_bytes)
+    content = map_file(path)
+    try:
+        damage = _scan(recovered, segment, content, known)
+        if damage is not None:
+            _check_torn(segment, content, damage, known, is_last=is_last)
+            recovered.cut_bytes = len(content) - segment.size
+            _cut(segment, recovered.cut_bytes)
+    except QuorumRecordUnreadable:
+        raise
+    except LogCorrupted as error:
+        recovered.damage = error.damage
+        return
     segment.indexes.add_time_entry()
     segment.open_indexes()
     if not is_last:
         segment.retire()
 
 
-def _map(path: Path) -> memoryview:
-    try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                return memoryview(b"")
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except OSError as error:
-        raise StorageFailed("read", path, error) from error
-
-
-def _scan(recovered: RecoveredLog, segment: Segment, content: memoryview) -> Damage | None:
+def _scan(recovered: RecoveredLog, segment: Segment, content: Content, known: KnownDurable) -> Damage | None:
     """Take up all batches up to the first damage."""
-    for found in scan_batches(content, base_offset=segment.base_offset):
+    for found in scan_batches(memoryview(content), base_offset=segment.base_offset):
         if isinstance(found, Damage):
             return found
-        _check_order(recovered, segment, found)
+        _check_order(recovered, segment, found, known)
         if found.header.is_control:
             _take_quorum_records(recovered, segment, found)
         segment.observe(found.header)
@@ -107,73 +143,94 @@ def _take_quorum_records(recovered: RecoveredLog, segment: Segment, found: Scann
     try:
         recovered.quorum_records.extend(quorum_records(log_batch(bytes(found.data))))
     except DecodeError as error:
+        offsets = found.header.base_offset, found.header.next_offset
         reason = f"the control batch has a valid checksum, but {error}"
-        raise LogCorrupted(segment.path, found.position, found.header.base_offset, reason) from error
+        raise QuorumRecordUnreadable(DamagedRange(*offsets, segment.path, found.position, reason)) from error
 
 
-def _check_order(recovered: RecoveredLog, segment: Segment, found: ScannedBatch) -> None:
+def _check_order(recovered: RecoveredLog, segment: Segment, found: ScannedBatch, known: KnownDurable) -> None:
     header = found.header
+    epoch = header.partition_leader_epoch
+    last_epoch = recovered.epochs[-1][0] if recovered.epochs else -1
+    due_epoch = known.epoch_of(header.base_offset)
+    reason = None
     if header.base_offset != segment.end_offset:
         reason = f"the batch begins at offset {header.base_offset}, but {segment.end_offset} was due"
-        raise LogCorrupted(segment.path, found.position, segment.end_offset, reason)
-    last_epoch = recovered.epochs[-1][0] if recovered.epochs else -1
-    epoch = header.partition_leader_epoch
-    if epoch < last_epoch:
+    elif epoch < last_epoch:
         reason = f"the batch is of leader epoch {epoch}, after one of epoch {last_epoch}"
-        raise LogCorrupted(segment.path, found.position, header.base_offset, reason)
+    elif due_epoch is not None and epoch != due_epoch:
+        reason = f"the batch is of leader epoch {epoch}, but leader-epoch-checkpoint says {due_epoch}"
+    if reason is not None:
+        offsets = segment.end_offset, segment.end_offset + 1
+        raise LogCorrupted(DamagedRange(*offsets, segment.path, found.position, reason))
     if epoch > last_epoch:
         recovered.epochs.append((epoch, header.base_offset))
 
 
-def _check_torn(segment: Segment, content: memoryview, damage: Damage, *, is_last: bool) -> None:
+def _check_torn(
+    segment: Segment, content: Content, damage: Damage, known: KnownDurable, *, is_last: bool
+) -> None:
     """Raise LogCorrupted unless the damage is what an interrupted write leaves."""
+    offset, position = segment.end_offset, damage.position
 
     def refuse(reason: str) -> LogCorrupted:
-        return LogCorrupted(segment.path, damage.position, segment.end_offset, reason)
+        return LogCorrupted(DamagedRange(offset, offset + 1, segment.path, position, reason))
 
+    if known.is_durable(offset):
+        raise refuse(f"{damage.reason}, but all below offset {known.recovery_point} was durable")
     if not is_last:
         raise refuse(f"{damage.reason}, and another segment follows")
-    if _is_valid_batch(content, damage.position):
-        # Sound in itself, but not the batch that belongs here: base offset and epoch are outside the checksum.
-        raise refuse(damage.reason)
-    follower = _valid_batch_behind(content, damage.position, segment.end_offset)
-    if follower is not None:
+    follower = next(valid_batches_behind(content, position, offset), (None, None))[0]
+    if follower is not None and known.recovery_point is None:
         raise refuse(f"{damage.reason}, and a valid batch follows at byte {follower}")
-    if damage.kind != "torn" and not _has_empty_sector(content, damage.position):
+    if damage.kind == "torn" and follower is None:
+        if has_damaged_length(content, position):
+            raise refuse("the batch's length is wrong: its checksum matches all bytes that are left")
+        return
+    if not has_hole(content, position, _end_of_unwritten(content, damage, follower), offset):
         raise refuse(damage.reason)
 
 
-def _valid_batch_behind(content: memoryview, position: int, offset: int) -> int | None:
-    """Where a valid batch of a later offset begins behind a damaged one; None when there is none.
-
-    A damaged length field makes a batch in the middle look like a torn end, so the scan alone cannot tell.
-    """
-    rest = bytes(content[position:])
-    found = rest.find(_NO_PRODUCER, _NO_PRODUCER_POSITION + 1)
-    while found >= 0:
-        start = found - _NO_PRODUCER_POSITION
-        if _is_valid_batch(rest, start) and read_batch_header(rest, start).base_offset >= offset:
-            return position + start
-        found = rest.find(_NO_PRODUCER, found + 1)
-    return None
+def _end_of_unwritten(content: Content, damage: Damage, follower: int | None) -> int:
+    """How far a hole may be looked for: zeros in a sound batch are its own."""
+    end = len(content) if follower is None else follower
+    if damage.kind == "torn":
+        return end
+    if is_valid_batch(content, damage.position):
+        # Base offset and epoch are outside the checksum; only these may be what was not written.
+        return min(end, end_of_sector(damage.position))
+    return min(end, end_of_batch(content, damage.position))
 
 
-def _is_valid_batch(data: Buffer, position: int) -> bool:
-    try:
-        check_batch(data, position)
-    except DecodeError:
-        return False
-    return True
+def _look_for_end(recovered: RecoveredLog, paths: Sequence[Path], known: KnownDurable) -> None:
+    """Widen the damage to all that may have been acknowledged: up to the recovery point, or the last sound batch."""
+    damage = recovered.damage
+    assert damage is not None
+    end_offset = max(damage.end_offset, known.recovery_point or 0)
+    last = paths[-1]
+    position = damage.position if last == damage.segment else -1
+    least_offset = max(damage.start_offset, int(last.stem))
+    for _position, header in valid_batches_behind(map_file(last), position, least_offset):
+        end_offset = max(end_offset, header.next_offset)
+    end_offset = max(end_offset, int(last.stem))
+    recovered.damage = DamagedRange(
+        damage.start_offset, end_offset, damage.segment, damage.position, damage.reason
+    )
 
 
-def _has_empty_sector(content: memoryview, position: int) -> bool:
-    """Whether a disk sector (or the part of one) behind `position` was never written."""
-    while position < len(content):
-        end = min(len(content), (position // _SECTOR_BYTES + 1) * _SECTOR_BYTES)
-        if end - position >= _EMPTY_RUN_MIN and not any(content[position:end]):
-            return True
-        position = end
-    return False
+def _missing_at_end(recovered: RecoveredLog, folder: Path, known: KnownDurable) -> DamagedRange | None:
+    """What was durable once and is not there any more, though all that is there is sound."""
+    last = recovered.segments[-1] if recovered.segments else None
+    end_offset = 0 if last is None else last.end_offset
+    point = known.recovery_point
+    if point is None or end_offset >= point:
+        return None
+    path, position = (folder, 0) if last is None else (last.path, last.size)
+    reason = (
+        f"the log ends here, but all below offset {point} was durable (were files removed? if Apache Kafka has run on "
+        "this folder since, it may have cut its log as it must: then remove the file recovery-point)"
+    )
+    return DamagedRange(end_offset, point, path, position, reason)
 
 
 def _cut(segment: Segment, cut_bytes: int) -> None:

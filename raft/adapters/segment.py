@@ -1,12 +1,12 @@
 """One segment file of the log: whole batches laid end to end, found again through a sparse index."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from raft.adapters.durable_files import write_all
-from raft.adapters.errors import FsyncFailed, StorageFailed
+from raft.adapters.durable_files import remove_file, write_all
+from raft.adapters.errors import FsyncFailed, StorageFailed, is_no_space, storage_failure
 from raft.adapters.indexes import SegmentIndexes
 from raft.batches import LogBatch
 from wire.record_batch import BatchHeader, read_batch_header
@@ -55,7 +55,7 @@ class Segment:
         try:
             self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as error:
-            raise StorageFailed("open", path, error) from error
+            raise storage_failure("open", path, error) from error
 
     @property
     def is_empty(self) -> bool:
@@ -85,14 +85,26 @@ class Segment:
         self.end_offset = header.next_offset
 
     def append(self, batches: Sequence[LogBatch], headers: Sequence[BatchHeader]) -> None:
-        """Hand the batches to the kernel in one write; raises StorageFailed."""
+        """Hand the batches to the kernel in one write; raises StorageFailed, or StorageFull with nothing written."""
         data = batches[0].data if len(batches) == 1 else b"".join([batch.data for batch in batches])
         try:
             write_all(self.descriptor, data)
+        except OSError as error:
+            if is_no_space(error):
+                self._cut_back(error)
+            raise storage_failure("write", self.path, error) from error
+        try:
             for header in headers:
                 self.observe(header)
         except OSError as error:
-            raise StorageFailed("write", self.path, error) from error
+            raise StorageFailed("write the index of", self.path, error) from error
+
+    def _cut_back(self, cause: OSError) -> None:
+        """Take away what part of a write found space; a disk that refuses this too is no longer to be trusted."""
+        try:
+            os.ftruncate(self.descriptor, self.size)
+        except OSError as error:
+            raise StorageFailed("truncate", self.path, error) from cause
 
     def read(self, start_offset: int, max_bytes: int, end_offset: int) -> bytes:
         """Whole batches from the one holding `start_offset`, at least one if it ends below `end_offset`."""
@@ -162,7 +174,10 @@ class Segment:
 
     def open_indexes(self) -> None:
         """Write both index files as they should be, and keep them open for the entries to come."""
-        self.indexes.create_files(segment_path(self.path.parent, self.base_offset))
+        try:
+            self.indexes.create_files(segment_path(self.path.parent, self.base_offset))
+        except OSError as error:
+            raise StorageFailed("write the index of", self.path, error) from error
 
     def sync(self) -> None:
         """Make the content and the length durable; raises FsyncFailed."""
@@ -176,30 +191,44 @@ class Segment:
         return self.path.suffix != UNPUBLISHED_SUFFIX
 
     def publish(self) -> None:
-        """Take the segment's own name; durable once the folder is synced. Raises StorageFailed."""
+        """Take the segment's own name; durable once the folder is synced. Raises StorageFull or StorageFailed."""
         final_path = segment_path(self.path.parent, self.base_offset)
         try:
             self.path.rename(final_path)
         except OSError as error:
-            raise StorageFailed("rename", self.path, error) from error
+            raise storage_failure("rename", self.path, error) from error
         self.path = final_path
 
     def retire(self) -> None:
-        """No more appends: the last time index entry is due, and only the log file stays open."""
-        self.indexes.add_time_entry()
-        self.indexes.close_files()
+        """No more appends: the last time index entry is due, and only the log file stays open. Raises StorageFailed."""
+        try:
+            self.indexes.add_time_entry()
+        except OSError as error:
+            raise StorageFailed("write the index of", self.path, error) from error
+        finally:
+            self.indexes.close_files()
 
     def close(self) -> None:
         self.retire()
         os.close(self.descriptor)
 
+    @property
+    def files(self) -> tuple[Path, Path, Path]:
+        """The segment's files, with the one that matters last."""
+        log_path = segment_path(self.path.parent, self.base_offset)
+        return log_path.with_suffix(".timeindex"), log_path.with_suffix(".index"), self.path
+
     def delete(self) -> None:
         """Close and remove the three files; raises StorageFailed."""
         self.indexes.close_files()
         os.close(self.descriptor)
-        log_path = segment_path(self.path.parent, self.base_offset)
-        for path in (log_path.with_suffix(".timeindex"), log_path.with_suffix(".index"), self.path):
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as error:
-                raise StorageFailed("remove", path, error) from error
+        for path in self.files:
+            remove_file(path)
+
+    def retire_files(self, retire: Callable[..., None]) -> None:
+        """Give the three files away, to be removed when nobody reads them any more; reads go on working until then."""
+        self.indexes.close_files()
+        *indexes, log_path = self.files
+        retire(log_path, lambda: os.close(self.descriptor))
+        for path in indexes:
+            retire(path)

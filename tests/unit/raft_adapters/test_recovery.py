@@ -7,6 +7,7 @@ import pytest
 
 from raft.adapters.errors import LogCorrupted
 from raft.adapters.file_log import FileLog
+from raft.adapters.recovery_point import RecoveryPoint
 from raft.adapters.segment import SegmentLimits
 from raft.batches import LogBatch, build_batch
 
@@ -17,11 +18,23 @@ def made_batches(count: int = 4, size: int = 30, epoch: int = 1) -> list[LogBatc
     return [build_batch(offset, epoch, 1000, [(None, bytes([offset + 1]) * size)]) for offset in range(count)]
 
 
-def write_log(folder: Path, batches: list[LogBatch], limits: SegmentLimits | None = None) -> bytes:
+def write_log(
+    folder: Path, batches: list[LogBatch], limits: SegmentLimits | None = None, durable: int | None = 0
+) -> bytes:
+    """Write a log of which all below `durable` was flushed; None for one that says nothing of it, such as Kafka's."""
     log = FileLog(folder, limits)
     log.append(batches)
     log.close()
+    set_recovery_point(folder, durable)
     return (folder / FIRST).read_bytes()
+
+
+def set_recovery_point(folder: Path, offset: int | None) -> None:
+    (folder / "recovery-point").unlink()
+    if offset is not None:
+        point = RecoveryPoint(folder)
+        point.put(offset)
+        point.close()
 
 
 def test_a_last_batch_cut_at_any_byte_is_dropped_and_reported(
@@ -32,6 +45,7 @@ def test_a_last_batch_cut_at_any_byte_is_dropped_and_reported(
     last_start = len(whole) - len(batches[-1].data)
     for length in range(last_start + 1, len(whole)):
         (tmp_path / FIRST).write_bytes(whole[:length])
+        set_recovery_point(tmp_path, 3)
         caplog.clear()
         with caplog.at_level(logging.WARNING):
             log = FileLog(tmp_path)
@@ -48,6 +62,7 @@ def test_a_log_cut_between_batches_is_simply_shorter(tmp_path: Path) -> None:
     batches = made_batches()
     whole = write_log(tmp_path, batches)
     (tmp_path / FIRST).write_bytes(whole[: -len(batches[-1].data)])
+    set_recovery_point(tmp_path, 3)
     log = FileLog(tmp_path)
     assert log.recovered_cut_bytes == 0
     assert log.summary().log_end_offset == 3
@@ -105,7 +120,7 @@ def is_epoch_byte(position: int, batches: list[LogBatch]) -> bool:
 
 def test_an_epoch_that_goes_back_refuses_to_start(tmp_path: Path) -> None:
     batches = made_batches(epoch=5)
-    whole = bytearray(write_log(tmp_path, batches))
+    whole = bytearray(write_log(tmp_path, batches, durable=None))
     whole[len(batches[0].data) + 15] = 9
     (tmp_path / FIRST).write_bytes(whole)
     with pytest.raises(LogCorrupted, match="leader epoch 5 after") as caught:

@@ -1,0 +1,128 @@
+"""The work of `snapshot take`: replay a log up to an offset and write the state there."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cli.errors import CliError
+from cli.exit_status import ExitStatus
+from cli.log_check.durable_snapshot import write_verified
+from cli.log_check.folder import MetadataLogFiles, the_log
+from cli.log_check.states import Moment, State, state_at
+from cli.output import complain, console
+from metadata.image.records import image_values
+from raft.adapters.folder_lock import FolderLock
+from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
+from snapshots.naming import SnapshotId
+from snapshots.writer import SnapshotWriter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeRequest:
+    """`offset` None is the end of the log; `output` None is the metadata folder."""
+
+    path: Path
+    offset: int | None
+    output: Path | None
+    is_committed: bool
+
+
+def take(request: TakeRequest) -> ExitStatus:
+    """Raises CliError where no snapshot can be taken there, FolderLocked while a node runs on the folder."""
+    log = the_log(request.path)
+    with _locked(log, request):
+        state = state_at(log, Moment(request.offset), _warn)
+        check_state(log, state)
+        if request.output is None and not request.is_committed:
+            _check_committed(log, state)
+        snapshot_id = SnapshotId(state.offset, state.epoch)
+        path = _target(log, request, snapshot_id)
+        size, record_count = write_verified(path, snapshot_id, _batches(snapshot_id, state), state.image)
+    console().print(f"{path}: {record_count:,} records, {size:,} bytes, verified", soft_wrap=True)
+    return ExitStatus.OK
+
+
+def check_state(log: MetadataLogFiles, state: State) -> None:
+    """Raise CliError where a snapshot of this state would not be one (KIP-630: at the end of a batch, outside
+    transactions), or would lack something."""
+    header = state.last_header
+    if state.offset == 0:
+        raise CliError(f"{log.source}: there is nothing below offset 0", status=ExitStatus.USAGE)
+    if state.transaction_start_offset is not None:
+        raise CliError(
+            f"offset {state.offset} is inside the transaction that began at offset "
+            f"{state.transaction_start_offset}; that offset can be taken if a batch begins there",
+            status=ExitStatus.USAGE,
+        )
+    if header is not None and header.base_offset < state.offset < header.next_offset:
+        raise CliError(
+            f"offset {state.offset} is inside a batch; {header.base_offset} and {header.next_offset} can be taken",
+            status=ExitStatus.USAGE,
+        )
+    if state.unknown_count or state.faults:
+        raise CliError(
+            f"{log.source}: {state.unknown_count + len(state.faults)} records below offset {state.offset} are "
+            "unknown or could not be replayed, and a snapshot would lose them; `kquorum log verify` lists them",
+            status=ExitStatus.DAMAGED_INPUT,
+        )
+
+
+def _check_committed(log: MetadataLogFiles, state: State) -> None:
+    """A log does not say what is committed. With one voter all is; so is what another snapshot contains."""
+    is_alone = len(state.quorum.voter_texts) == 1
+    if is_alone or any(snapshot_id.end_offset >= state.offset for snapshot_id in log.snapshots):
+        return
+    raise CliError(
+        f"whether the records below offset {state.offset} are committed is not in the files, and a snapshot of "
+        "uncommitted ones in the node's own folder would make it disagree with the quorum: give --committed if "
+        "`kquorum quorum status` shows a high watermark that is not below it, or write elsewhere with --output",
+        status=ExitStatus.USAGE,
+    )
+
+
+def _target(log: MetadataLogFiles, request: TakeRequest, snapshot_id: SnapshotId) -> Path:
+    output = request.output if request.output is not None else log.folder
+    if output is None:
+        raise CliError(
+            f"{request.path} is a single file: say with --output where to write", status=ExitStatus.USAGE
+        )
+    path = output / snapshot_id.file_name if output.is_dir() else output
+    if path.exists():
+        raise CliError(f"{path} exists already; `kquorum snapshot verify` checks it", status=ExitStatus.USAGE)
+    if not path.parent.is_dir():
+        raise CliError(f"{path.parent} is no folder: make it first", status=ExitStatus.USAGE)
+    return path
+
+
+def _batches(snapshot_id: SnapshotId, state: State) -> Iterator[bytes]:
+    quorum = state.quorum
+    is_dynamic = quorum.kraft_version > 0
+    timestamp_ms = -1 if state.timestamp_ms is None else state.timestamp_ms
+    writer = SnapshotWriter(
+        snapshot_id,
+        timestamp_ms=time.time_ns() // 1_000_000,
+        last_contained_log_timestamp_ms=timestamp_ms,
+        voters=quorum.voters if is_dynamic else None,
+        kraft_version=quorum.kraft_version,
+    )
+    return writer.write(image_values(state.image))
+
+
+@contextmanager
+def _locked(log: MetadataLogFiles, request: TakeRequest) -> Iterator[None]:
+    """Keep a node off a folder that is written into; elsewhere nothing is touched."""
+    data_folder = None if log.folder is None else log.folder.parent
+    if request.output is not None or data_folder is None or not (data_folder / META_PROPERTIES).exists():
+        yield
+        return
+    lock = FolderLock(data_folder)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _warn(message: str) -> None:
+    complain(message, style="yellow", label="warning")

@@ -1,0 +1,136 @@
+"""The checks of the small files beside the log: parsed here, compared with what the batches said."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from cli.log_check.folder import MetadataLogFiles
+from metadata.log_check import remedies
+from metadata.log_check.findings import Check, Finding, Findings, Severity
+from metadata.log_check.log_checker import LogFacts
+from metadata.log_check.small_files import epoch_faults, partition_metadata_fault
+from raft.adapters.epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
+from raft.adapters.epoch_checkpoint import decode_epochs
+from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
+from raft.adapters.meta_properties import decode_meta_properties
+from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
+from raft.adapters.quorum_state_file import decode_quorum_state
+from snapshots.naming import DELETED_SUFFIX, PART_SUFFIX
+
+DAMAGED_SUFFIX = ".damaged"
+PARTITION_METADATA = "partition.metadata"
+_LEFTOVER_SUFFIXES = (PART_SUFFIX, DELETED_SUFFIX, ".deleted", ".rolling", ".tmp", ".swap", ".cleaned")
+
+
+class SideFiles:
+    """Checks what lies beside the segments of one folder."""
+
+    def __init__(self, log: MetadataLogFiles, folder: Path, facts: LogFacts, findings: Findings) -> None:
+        self._log = log
+        self._folder = folder
+        self._facts = facts
+        self._findings = findings
+
+    def check(self) -> None:
+        self._read(self._folder / EPOCH_CHECKPOINT, Check.EPOCH_CHECKPOINT, self._check_epochs)
+        self._read(self._folder / QUORUM_STATE, Check.QUORUM_STATE, self._check_quorum_state)
+        self._read(self._folder / PARTITION_METADATA, Check.PARTITION_METADATA, self._check_partition)
+        self._read(self._folder.parent / META_PROPERTIES, Check.META_PROPERTIES, decode_meta_properties)
+        self._check_leftovers()
+        self._check_log_start()
+
+    def _read(self, path: Path, check: Check, parse: Callable[[bytes], object]) -> None:
+        """Parse a file; one that makes no sense (ValueError) is damaged."""
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            self._missing(path, check)
+            return
+        self._findings.checked(check)
+        try:
+            parse(content)
+        except ValueError as error:
+            remedy = _DAMAGED_REMEDIES[check]
+            self._add(check, Severity.DAMAGE, path.name, f"it cannot be read: {error}", remedy)
+
+    def _missing(self, path: Path, check: Check) -> None:
+        is_of_a_node = (self._folder / PARTITION_METADATA).exists() or (
+            self._folder / EPOCH_CHECKPOINT
+        ).exists()
+        if check is Check.QUORUM_STATE and is_of_a_node and self._facts.batch_count:
+            reason = "there is a log, but no election state: the node no longer knows what it voted"
+            self._add(check, Severity.VIOLATION, path.name, reason, remedies.ELECTION_STATE)
+        else:
+            self._findings.skip(check, "there is none")
+
+    def _check_epochs(self, content: bytes) -> None:
+        facts = self._facts
+        written = decode_epochs(content)
+        if facts.is_damaged and not facts.ends_torn:
+            self._findings.skip(Check.EPOCH_CHECKPOINT, "not compared with the batches, as some are damaged")
+            return
+        ends = [snapshot_id.end_offset for snapshot_id in self._log.snapshots]
+        end_offset = facts.end_offset or 0
+        for reason in epoch_faults(
+            written, facts.epochs, log_end_offset=end_offset, snapshot_end_offsets=ends
+        ):
+            self._add(Check.EPOCH_CHECKPOINT, Severity.VIOLATION, EPOCH_CHECKPOINT, reason, remedies.REBUILT)
+
+    def _check_quorum_state(self, content: bytes) -> None:
+        state = decode_quorum_state(content)
+        last = max((epoch for epoch, _ in self._facts.epochs), default=0)
+        if state.leader_epoch < last:
+            reason = f"its epoch is {state.leader_epoch}, but the log holds records of epoch {last}"
+            self._add(Check.QUORUM_STATE, Severity.VIOLATION, QUORUM_STATE, reason, remedies.ELECTION_STATE)
+
+    def _check_partition(self, content: bytes) -> None:
+        reason = partition_metadata_fault(content)
+        if reason is not None:
+            self._add(
+                Check.PARTITION_METADATA,
+                Severity.VIOLATION,
+                PARTITION_METADATA,
+                reason,
+                remedies.OWN_FOLDER,
+            )
+
+    def _check_leftovers(self) -> None:
+        for path in sorted(self._folder.iterdir()):
+            if path.is_file() and path.name.endswith(_LEFTOVER_SUFFIXES):
+                self._findings.checked(Check.LEFTOVERS)
+                reason = "half written or half deleted when the node stopped"
+                self._add(Check.LEFTOVERS, Severity.NOTE, path.name, reason, remedies.DELETED_AT_START)
+            elif path.name.endswith(DAMAGED_SUFFIX):
+                self._findings.checked(Check.LEFTOVERS)
+                reason = "the node found it damaged and repaired itself"
+                self._add(Check.LEFTOVERS, Severity.NOTE, path.name, reason, remedies.SET_ASIDE)
+
+    def _check_log_start(self) -> None:
+        start = self._facts.start_offset
+        if not start:
+            return
+        self._findings.checked(Check.LOG_START)
+        if not any(snapshot_id.end_offset >= start for snapshot_id in self._log.snapshots):
+            reason = f"the log begins at offset {start}, and no snapshot holds what was before"
+            file = self._log.segments[0].name
+            self._add(Check.LOG_START, Severity.VIOLATION, file, reason, remedies.EMPTY_FOLDER, start)
+
+    def _add(
+        self,
+        check: Check,
+        severity: Severity,
+        file: str,
+        reason: str,
+        remedy: str,
+        offset: int | None = None,
+    ) -> None:
+        self._findings.add(
+            Finding(check=check, severity=severity, file=file, reason=reason, remedy=remedy, offset=offset)
+        )
+
+
+_DAMAGED_REMEDIES = {
+    Check.EPOCH_CHECKPOINT: remedies.REBUILT,
+    Check.QUORUM_STATE: remedies.ELECTION_STATE,
+    Check.PARTITION_METADATA: remedies.OWN_FOLDER,
+    Check.META_PROPERTIES: remedies.FORMAT_AGAIN,
+}

@@ -1,0 +1,1 @@
+"""Examines a metadata log and its snapshots: what is damaged, what contradicts what, and what the state was."""

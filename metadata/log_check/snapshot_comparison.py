@@ -1,0 +1,227 @@
+"""Each snapshot against the log: its name against the batch it ends with, its image against the replay up to there.
+
+The replay begins empty where the log begins at offset 0, else with the first sound snapshot at or behind the log's
+start. Where the log is damaged it stops, and a later snapshot takes its place; which snapshots could therefore not be
+compared is said with the reason.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import chain, islice
+
+from metadata.image.diff import diff_images
+from metadata.image.image import MetadataImage
+from metadata.image.state_change import StateChange
+from metadata.log_check import remedies
+from metadata.log_check.findings import Check, Finding, Findings, Severity
+from metadata.log_check.quorum_view import QuorumView, diff_voters
+from metadata.log_check.snapshot_image import LoadedSnapshot
+from metadata.log_check.state_replay import ReplayFault, StateReplay
+from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, SnapshotId
+from wire.control_records import ControlRecord
+from wire.record_batch import BatchHeader, Record
+
+_DIFFERENCES_TOLD = 3
+
+
+class SnapshotComparison:
+    def __init__(
+        self,
+        findings: Findings,
+        snapshots: Sequence[SnapshotId],
+        load: Callable[[SnapshotId], LoadedSnapshot | None],
+    ) -> None:
+        self._findings = findings
+        self._load = load
+        self._waiting = sorted(snapshots, key=lambda each: (each.end_offset, each.epoch))
+        self._replay: StateReplay | None = None
+        self._why_unknown = "there is no log"
+
+    def begin(self, start_offset: int) -> None:
+        """The log begins here."""
+        if start_offset == 0:
+            self._start(MetadataImage.empty(), QuorumView())
+        else:
+            self._why_unknown = f"the log begins at offset {start_offset}"
+        while self._waiting and self._waiting[0].end_offset <= start_offset:
+            self._take_at_start(self._waiting.pop(0), start_offset)
+
+    def lose(self, reason: str) -> None:
+        """What follows cannot be replayed onto what came before."""
+        if self._replay is not None:
+            self._replay.finish()
+            self._replay, self._why_unknown = None, reason
+
+    def take(
+        self, file: str, position: int, header: BatchHeader, data: memoryview, records: Sequence[Record]
+    ) -> None:
+        if self._replay is not None:
+            self._replay.take(file, position, header, data, records)
+            self._findings.checked(Check.REPLAY, len(records))
+
+    def take_controls(self, controls: Sequence[ControlRecord], epoch: int) -> None:
+        if self._replay is not None:
+            self._replay.take_controls(controls, epoch)
+
+    def reach(self, file: str, header: BatchHeader) -> None:
+        """The log was taken up to the end of this batch: the snapshots that end with or inside it are due."""
+        while self._waiting and self._waiting[0].end_offset <= header.next_offset:
+            snapshot_id = self._waiting.pop(0)
+            self._check_name(file, snapshot_id, header)
+            loaded = self._load(snapshot_id)
+            if snapshot_id.end_offset == header.next_offset:
+                self._compare(snapshot_id, loaded, header)
+            else:
+                self._not_compared(snapshot_id, "it ends inside a batch")
+
+    def finish(self, log_end_offset: int | None) -> None:
+        """The log has ended; what is left lies behind it."""
+        for snapshot_id in self._waiting:
+            self._load(snapshot_id)
+            where = (
+                "there is no log"
+                if log_end_offset is None
+                else f"the log ends before it, at {log_end_offset}"
+            )
+            self._findings.skip(Check.SNAPSHOT_NAMES, f"{snapshot_id.file_name}: {where}")
+            self._not_compared(snapshot_id, where)
+        self._close()
+
+    def _start(self, image: MetadataImage, quorum: QuorumView) -> None:
+        self._replay = StateReplay(image, quorum, self._report)
+
+    def _take_at_start(self, snapshot_id: SnapshotId, start_offset: int) -> None:
+        loaded = self._load(snapshot_id)
+        if snapshot_id == BOOTSTRAP_SNAPSHOT_ID and start_offset == 0:
+            self._findings.checked(Check.SNAPSHOT_NAMES)
+            self._findings.skip(
+                Check.SNAPSHOT_STATE, f"{snapshot_id.file_name}: it holds the first voters only"
+            )
+            if loaded is not None and self._replay is not None:
+                self._replay.quorum = loaded.quorum
+            return
+        if snapshot_id.end_offset < start_offset:
+            reason = f"it ends below the log's start, {start_offset}"
+            self._note(Check.SNAPSHOT_NAMES, snapshot_id, reason, remedies.DELETED_AT_START)
+            self._not_compared(snapshot_id, reason)
+            return
+        self._findings.skip(
+            Check.SNAPSHOT_NAMES,
+            f"{snapshot_id.file_name}: the log does not hold the record that it ends with",
+        )
+        self._not_compared(snapshot_id, self._why_unknown)
+        self._maybe_rebase(loaded)
+
+    def _check_name(self, file: str, snapshot_id: SnapshotId, header: BatchHeader) -> None:
+        self._findings.checked(Check.SNAPSHOT_NAMES)
+        if snapshot_id.end_offset != header.next_offset:
+            reason = f"it ends inside the batch {header.base_offset} to {header.last_offset} of {file}"
+            self._violation(Check.SNAPSHOT_NAMES, snapshot_id, reason, remedies.RENAME)
+        if snapshot_id.epoch != header.partition_leader_epoch:
+            reason = f"its name says epoch {snapshot_id.epoch}, the log has epoch {header.partition_leader_epoch} there"
+            self._violation(Check.SNAPSHOT_NAMES, snapshot_id, reason, remedies.RENAME)
+
+    def _compare(self, snapshot_id: SnapshotId, loaded: LoadedSnapshot | None, header: BatchHeader) -> None:
+        if loaded is None or not loaded.is_sound:
+            self._not_compared(snapshot_id, "the snapshot is damaged")
+            return
+        self._check_timestamp(snapshot_id, loaded, header)
+        if self._replay is None:
+            self._not_compared(snapshot_id, self._why_unknown)
+            self._maybe_rebase(loaded)
+            return
+        started = self._replay.transaction_start_offset
+        if started is not None:
+            reason = f"it was taken inside the transaction that began at offset {started}"
+            self._violation(Check.SNAPSHOT_STATE, snapshot_id, reason, remedies.COMPARE)
+        if self._replay.fault_count:
+            self._not_compared(snapshot_id, "records before it could not be replayed")
+        else:
+            self._differences(snapshot_id, loaded, self._replay)
+
+    def _maybe_rebase(self, loaded: LoadedSnapshot | None) -> None:
+        if self._replay is None and loaded is not None and loaded.is_sound:
+            self._start(loaded.image, loaded.quorum)
+
+    def _check_timestamp(self, snapshot_id: SnapshotId, loaded: LoadedSnapshot, header: BatchHeader) -> None:
+        said = loaded.last_contained_log_timestamp_ms
+        if said != header.max_timestamp_ms:
+            reason = (
+                f"its header says the last record is of time {said}, the log says {header.max_timestamp_ms}"
+            )
+            self._note(Check.SNAPSHOT_NAMES, snapshot_id, reason, remedies.HARMLESS_TIME)
+
+    def _differences(self, snapshot_id: SnapshotId, loaded: LoadedSnapshot, replay: StateReplay) -> None:
+        self._findings.checked(Check.SNAPSHOT_STATE)
+        voters = diff_voters(replay.quorum, loaded.quorum)
+        found = chain(voters, diff_images(replay.image, loaded.image))
+        first = list(islice(found, _DIFFERENCES_TOLD))
+        if not first:
+            return
+        rest = sum(1 for _ in found)
+        told = "; ".join(_told(change) for change in first) + (f"; and {rest} more" if rest else "")
+        unknown = replay.unknown_count + loaded.unknown_count
+        without = f" ({unknown} records of unknown types left out)" if unknown else ""
+        count = len(first) + rest
+        reason = f"{count} difference{'s' if count > 1 else ''} from the replay{without}: {told}"
+        self._violation(Check.SNAPSHOT_STATE, snapshot_id, reason, remedies.COMPARE)
+
+    def _close(self) -> None:
+        """The replay ends here: is a transaction open?"""
+        if self._replay is None:
+            return
+        started = self._replay.transaction_start_offset
+        self._findings.checked(Check.TRANSACTIONS)
+        if started is not None:
+            reason = f"the transaction that began at offset {started} is still open where the log ends"
+            self._findings.add(
+                Finding(
+                    check=Check.TRANSACTIONS,
+                    severity=Severity.NOTE,
+                    file="",
+                    reason=reason,
+                    remedy=remedies.NEXT_LEADER,
+                    offset=started,
+                )
+            )
+
+    def _report(self, fault: ReplayFault) -> None:
+        remedy = remedies.NEWER_SOFTWARE if fault.severity is Severity.NOTE else remedies.WRITER
+        self._findings.add(
+            Finding(
+                check=fault.check,
+                severity=fault.severity,
+                file=fault.file,
+                reason=fault.reason,
+                remedy=remedy,
+                position=fault.position,
+                offset=fault.offset,
+            )
+        )
+
+    def _not_compared(self, snapshot_id: SnapshotId, reason: str) -> None:
+        self._findings.skip(Check.SNAPSHOT_STATE, f"{snapshot_id.file_name}: {reason}")
+
+    def _violation(self, check: Check, snapshot_id: SnapshotId, reason: str, remedy: str) -> None:
+        self._add(check, Severity.VIOLATION, snapshot_id, reason, remedy)
+
+    def _note(self, check: Check, snapshot_id: SnapshotId, reason: str, remedy: str) -> None:
+        self._add(check, Severity.NOTE, snapshot_id, reason, remedy)
+
+    def _add(
+        self, check: Check, severity: Severity, snapshot_id: SnapshotId, reason: str, remedy: str
+    ) -> None:
+        self._findings.add(
+            Finding(
+                check=check,
+                severity=severity,
+                file=snapshot_id.file_name,
+                reason=reason,
+                remedy=remedy,
+                offset=snapshot_id.end_offset,
+            )
+        )
+
+
+def _told(change: StateChange) -> str:
+    fields = ", ".join(f"{field.name} {field.before} -> {field.after}" for field in change.fields[:3])
+    return f"{change.kind} {change.subject} {change.action}" + (f" ({fields})" if fields else "")

@@ -1,0 +1,49 @@
+"""Moves what is damaged out of the log's way, so that the log can grow again from what is sound. Nothing is lost by it.
+
+A crash at any moment leaves the damage to be found again: the recovery point must be durable beyond it before.
+"""
+
+import os
+from pathlib import Path
+
+from raft.adapters.durable_files import remove_file, rename_durably, sync_file, sync_folder
+from raft.adapters.errors import StorageFailed, storage_failure
+from raft.adapters.segment import Segment
+from raft.adapters.snapshot_files import DAMAGED_SUFFIX
+
+_CHUNK_BYTES = 1024 * 1024
+
+
+def set_segments_aside(paths: list[Path]) -> None:
+    """Rename whole segments, the last one first, so that what is left never has a gap. Raises StorageFailed."""
+    for path in sorted(paths, reverse=True):
+        for index in (path.with_suffix(".timeindex"), path.with_suffix(".index")):
+            remove_file(index)
+        rename_durably(path, path.with_name(path.name + DAMAGED_SUFFIX))
+
+
+def set_tail_aside(segment: Segment) -> None:
+    """Copy what follows the sound part of a segment into a file beside it, then cut it off, both durably.
+
+    Raises StorageFull, StorageFailed or FsyncFailed.
+    """
+    target = segment.path.with_name(segment.path.name + DAMAGED_SUFFIX)
+    try:
+        _copy_tail(segment, target)
+    except OSError as error:
+        raise storage_failure("write", target, error) from error
+    sync_file(target)
+    sync_folder(target.parent)
+    try:
+        os.ftruncate(segment.descriptor, segment.size)
+    except OSError as error:
+        raise StorageFailed("truncate", segment.path, error) from error
+    segment.sync()
+
+
+def _copy_tail(segment: Segment, target: Path) -> None:
+    position = segment.size
+    with target.open("wb") as file:
+        while data := os.pread(segment.descriptor, _CHUNK_BYTES, position):
+            file.write(data)
+            position += len(data)

@@ -1,0 +1,137 @@
+"""The port between the storage and the disk: POSIX's calls by their names, raising OSError as the kernel would.
+
+Everything that must survive a power cut goes through it, so that tests can put a disk in its place which forgets what
+was not flushed, tears, runs full or fails (`tests/support/fault_file_system.py`), held to the same contract.
+"""
+
+import mmap
+import os
+from pathlib import Path
+from typing import Protocol
+
+Content = mmap.mmap | bytes
+
+
+class FileSystem(Protocol):
+    """Content is sure once its file was flushed, names once their folder was; nothing else is sure."""
+
+    def open(self, path: Path, flags: int, mode: int = 0o644) -> int:
+        """open(2); a folder is opened with O_DIRECTORY, to be flushed."""
+        ...
+
+    def close(self, descriptor: int) -> None: ...
+
+    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+        """write(2): how many bytes were taken, perhaps fewer than given."""
+        ...
+
+    def pwrite(self, descriptor: int, data: bytes | memoryview, position: int) -> int: ...
+
+    def pread(self, descriptor: int, size: int, position: int) -> bytes: ...
+
+    def size(self, descriptor: int) -> int: ...
+
+    def truncate(self, descriptor: int, size: int) -> None: ...
+
+    def allocate(self, descriptor: int, size: int) -> None:
+        """posix_fallocate(3) from the file's beginning: the space is the file's, whatever happens to the disk."""
+        ...
+
+    def fsync(self, descriptor: int) -> None: ...
+
+    def fdatasync(self, descriptor: int) -> None: ...
+
+    def rename(self, path: Path, target: Path) -> None:
+        """rename(2): a target that exists is replaced."""
+        ...
+
+    def unlink(self, path: Path) -> None:
+        """Raises FileNotFoundError when there is none."""
+        ...
+
+    def make_folder(self, path: Path) -> None:
+        """With its parents; one that exists already is left as it is."""
+        ...
+
+    def names(self, folder: Path) -> list[str]:
+        """What is in a folder, sorted."""
+        ...
+
+    def exists(self, path: Path) -> bool: ...
+
+    def read(self, path: Path) -> bytes:
+        """A small file's whole content."""
+        ...
+
+    def map(self, path: Path) -> Content:
+        """A large file's content, without a copy of it all."""
+        ...
+
+    def free_bytes(self, folder: Path) -> int:
+        """What an unprivileged process may still write there."""
+        ...
+
+
+class PosixFileSystem:
+    """Satisfies `FileSystem` by the operating system."""
+
+    def open(self, path: Path, flags: int, mode: int = 0o644) -> int:
+        return os.open(path, flags | os.O_CLOEXEC, mode)
+
+    def close(self, descriptor: int) -> None:
+        os.close(descriptor)
+
+    def write(self, descriptor: int, data: bytes | memoryview) -> int:
+        return os.write(descriptor, data)
+
+    def pwrite(self, descriptor: int, data: bytes | memoryview, position: int) -> int:
+        return os.pwrite(descriptor, data, position)
+
+    def pread(self, descriptor: int, size: int, position: int) -> bytes:
+        return os.pread(descriptor, size, position)
+
+    def size(self, descriptor: int) -> int:
+        return os.fstat(descriptor).st_size
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        os.ftruncate(descriptor, size)
+
+    def allocate(self, descriptor: int, size: int) -> None:
+        os.posix_fallocate(descriptor, 0, size)
+
+    def fsync(self, descriptor: int) -> None:
+        os.fsync(descriptor)
+
+    def fdatasync(self, descriptor: int) -> None:
+        os.fdatasync(descriptor)
+
+    def rename(self, path: Path, target: Path) -> None:
+        path.replace(target)
+
+    def unlink(self, path: Path) -> None:
+        path.unlink()
+
+    def make_folder(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+
+    def names(self, folder: Path) -> list[str]:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names are wanted, not paths
+
+    def exists(self, path: Path) -> bool:
+        return path.exists()
+
+    def read(self, path: Path) -> bytes:
+        return path.read_bytes()
+
+    def map(self, path: Path) -> Content:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                return b""
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def free_bytes(self, folder: Path) -> int:
+        found = os.statvfs(folder)
+        return found.f_bavail * found.f_frsize
+
+
+POSIX = PosixFileSystem()

@@ -1,0 +1,121 @@
+"""What a log folder holds, put together: segments, the snapshot at the log's start, and who votes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from raft.adapters.epoch_checkpoint import epochs_from, read_epochs
+from raft.adapters.errors import DamagedRange, LogCorrupted
+from raft.adapters.quorum_checkpoint import read_quorum_checkpoint
+from raft.adapters.recovery import KnownDurable, RecoveredLog, recover_segments
+from raft.adapters.segment import Segment
+from raft.adapters.snapshot_files import check_snapshots, remove_leftovers, snapshot_quorum_records
+from raft.batches import OffsetAndEpoch
+from raft.quorum_records import QuorumRecord
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLog:
+    """`start_over_at`: the newest snapshot is ahead of the log (it was fetched, and the crash came before the log was
+    emptied), so the log must be emptied now and begin there."""
+
+    segments: list[Segment]
+    log_start_offset: int
+    epochs: list[tuple[int, int]]
+    quorum_records: list[QuorumRecord]
+    cut_bytes: int
+    damage: DamagedRange | None
+    start_over_at: OffsetAndEpoch | None = None
+
+    def check_sound(self) -> None:
+        """Raise LogCorrupted if it is damaged, with every file closed."""
+        if self.damage is not None:
+            for segment in self.segments:
+                segment.close()
+            raise LogCorrupted(self.damage)
+
+
+def open_log(folder: Path, recovery_point: int | None) -> OpenedLog:
+    """Read and check it all. Raises QuorumRecordUnreadable, QuorumCheckpointDamaged, StorageFailed or FsyncFailed."""
+    remove_leftovers(folder)
+    first_voters = read_quorum_checkpoint(folder)
+    recovered = recover_segments(folder, KnownDurable(recovery_point, read_epochs(folder)))
+    snapshots = tuple(each for each in check_snapshots(folder) if each.offset > 0)
+    newest = snapshots[-1] if snapshots else None
+    if newest is not None and _is_ahead(newest, recovered):
+        return _opened(recovered, 0, first_voters, start_over_at=newest)
+    start = _snapshot_at_start(recovered, snapshots)
+    if start is not None:
+        return _opened(recovered, start.offset, snapshot_quorum_records(folder, start))
+    if newest is None if not recovered.segments else recovered.segments[0].base_offset == 0:
+        return _opened(recovered, 0, first_voters)
+    return _without_its_start(folder, recovered, newest, first_voters)
+
+
+def _end_offset(recovered: RecoveredLog) -> int:
+    return recovered.segments[-1].end_offset if recovered.segments else 0
+
+
+def _is_ahead(newest: OffsetAndEpoch, recovered: RecoveredLog) -> bool:
+    """Whether a snapshot stands for more than the log and for all that is damaged in it (kraft-semantics A10.3)."""
+    if recovered.damage is not None and newest.offset < recovered.damage.end_offset:
+        return False
+    if not recovered.epochs:
+        return newest.offset > _end_offset(recovered)
+    last_epoch = recovered.epochs[-1][0]
+    return newest.epoch > last_epoch or (
+        newest.epoch == last_epoch and newest.offset > _end_offset(recovered)
+    )
+
+
+def _snapshot_at_start(recovered: RecoveredLog, snapshots: Sequence[OffsetAndEpoch]) -> OffsetAndEpoch | None:
+    """The snapshot at which the log begins, if offset 0 is gone: the first one that its segments go on from.
+
+    Where the start stood within the first segment is kept nowhere, by Kafka neither.
+    """
+    base_offset = recovered.segments[0].base_offset if recovered.segments else 0
+    if base_offset == 0:
+        return None
+    usable = [each for each in snapshots if base_offset <= each.offset <= _end_offset(recovered)]
+    return min(usable, key=lambda each: each.offset, default=None)
+
+
+def _opened(
+    recovered: RecoveredLog,
+    start_offset: int,
+    before: Sequence[QuorumRecord],
+    start_over_at: OffsetAndEpoch | None = None,
+) -> OpenedLog:
+    logged = [record for record in recovered.quorum_records if record.offset >= start_offset]
+    return OpenedLog(
+        segments=recovered.segments,
+        log_start_offset=start_offset,
+        epochs=epochs_from(recovered.epochs, start_offset, _end_offset(recovered)),
+        quorum_records=[*before, *logged],
+        cut_bytes=recovered.cut_bytes,
+        damage=None if start_over_at is not None else recovered.damage,
+        start_over_at=start_over_at,
+    )
+
+
+def _without_its_start(
+    folder: Path, recovered: RecoveredLog, newest: OffsetAndEpoch | None, first_voters: Sequence[QuorumRecord]
+) -> OpenedLog:
+    """Segments that nothing leads up to are of no use: the log is as good as lost from the newest snapshot on."""
+    start_offset = 0 if newest is None else newest.offset
+    damage = recovered.damage
+    end_offset = max(start_offset + 1, _end_offset(recovered) if damage is None else damage.end_offset)
+    if recovered.segments:
+        first = recovered.segments[0]
+        reason = (
+            f"the log begins at offset {first.base_offset}, but no sound snapshot ends there or later within it, so "
+            "what was before is not known (copy the snapshot from another node, if there is one)"
+        )
+        damage = DamagedRange(start_offset, end_offset, first.path, 0, reason)
+    else:
+        assert damage is not None, "a log without segments that begins at its snapshot"
+        damage = replace(damage, start_offset=start_offset, end_offset=end_offset)
+    for segment in recovered.segments:
+        segment.close()
+    before = first_voters if newest is None else snapshot_quorum_records(folder, newest)
+    return OpenedLog([], start_offset, [], [*before], 0, damage)

@@ -1,0 +1,86 @@
+"""Space kept for the moment at which there is none: a full disk must not keep a node from voting, or from handing over.
+
+A file of a fixed size stands beside the log's folder. When something small has to be written and the disk is full, the
+file gives its space away; once there is room for it again, with some to spare, it takes it back, and that is how the
+node learns that it may take writes again (KIP-928 asks Kafka for the like).
+"""
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from raft.adapters.durable_files import remove_file
+from raft.adapters.errors import StorageFailed, StorageFull, is_no_space
+
+FILE_NAME = "reserved.space"
+DEFAULT_RESERVED_BYTES = 16 * 1024 * 1024
+Result = TypeVar("Result")
+logger = logging.getLogger(__name__)
+
+
+class ReservedSpace:
+    """`size_in_bytes` of 0 reserves nothing. All methods belong to one thread: the one that writes small files."""
+
+    def __init__(self, folder: Path, size_in_bytes: int = DEFAULT_RESERVED_BYTES) -> None:
+        """Reserves at once, as far as there is space: see `is_held`. Raises StorageFailed."""
+        self._path = folder / FILE_NAME
+        self._size_in_bytes = size_in_bytes
+        self.is_held = False
+        self._reserve()
+
+    def with_space(self, write: Callable[[], Result]) -> Result:
+        """Run `write`; if it finds the disk full, give the reserve away and run it once more.
+
+        Raises what `write` raises: StorageFull when even that was not enough.
+        """
+        try:
+            return write()
+        except StorageFull as error:
+            if not self.is_held:
+                raise
+            logger.warning("%s; %d reserved bytes are given away for it", error, self._size_in_bytes)
+            self.release()
+            return write()
+
+    def release(self) -> None:
+        """Give the space away; raises StorageFailed."""
+        self.is_held = False
+        remove_file(self._path)
+
+    def maybe_take_back(self) -> bool:
+        """Reserve anew if there is room for it twice over, so that the next write does not find the disk full again.
+
+        Answers whether the reserve is held: while it is not, writes but the smallest should be refused. Raises
+        StorageFailed.
+        """
+        if not self.is_held and self._free_bytes() >= 2 * self._size_in_bytes:
+            self._reserve()
+        return self.is_held
+
+    def _free_bytes(self) -> int:
+        try:
+            found = os.statvfs(self._path.parent)
+        except OSError as error:
+            raise StorageFailed("look for free space in", self._path.parent, error) from error
+        return found.f_bavail * found.f_frsize
+
+    def _reserve(self) -> None:
+        if self._size_in_bytes == 0:
+            self.is_held = True
+            return
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                os.ftruncate(descriptor, min(self._size_in_bytes, os.fstat(descriptor).st_size))
+                os.posix_fallocate(descriptor, 0, self._size_in_bytes)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            if not is_no_space(error):
+                raise StorageFailed("reserve space in", self._path, error) from error
+            logger.warning("no space to reserve %d bytes in %s", self._size_in_bytes, self._path)
+            self.release()
+            return
+        self.is_held = True

@@ -1,0 +1,114 @@
+"""The snapshots in the log's folder, as far as the log depends on them: it may begin only where one ends.
+
+Names are Kafka's: `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint`, with `.part` while it is written and
+`.deleted` while it is removed.
+"""
+
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from raft.adapters.durable_files import remove_file, rename_durably
+from raft.adapters.errors import StorageFailed
+from raft.adapters.mapped_file import map_file
+from raft.batches import OffsetAndEpoch, log_batch
+from raft.quorum_records import QuorumRecord, quorum_records
+from wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, decode_control_record
+from wire.errors import DecodeError
+from wire.log_scan import Damage, ScannedBatch, scan_batches
+
+FIRST_VOTERS = OffsetAndEpoch(0, 0)
+DAMAGED_SUFFIX = ".damaged"
+_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_LEFT_OVER = re.compile(r"\d{20}-\d{10}.*\.checkpoint\.(part|deleted)|\d{20}\.(log|index|timeindex)\.deleted")
+logger = logging.getLogger(__name__)
+
+
+def snapshot_path(folder: Path, snapshot: OffsetAndEpoch) -> Path:
+    return folder / f"{snapshot.offset:020}-{snapshot.epoch:010}.checkpoint"
+
+
+def list_snapshots(folder: Path) -> tuple[OffsetAndEpoch, ...]:
+    """All finished snapshots by name, the oldest first: epochs count before offsets. The bootstrap one is (0, 0)."""
+    matches = (_NAME.fullmatch(path.name) for path in _entries(folder))
+    found = (OffsetAndEpoch(int(match[1]), int(match[2])) for match in matches if match is not None)
+    return tuple(sorted(found, key=lambda each: (each.epoch, each.offset)))
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what was never finished, and what was marked for removal when the process ended."""
+    for path in _entries(folder):
+        if _LEFT_OVER.fullmatch(path.name):
+            logger.info("removed %s, left over from before", path)
+            remove_file(path)
+
+
+def _entries(folder: Path) -> Sequence[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        raise StorageFailed("list", folder, error) from error
+
+
+def check_snapshots(folder: Path) -> tuple[OffsetAndEpoch, ...]:
+    """The sound snapshots, oldest first. A damaged one gets the suffix `.damaged`: whoever looks for a snapshot must
+    not find it, and it can be written or fetched again. The bootstrap one is left to `read_quorum_checkpoint`."""
+    sound = []
+    for snapshot in list_snapshots(folder):
+        problem = (
+            None if snapshot == FIRST_VOTERS else problem_of(snapshot_path(folder, snapshot), snapshot.epoch)
+        )
+        if problem is None:
+            sound.append(snapshot)
+        else:
+            set_snapshot_aside(folder, snapshot, problem)
+    return tuple(sound)
+
+
+def set_snapshot_aside(folder: Path, snapshot: OffsetAndEpoch, reason: str) -> None:
+    """Have it no longer count as a snapshot, durably; raises StorageFailed or FsyncFailed."""
+    path = snapshot_path(folder, snapshot)
+    target = path.with_name(path.name + DAMAGED_SUFFIX)
+    logger.warning("%s is not a whole snapshot: %s; it is kept as %s", path, reason, target.name)
+    rename_durably(path, target)
+
+
+def problem_of(path: Path, epoch: int) -> str | None:
+    """Why a file is not a whole snapshot of that epoch (header, sound batches without a gap, footer); None if it is."""
+    last: ScannedBatch | None = None
+    try:
+        for found in scan_batches(memoryview(map_file(path)), base_offset=0):
+            if isinstance(found, Damage):
+                return f"at byte {found.position}: {found.reason}"
+            if found.header.partition_leader_epoch != epoch:
+                return f"a batch is of leader epoch {found.header.partition_leader_epoch}, not {epoch}"
+            if last is None and not isinstance(_control(found, 0), SnapshotHeaderRecord):
+                return "it does not begin with a snapshot header"
+            last = found
+        if last is None:
+            return "it is empty"
+        if not isinstance(_control(last, -1), SnapshotFooterRecord):
+            return "its footer is missing, so it was never finished"
+    except DecodeError as error:
+        return str(error)
+    return None
+
+
+def _control(found: ScannedBatch, index: int) -> object:
+    """The first or last record of a control batch; None of any other."""
+    if not found.header.is_control:
+        return None
+    record = log_batch(bytes(found.data)).records[index]
+    return decode_control_record(record.key, record.value)
+
+
+def snapshot_quorum_records(folder: Path, snapshot: OffsetAndEpoch) -> tuple[QuorumRecord, ...]:
+    """What a sound snapshot says of kraft.version and voters, at the last offset that it contains."""
+    found: list[QuorumRecord] = []
+    for scanned in scan_batches(memoryview(map_file(snapshot_path(folder, snapshot)))):
+        if isinstance(scanned, ScannedBatch) and scanned.header.is_control:
+            records = quorum_records(log_batch(bytes(scanned.data)))
+            found.extend(replace(record, offset=snapshot.offset - 1) for record in records)
+    return tuple(found)

@@ -1,0 +1,114 @@
+"""Coming in through a snapshot: a follower whose next record is gone from its leader's log (KIP-630).
+
+The leader's answer to a Fetch names a snapshot; its file comes in pieces by FetchSnapshot, in the place of Fetch. With
+the last piece the adapter takes over: it verifies the whole, puts it under its name and drops the log. Until it says
+how that went, nothing may be appended, cut or stood for: the log on the disk is about to be another one.
+"""
+
+from typing import assert_never
+
+from kio.schema.errors import ErrorCode
+
+from raft.batches import OffsetAndEpoch
+from raft.inputs import LogStartAdvanced, SnapshotEvent, SnapshotReceived, SnapshotRefused, SnapshotWritten
+from raft.lost_state import fetching_key
+from raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
+from raft.quorum_records import QuorumRecord
+from raft.ready import SnapshotChunk
+from raft.replica import Replica
+from raft.roles import Download, Follower
+from raft.voter_history import VoterHistory
+
+
+def is_helpful(replica: Replica, snapshot_id: OffsetAndEpoch) -> bool:
+    """Whether it can be, is not here already, and reaches beyond what this replica knows to be committed."""
+    if min(snapshot_id.offset, snapshot_id.epoch) < 0 or snapshot_id.epoch > replica.epoch:
+        return False
+    return snapshot_id not in replica.log.snapshots and snapshot_id.offset > replica.high_watermark
+
+
+def next_request(replica: Replica) -> FetchSnapshotRequest | None:
+    """What to ask the leader for in the place of records; None while no snapshot is under way."""
+    role = replica.role
+    if not isinstance(role, Follower) or role.download is None:
+        return None
+    download = role.download
+    return FetchSnapshotRequest(
+        cluster_id=replica.config.cluster_id,
+        replica=fetching_key(replica),
+        current_leader_epoch=replica.epoch,
+        snapshot_id=download.snapshot_id,
+        position=download.position,
+        max_bytes=replica.config.max_fetch_bytes,
+    )
+
+
+def handle_snapshot_response(
+    replica: Replica, now_ms: int, source_id: int, response: FetchSnapshotResponse
+) -> None:
+    """A piece came, or the snapshot is gone at the leader: then a Fetch will name another."""
+    role = replica.role
+    if not isinstance(role, Follower) or source_id != replica.leader_id or role.download is None:
+        return
+    download = role.download
+    if response.error is ErrorCode.none and not _continues(download, response):
+        role.download = None
+        replica.connections.back_off(source_id, now_ms)
+        return
+    if not role.leader_left:
+        role.fetch_deadline_ms = now_ms + role.fetch_timeout_ms
+        role.has_fetched = True
+    if response.error is not ErrorCode.none:
+        role.download = None
+        return
+    _take_piece(replica, role, download, response)
+
+
+def _continues(download: Download, response: FetchSnapshotResponse) -> bool:
+    if response.snapshot_id != download.snapshot_id or response.position != download.position:
+        return False
+    return bool(response.data) and download.size in (None, response.size)
+
+
+def _take_piece(
+    replica: Replica, role: Follower, download: Download, response: FetchSnapshotResponse
+) -> None:
+    assert isinstance(response.data, bytes), "a received response carries bytes"
+    end = download.position + len(response.data)
+    is_last = end >= response.size
+    chunk = SnapshotChunk(download.snapshot_id, download.position, response.data, is_last)
+    replica.outbox.snapshot_chunks.append(chunk)
+    if is_last:
+        role.download = None
+        replica.installing = download.snapshot_id
+    else:
+        download.position, download.size = end, response.size
+
+
+def handle_snapshot_event(replica: Replica, now_ms: int, event: SnapshotEvent) -> None:
+    """What the adapter did with snapshot files, the replica's own among them, and with the log below them."""
+    match event:
+        case SnapshotReceived(snapshot_id, records):
+            _begin_at(replica, snapshot_id, records)
+        case SnapshotRefused(snapshot_id):
+            assert replica.installing == snapshot_id, (replica.installing, snapshot_id)
+            replica.installing = None
+            replica.connections.back_off(replica.leader_id, now_ms)
+        case SnapshotWritten(snapshot_id):
+            replica.log.add_snapshot(snapshot_id)
+        case LogStartAdvanced(log_start_offset):
+            assert log_start_offset <= replica.high_watermark, (log_start_offset, replica.high_watermark)
+            replica.log.advance_start(log_start_offset)
+            replica.voter_history.trim_to(log_start_offset)
+        case _:
+            assert_never(event)
+
+
+def _begin_at(replica: Replica, snapshot_id: OffsetAndEpoch, records: tuple[QuorumRecord, ...]) -> None:
+    """The log begins anew where the snapshot ends; all in the snapshot is committed."""
+    assert replica.installing == snapshot_id, (replica.installing, snapshot_id)
+    replica.installing = None
+    replica.log.begin_at(snapshot_id)
+    replica.voter_history = VoterHistory.of(replica.voter_history.static, records)
+    replica.high_watermark = max(replica.high_watermark, snapshot_id.offset)
+    replica.outbox.load_snapshot = snapshot_id

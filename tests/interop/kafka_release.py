@@ -1,0 +1,135 @@
+"""A release of Apache Kafka from Maven Central, fetched once by Maven into a folder outside the project.
+
+Maven is the registry's own client: it resolves the dependencies, checks each jar against its published checksum and
+fails otherwise (`--strict-checksums`). The folder is KQUORUM_INTEROP_CACHE, or `kquorum-interop` in the user's cache.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cli.errors import CliError
+from cli.java import check_java
+
+VERSION = os.environ.get("KQUORUM_INTEROP_KAFKA", "4.3.1")
+_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
+_DOWNLOAD_TIMEOUT_S = 300
+
+# Kafka Connect is of no use here, and brings a web server along.
+_UNUSED = ("connect-runtime", "connect-json", "connect-api")
+
+
+class Unavailable(Exception):
+    """Kafka cannot be had here; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaRelease:
+    """What it takes to run a class of Kafka's. `archive` is where its classes lie ready parsed, once a server made it:
+    the JVM starts in half the time with it."""
+
+    java: str
+    classpath: str
+    archive: Path
+
+
+def find_release() -> KafkaRelease:
+    """Fetch what is missing. Raises Unavailable without Java 17, Maven or a network."""
+    try:
+        check_java()
+    except CliError as error:
+        raise Unavailable(str(error)) from None
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    assert java is not None, "Java was found a moment ago"
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder):
+            return KafkaRelease(java, _classpath(folder), folder / _archive_name(java))
+    except OSError as error:
+        raise Unavailable(f"the cache {folder} cannot be used: {error}") from error
+
+
+def cache_folder() -> Path:
+    named = os.environ.get("KQUORUM_INTEROP_CACHE")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kquorum-interop"
+
+
+def _archive_name(java: str) -> str:
+    """Another one for each JVM and release, as a JVM takes none but its own."""
+    binary = Path(java).resolve()
+    kind = f"{binary}-{binary.stat().st_mtime_ns}"
+    return f"classes-{VERSION}-{hashlib.sha256(kind.encode()).hexdigest()[:12]}.jsa"
+
+
+def _classpath(folder: Path) -> str:
+    """As it was resolved before, if all of it is still there."""
+    known = folder / f"classpath-{VERSION}.txt"
+    classpath = known.read_text().strip() if known.exists() else ""
+    if not classpath or not all(map(os.path.exists, classpath.split(os.pathsep))):
+        _resolve(folder, known)
+        classpath = known.read_text().strip()
+    return classpath
+
+
+def _resolve(folder: Path, result: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise Unavailable("Maven (mvn) is not installed, and fetches Apache Kafka for these tests")
+    project = folder / "pom.xml"
+    project.write_text(_project())
+    fresh = result.with_suffix(".new")
+    command = [maven, "--batch-mode", "--quiet", "--strict-checksums", "--file", str(project), _PLUGIN]
+    command += [f"-Dmaven.repo.local={folder / 'repository'}", f"-Dmdep.outputFile={fresh}"]
+    command += ["-Dmdep.includeScope=runtime", f"-Dmdep.pathSeparator={os.pathsep}"]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=_DOWNLOAD_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"Maven did not get Apache Kafka within {_DOWNLOAD_TIMEOUT_S} s") from None
+    if done.returncode or not fresh.exists():
+        complaint = next((line for line in done.stdout.splitlines() if "ERROR" in line), done.stderr[-300:])
+        raise Unavailable(f"Maven cannot get Apache Kafka {VERSION}: {complaint[:300]}")
+    fresh.replace(result)
+
+
+def _project() -> str:
+    excluded = "".join(
+        f"<exclusion><groupId>org.apache.kafka</groupId><artifactId>{name}</artifactId></exclusion>"
+        for name in _UNUSED
+    )
+    wanted = [("org.apache.kafka", name, VERSION) for name in ("kafka_2.13", "kafka-shell", "kafka-tools")]
+    wanted.append(("org.slf4j", "slf4j-simple", "1.7.36"))
+    dependencies = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
+        f"<exclusions>{excluded}</exclusions></dependency>"
+        for group, name, version in wanted
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>kquorum</groupId><artifactId>interop</artifactId><version>1</version>"
+        f"<dependencies>{dependencies}</dependencies></project>"
+    )
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One test process fetches, the others wait for it."""
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

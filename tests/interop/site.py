@@ -1,0 +1,181 @@
+"""Nodes on this machine, each of them run by Kafka or by us, as the test likes, in the same folder one after the other.
+
+with Site(kafka, folder, Layout(controllers=(1,), brokers=(101,))) as site:
+    site.format_with_kafka()
+    site.start_kafka(1, 101)
+    site.stop(1, 101)
+    site.start_ours(1, 101)
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cli.cluster_client import ClusterClient, run_asking
+from cli.config.addresses import HostPort
+from cli.config.materialise import free_ports
+from cli.errors import CliError
+from cli.main import run as run_kquorum
+from cli.processes import NodeProcess, wait_until
+from cli.quorum_status import QuorumStatus, describe_quorum
+from cli.topic_client import NewTopic, create_topic, describe_topics
+from tests.interop.kafka_process import PROJECT_ROOT, Kafka, KafkaServer
+from tests.interop.node_config import LOOPBACK, NodeConfig, bootstrap_servers, static_voters
+from tests.support.cluster import CLUSTER_ID
+
+WAIT_S = 45.0
+STORAGE_TOOL = "kafka.tools.StorageTool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """In a dynamic quorum the first controller begins alone. `settings` are further keys of single nodes."""
+
+    controllers: tuple[int, ...] = (1,)
+    brokers: tuple[int, ...] = (101,)
+    is_dynamic: bool = False
+    settings: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
+
+
+class Site:
+    """Leaving kills whatever still runs."""
+
+    def __init__(self, kafka: Kafka, folder: Path, layout: Layout) -> None:
+        self._kafka = kafka
+        self.layout = layout
+        ids = layout.controllers + layout.brokers
+        self.ports = dict(zip(ids, free_ports(len(ids)), strict=True))
+        controller_ports = {node_id: self.ports[node_id] for node_id in layout.controllers}
+        self.quorum_keys = (
+            bootstrap_servers(*controller_ports.values())
+            if layout.is_dynamic
+            else static_voters(controller_ports)
+        )
+        self.nodes = {node_id: self._config(folder, node_id) for node_id in ids}
+        self._running: dict[int, NodeProcess | KafkaServer] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for process in self._running.values():
+            process.kill()
+
+    # Formatting
+
+    def format_with_kafka(self, node_ids: Iterable[int] | None = None) -> None:
+        for node_id in node_ids or self.nodes:
+            arguments = ("--cluster-id", CLUSTER_ID, "--config", str(self.nodes[node_id].path))
+            self._kafka.run(STORAGE_TOOL, "format", *arguments, *self._beginning(node_id))
+
+    def format_with_ours(self, node_ids: Iterable[int] | None = None) -> None:
+        for node_id in node_ids or self.nodes:
+            arguments = ["format", "--cluster-id", CLUSTER_ID, "--config", str(self.nodes[node_id].path)]
+            assert run_kquorum([*arguments, *self._beginning(node_id)]) == 0
+
+    def _beginning(self, node_id: int) -> Sequence[str]:
+        if not self.layout.is_dynamic:
+            return ()
+        return ("--standalone",) if node_id == self.layout.controllers[0] else ("--no-initial-controllers",)
+
+    # Life and death
+
+    def start_kafka(self, *node_ids: int) -> None:
+        """Start these at once, and wait until each serves."""
+        servers = [self._kafka.server(self.nodes[node_id].path) for node_id in node_ids]
+        for node_id, server in zip(node_ids, servers, strict=True):
+            self._running[node_id] = server.start()
+        for server in servers:
+            server.wait_started()
+
+    def start_ours(self, *node_ids: int) -> None:
+        """Start these at once, and wait until each serves."""
+        environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
+        processes = []
+        for node_id in node_ids:
+            path = self.nodes[node_id].path
+            process = NodeProcess(path, node_id, path.with_suffix(".ours.out"), environment=environment)
+            self._running[node_id] = process
+            process.start()
+            processes.append(process)
+        for process in processes:
+            process.wait_ready(WAIT_S)
+
+    def stop(self, *node_ids: int) -> None:
+        """One after the other, in order; AssertionError if one has to be killed."""
+        for node_id in node_ids:
+            process = self._running.pop(node_id)
+            process.terminate()
+            assert process.wait_stopped(WAIT_S), f"node {node_id} did not stop:\n{process.tail()}"
+
+    def kill(self, *node_ids: int) -> None:
+        for node_id in node_ids:
+            self._running.pop(node_id).kill()
+
+    def tails(self) -> str:
+        return "\n".join(
+            f"--- node {node_id}\n{process.tail(25)}" for node_id, process in self._running.items()
+        )
+
+    # Asking
+
+    def quorum(self) -> QuorumStatus:
+        """As the leader tells it; CliError while there is none."""
+        running = [node_id for node_id in self.layout.controllers if node_id in self._running]
+        addresses = [HostPort(LOOPBACK, self.ports[node_id]) for node_id in running]
+
+        async def ask() -> QuorumStatus:
+            async with ClusterClient(addresses, 3_000) as client:
+                return await describe_quorum(client)
+
+        return asyncio.run(ask())
+
+    def await_quorum(self, condition: Callable[[QuorumStatus], bool]) -> QuorumStatus:
+        """The first state of the quorum for which `condition` holds; AssertionError if there is none in time."""
+        seen: list[QuorumStatus | str] = []
+
+        def holds() -> bool:
+            try:
+                status = self.quorum()
+            except CliError as error:
+                seen.append(str(error))
+                return False
+            seen.append(status)
+            return condition(status)
+
+        assert wait_until(holds, WAIT_S, 0.1), f"{seen[-1]}\n{self.tails()}"
+        last = seen[-1]
+        assert isinstance(last, QuorumStatus)
+        return last
+
+    def create_topic(self, name: str, broker_id: int, partitions: int = 2) -> None:
+        async def ask() -> None:
+            async with ClusterClient([HostPort(LOOPBACK, self.ports[broker_id])], 30_000) as client:
+                topic = NewTopic(name=name, partitions=partitions, replication_factor=1, configs={})
+                await create_topic(client, topic, 30_000, if_not_exists=True)
+
+        run_asking(ask())
+
+    def topics(self, broker_id: int) -> set[str]:
+        async def ask() -> set[str]:
+            async with ClusterClient([HostPort(LOOPBACK, self.ports[broker_id])], 10_000) as client:
+                return {topic.name for topic in await describe_topics(client, None)}
+
+        return run_asking(ask())
+
+    def _config(self, folder: Path, node_id: int) -> NodeConfig:
+        role = "controller" if node_id in self.layout.controllers else "broker"
+        return NodeConfig(
+            folder,
+            node_id,
+            self.ports[node_id],
+            role=role,
+            quorum=self.quorum_keys,
+            settings=self.layout.settings.get(node_id),
+        )

@@ -1,0 +1,182 @@
+"""`kquorum snapshot list|verify|diff|take`, as a user runs them."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from cli.main import run
+from raft.adapters.folder_lock import FolderLock
+from snapshots.naming import snapshot_id_of
+from snapshots.reader import SnapshotReader
+from tests.support.metadata_folders import FIRST, SECOND, SNAPSHOT_OFFSET, snapshot_path, write_folder
+from tests.support.sample_logs import write_sample
+
+USAGE, DAMAGED, REFUSED, IO_ERROR = 2, 3, 4, 74
+
+
+@pytest.fixture
+def folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    made = write_folder(tmp_path / "node")
+    capsys.readouterr()
+    return made
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name.endswith(".part")]
+
+
+def test_a_taken_snapshot_is_one_that_the_log_agrees_with(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    for offset in ("9", "106", "155"):
+        assert run(["snapshot", "take", str(folder.parent), "--offset", offset, "--committed"]) == 0
+        assert "verified" in capsys.readouterr().out
+    assert run(["log", "verify", str(folder)]) == 0
+    names = sorted(path.name for path in folder.glob("*.checkpoint"))
+    assert [(each.end_offset, each.epoch) for each in map(snapshot_id_of, names) if each] == [
+        (9, 1),
+        (60, 1),
+        (106, 2),
+        (155, 2),
+    ]
+    path = folder / names[-1]
+    assert (path.stat().st_mode & 0o777, leftovers(folder)) == (0o444, [])
+    assert SnapshotReader(path.read_bytes()).last_contained_log_timestamp_ms == 10_000 + 154 * 2000
+
+
+def test_without_an_offset_the_whole_log_is_taken(
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
+) -> None:
+    assert run(["snapshot", "take", str(folder), "--output", str(tmp_path / "mine.checkpoint")]) == 0
+    assert run(["snapshot", "verify", str(tmp_path / "mine.checkpoint")]) == 0
+    assert (tmp_path / "mine.checkpoint").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--offset", "3"), "inside a batch; 1 and 4 can be taken"),
+        (("--offset", "104"), "inside the transaction that began at offset 101"),
+        (("--offset", "900"), "ends at offset 155"),
+        (("--offset", str(SNAPSHOT_OFFSET)), "exists already"),
+    ],
+)
+def test_what_would_be_no_snapshot_is_refused(
+    capsys: pytest.CaptureFixture[str], folder: Path, options: tuple[str, ...], said: str
+) -> None:
+    before = sorted(folder.iterdir())
+    assert run(["snapshot", "take", str(folder), "--committed", *options]) == USAGE
+    assert said in capsys.readouterr().err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_what_may_be_uncommitted_is_not_put_into_a_nodes_folder(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    assert run(["snapshot", "take", str(folder), "--offset", "155"]) == USAGE
+    assert "--committed" in capsys.readouterr().err
+    # What an existing snapshot contains is committed.
+    assert run(["snapshot", "take", str(folder), "--offset", "50"]) == 0
+
+
+def test_unknown_records_are_not_lost_silently(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = write_sample(tmp_path / "sample", torn=False)
+    assert run(["snapshot", "take", str(path), "--output", str(tmp_path)]) == DAMAGED
+    assert "3 records below offset 29 are unknown" in capsys.readouterr().err
+
+
+def test_a_running_node_keeps_its_folder(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    lock = FolderLock(folder.parent)
+    try:
+        assert run(["snapshot", "take", str(folder), "--committed"]) == REFUSED
+        assert "is in use by" in capsys.readouterr().err
+    finally:
+        lock.release()
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+def test_a_failing_disk_leaves_no_half_snapshot(
+    capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error", str(folder))
+
+    if failing == "fsync":
+        monkeypatch.setattr(os, "fsync", fail)
+    else:
+        monkeypatch.setattr(Path, "hardlink_to", fail)
+        monkeypatch.setattr(Path, "rename", fail)
+    assert run(["snapshot", "take", str(folder), "--committed"]) == IO_ERROR
+    assert "Input/output error" in capsys.readouterr().err
+    assert (leftovers(folder), len(list(folder.glob("*.checkpoint")))) == ([], 1)
+
+
+def test_what_reads_back_otherwise_gets_no_name(
+    capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cli.commands import snapshot_take
+
+    monkeypatch.setattr(snapshot_take, "image_values", lambda image: iter(()))
+    assert run(["snapshot", "take", str(folder), "--committed"]) == IO_ERROR
+    assert "not what was written" in capsys.readouterr().err
+    assert (leftovers(folder), len(list(folder.glob("*.checkpoint")))) == ([], 1)
+
+
+def test_the_list_tells_whole_from_damaged_and_unfinished(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    whole = snapshot_path(folder).read_bytes()
+    (folder / f"{90:020d}-0000000001.checkpoint").write_bytes(whole[:-10])
+    (folder / f"{95:020d}-0000000001-x1.checkpoint.part").write_bytes(b"")
+    (folder / f"{20:020d}-0000000001.checkpoint.deleted").write_bytes(whole)
+    assert run(["snapshot", "list", str(folder.parent), "--json"]) == DAMAGED
+    listed = json.loads(capsys.readouterr().out)
+    assert [(each["end_offset"], each["state"], each["records"]) for each in listed] == [
+        (60, "whole", 7),
+        (90, "damaged", 7),
+        (None, "being deleted", 7),
+        (None, "unfinished", 0),
+    ]
+    run(["snapshot", "list", str(folder.parent)])
+    assert "node: 4 snapshots" in capsys.readouterr().out
+
+
+def test_verify_tells_a_sound_one_from_a_cut_one(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    assert run(["snapshot", "verify", str(folder)]) == 0
+    assert "checkpoint: sound" in " ".join(capsys.readouterr().out.split())
+    cut = folder / f"{90:020d}-0000000001.checkpoint"
+    cut.write_bytes(snapshot_path(folder).read_bytes()[:-75])
+    assert run(["snapshot", "verify", str(cut)]) == DAMAGED
+    assert "footer is missing" in " ".join(capsys.readouterr().out.split())
+    empty = folder / f"{91:020d}-0000000001.checkpoint"
+    empty.touch()
+    assert run(["snapshot", "diff", str(snapshot_path(folder)), str(empty)]) == DAMAGED
+    assert "kquorum snapshot verify" in capsys.readouterr().err
+    for command in (["verify"], ["diff", str(cut)]):
+        assert run(["snapshot", *command, str(folder / f"{FIRST}.index")]) == USAGE
+        assert "is not a Kafka log segment or snapshot" in capsys.readouterr().err
+
+
+def test_diff_of_two_snapshots_is_the_diff_of_their_states(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    assert run(["snapshot", "take", str(folder), "--offset", "155", "--committed"]) == 0
+    newer = folder / f"{155:020d}-0000000002.checkpoint"
+    capsys.readouterr()
+    assert run(["snapshot", "diff", str(snapshot_path(folder)), str(newer), "--json"]) == 0
+    by_snapshots = json.loads(capsys.readouterr().out)["changes"]
+    (folder / f"{SECOND}.log").touch()
+    assert run(["log", "diff", str(folder), "--from", "60", "--to", "155", "--json"]) == 0
+    by_log = json.loads(capsys.readouterr().out)["changes"]
+    assert [each for each in by_snapshots if each["kind"] != "quorum"] == [
+        each for each in by_log if each["kind"] != "quorum"
+    ]
+    assert len(by_snapshots) > 3
+
+
+def test_real_snapshots_are_whole(capsys: pytest.CaptureFixture[str], real_logs: Path) -> None:
+    assert run(["snapshot", "list", str(real_logs), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 9
+    assert run(["snapshot", "verify", str(real_logs)]) == 0
