@@ -8,6 +8,7 @@ from metadata.image.delta import MetadataDelta
 from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage
 from metadata.loader import MetadataLoader
+from metadata.snapshot_loading import LoadedSnapshot
 from raft.batches import LogBatch
 
 log = logging.getLogger("broker.state_machine")
@@ -42,6 +43,11 @@ class BrokerStateMachine:
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
         self._now_ms = now_ms
         self.loader.handle_commit(batches)
+
+    def handle_snapshot(self, now_ms: int, state: object) -> None:
+        assert isinstance(state, LoadedSnapshot), state
+        self._now_ms = now_ms
+        self.loader.handle_snapshot(state.image, state.last_audit_note)
 
     def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
         """A broker decides nothing; its channels to the controller learn of leaders elsewhere."""

@@ -38,6 +38,8 @@ class MetadataLoader:
         self.publishers: list[Publisher] = []
         self.has_data = not self.image.is_empty
         self.transaction_start_offset: int | None = None
+        # The newest audit note; a snapshot carries it on, as the next note holds its hash.
+        self.last_audit_note: bytes | None = None
         self._on_fault = on_fault
         self._delta = MetadataDelta(self.image)
         self._position = self.image.provenance
@@ -56,10 +58,11 @@ class MetadataLoader:
             published = self._publish()
         return published
 
-    def handle_snapshot(self, image: MetadataImage) -> MetadataImage:
+    def handle_snapshot(self, image: MetadataImage, last_audit_note: bytes | None = None) -> MetadataImage:
         """Replace everything by a loaded snapshot's image; an open transaction is forgotten."""
         delta = MetadataDelta(self.image)
         delta.become(image)
+        self.last_audit_note = last_audit_note
         return self.adopt(delta, image)
 
     def adopt(self, delta: MetadataDelta, image: MetadataImage) -> MetadataImage:
@@ -138,6 +141,8 @@ class MetadataLoader:
             delta.apply(self._position) if image is None else replace(image, provenance=self._position)
         )
         self.has_data = self.has_data or not delta.is_empty
+        if delta.audit_notes:
+            self.last_audit_note = delta.audit_notes[-1]
         self._delta = MetadataDelta(self.image)
         for publisher in self.publishers:
             publisher(delta, self.image)

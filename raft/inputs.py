@@ -75,6 +75,14 @@ class ReadRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class WritesPaused:
+    """The disk is full (True), or has space again (False); see `raft.full_disk`. Election states are written
+    meanwhile, for they are small."""
+
+    is_paused: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotReceived:
     """The bytes of `Ready.snapshot_chunks` are complete, verified and on stable storage, under the snapshot's name;
     the log was dropped in its favour. `quorum_records` is what the snapshot says of the voters."""
@@ -85,7 +93,7 @@ class SnapshotReceived:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRefused:
-    """The bytes do not make a snapshot: it has to be fetched again, from its beginning."""
+    """The bytes do not make a snapshot, or could not be kept: it has to be fetched again, from its beginning."""
 
     snapshot_id: OffsetAndEpoch
 
@@ -114,5 +122,6 @@ Input = (
     | ResignRequested
     | ShutdownRequested
     | ReadRequested
+    | WritesPaused
     | SnapshotEvent
 )

@@ -16,6 +16,7 @@ from raft.accumulator import Accumulator
 from raft.causes import CONTROLLER_RESIGNED
 from raft.config import QuorumConfig
 from raft.errors import NotLeaderError
+from raft.full_disk import handle_writes_paused
 from raft.handover import begin_shutdown, poll_resigned, resign
 from raft.inputs import (
     Input,
@@ -31,13 +32,14 @@ from raft.inputs import (
     SnapshotRefused,
     SnapshotWritten,
     TimeAdvanced,
+    WritesPaused,
 )
 from raft.log_index import LogIndex
 from raft.messages import (
     NO_LEADER,
 )
 from raft.outbox import Outbox
-from raft.ports import Dice, LogSummary
+from raft.ports import Dice, LogSummary, QuorumAt
 from raft.reads import handle_read
 from raft.ready import LeaderAndEpoch, QuorumState, Ready, VotersChanged
 from raft.replica import Replica
@@ -120,6 +122,10 @@ class RaftNode:
     def kraft_version(self) -> int:
         return self._replica.voter_history.kraft_version
 
+    def quorum_at(self, end_offset: int) -> QuorumAt:
+        history = self._replica.voter_history
+        return QuorumAt(history.voters_at(end_offset - 1), history.kraft_version_at(end_offset - 1))
+
     def endpoint_of(self, node_id: int) -> Endpoint | None:
         return self._replica.endpoint_of(node_id)
 
@@ -167,6 +173,8 @@ class RaftNode:
                 begin_shutdown(replica, now_ms)
             case ReadRequested(read_id):
                 handle_read(replica, read_id)
+            case WritesPaused(is_paused):
+                handle_writes_paused(replica, now_ms, is_paused=is_paused)
             case SnapshotReceived() | SnapshotRefused() | SnapshotWritten() | LogStartAdvanced():
                 handle_snapshot_event(replica, now_ms, event)
             case TimeAdvanced():

@@ -19,6 +19,14 @@ class Dice(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class QuorumAt:
+    """Who votes, and at which kraft.version, as of some offset."""
+
+    voters: VoterSet
+    kraft_version: int
+
+
+@dataclass(frozen=True, slots=True)
 class LogSummary:
     """First offset, end offset (exclusive), each leader epoch with its start offset, and the snapshots, ascending.
 
@@ -91,6 +99,10 @@ class RaftPort(Protocol):
         """0: the voters are the configuration's; 1: they are the log's, and can be changed."""
         ...
 
+    def quorum_at(self, end_offset: int) -> QuorumAt:
+        """What the log below `end_offset` says of the quorum, for a snapshot that ends there."""
+        ...
+
     def endpoint_of(self, node_id: int) -> Endpoint | None:
         """Where a voter or the leader listens, as far as this replica knows."""
         ...
@@ -112,10 +124,16 @@ class RaftPort(Protocol):
 
 
 class StateMachine(Protocol):
-    """Fed by the driver, in log order, each batch exactly once per process life."""
+    """Fed by the driver, in log order, each batch at most once per process life; what it was not given is in a snapshot
+    that it was."""
 
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
         """Committed batches, control batches included; on the leader also those it proposed itself."""
+        ...
+
+    def handle_snapshot(self, now_ms: int, state: object) -> None:
+        """Forget everything: `state` is what the node's loader made of a snapshot, and the next committed batches
+        begin where that snapshot ends. Never while this replica leads."""
         ...
 
     def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:

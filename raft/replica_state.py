@@ -51,7 +51,7 @@ class ReplicaState:
         self.accumulator = accumulator
         self.connections = Connections(config)
         self.role: Role = Unattached(election_deadline_ms=None)
-        self.high_watermark = UNKNOWN_OFFSET
+        self.high_watermark = _committed_in(log)
         self.announced = LeaderAndEpoch(NO_LEADER, -1)
         self.is_shutting_down = False
         self.awaits_successor = False
@@ -67,6 +67,12 @@ class ReplicaState:
         self.leader_endpoints: tuple[Endpoint, ...] = ()
         # It may have given votes, and acknowledged records, that it has forgotten: see `lost_state`.
         self.has_lost_its_state = config.has_lost_its_state and not self._is_alone_with_its_log()
+        # The last epoch in which it may have acknowledged records that its log has lost: see `damaged_log`.
+        self.damaged_epoch: int | None = None
+        if config.damaged_until is not None:
+            self.damaged_epoch = max(state.leader_epoch, log.last_epoch)
+        # There is no space for anything but the election state: see `full_disk`.
+        self.writes_are_paused = False
         # Which leader's fetch timeout ran out here: others may go on naming it for a while, and are not believed.
         self.silent_leader: LeaderAndEpoch | None = None
         self.outbox = Outbox()
@@ -100,7 +106,7 @@ class ReplicaState:
         vote to all others, so that without it nobody could be elected (Ongaro's dissertation, 4.2.2)."""
         if self.has_lost_its_state or not self.config.can_be_voter or self.epoch >= MAX_EPOCH:
             return False
-        if self.installing is not None:
+        if self.installing is not None or self.damaged_epoch is not None or self.writes_are_paused:
             return False
         return self.is_voter or self.voter_history.is_leaving(self.key, self.high_watermark)
 
@@ -193,3 +199,8 @@ class ReplicaState:
         if self.outbox.cut(end_offset, stored_end):
             # Two cuts in one turn reach the store as one, so they count as one (see `LogFlushed.truncations`).
             self.log.truncations += 1
+
+
+def _committed_in(log: LogIndex) -> int:
+    """What is committed for certain before anybody was heard: snapshots are taken of nothing else."""
+    return max((each.offset for each in log.snapshots if each.offset > 0), default=UNKNOWN_OFFSET)

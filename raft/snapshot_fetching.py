@@ -24,7 +24,10 @@ def is_helpful(replica: Replica, snapshot_id: OffsetAndEpoch) -> bool:
     """Whether it can be, is not here already, and reaches beyond what this replica knows to be committed."""
     if min(snapshot_id.offset, snapshot_id.epoch) < 0 or snapshot_id.epoch > replica.epoch:
         return False
-    return snapshot_id not in replica.log.snapshots and snapshot_id.offset > replica.high_watermark
+    # A damaged log may end below a snapshot that is here; then it cannot go on from its end by that one's help.
+    log = replica.log
+    is_here = snapshot_id in log.snapshots and snapshot_id.offset <= log.log_end_offset
+    return not is_here and snapshot_id.offset > min(replica.high_watermark, log.log_end_offset)
 
 
 def next_request(replica: Replica) -> FetchSnapshotRequest | None:
@@ -60,6 +63,7 @@ def handle_snapshot_response(
         role.has_fetched = True
     if response.error is not ErrorCode.none:
         role.download = None
+        replica.connections.back_off(source_id, now_ms)
         return
     _take_piece(replica, role, download, response)
 
@@ -89,11 +93,9 @@ def handle_snapshot_event(replica: Replica, now_ms: int, event: SnapshotEvent) -
     """What the adapter did with snapshot files, the replica's own among them, and with the log below them."""
     match event:
         case SnapshotReceived(snapshot_id, records):
-            _begin_at(replica, snapshot_id, records)
+            _begin_at(replica, now_ms, snapshot_id, records)
         case SnapshotRefused(snapshot_id):
-            assert replica.installing == snapshot_id, (replica.installing, snapshot_id)
-            replica.installing = None
-            replica.connections.back_off(replica.leader_id, now_ms)
+            _give_up(replica, now_ms, snapshot_id)
         case SnapshotWritten(snapshot_id):
             replica.log.add_snapshot(snapshot_id)
         case LogStartAdvanced(log_start_offset):
@@ -104,11 +106,31 @@ def handle_snapshot_event(replica: Replica, now_ms: int, event: SnapshotEvent) -
             assert_never(event)
 
 
-def _begin_at(replica: Replica, snapshot_id: OffsetAndEpoch, records: tuple[QuorumRecord, ...]) -> None:
+def _give_up(replica: Replica, now_ms: int, snapshot_id: OffsetAndEpoch) -> None:
+    """The adapter could not keep what came in, whether all of it had come or not; another may be under way by now."""
+    role = replica.role
+    if replica.installing == snapshot_id:
+        replica.installing = None
+        replica.maybe_await_election(now_ms)
+    elif (
+        isinstance(role, Follower) and role.download is not None and role.download.snapshot_id == snapshot_id
+    ):
+        role.download = None
+    else:
+        return
+    replica.connections.back_off(replica.leader_id, now_ms)
+
+
+def _begin_at(
+    replica: Replica, now_ms: int, snapshot_id: OffsetAndEpoch, records: tuple[QuorumRecord, ...]
+) -> None:
     """The log begins anew where the snapshot ends; all in the snapshot is committed."""
     assert replica.installing == snapshot_id, (replica.installing, snapshot_id)
     replica.installing = None
     replica.log.begin_at(snapshot_id)
     replica.voter_history = VoterHistory.of(replica.voter_history.static, records)
-    replica.high_watermark = max(replica.high_watermark, snapshot_id.offset)
-    replica.outbox.load_snapshot = snapshot_id
+    if snapshot_id.offset > replica.high_watermark:
+        # Otherwise the state machine has begun with a later snapshot, up to which the log was damaged.
+        replica.high_watermark = snapshot_id.offset
+        replica.outbox.load_snapshot = snapshot_id
+    replica.maybe_await_election(now_ms)

@@ -50,6 +50,18 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "kquorum log dump kquorum-data/node-1 --type KRaftVoters --json",
         "kquorum log dump /var/lib/kafka/__cluster_metadata-0 --no-noop",
     ),
+    "log verify": (
+        "kquorum log verify kquorum-data/node-1",
+        "kquorum log verify /var/lib/kafka/__cluster_metadata-0 --json",
+    ),
+    "log diff": ("kquorum log diff kquorum-data/node-1 --from 120 --to 180",),
+    "snapshot list": ("kquorum snapshot list kquorum-data/node-1",),
+    "snapshot verify": ("kquorum snapshot verify kquorum-data/node-1",),
+    "snapshot diff": ("kquorum snapshot diff old.checkpoint new.checkpoint",),
+    "snapshot take": (
+        "kquorum snapshot take kquorum-data/node-1",
+        "kquorum snapshot take kquorum-data/node-1 --output /backup",
+    ),
 }
 
 

@@ -68,6 +68,9 @@ class BrokerNode:
         check_addresses_are_free(self._config.broker_listeners)
         source = NodeInspectSource(self._member, lambda: self._cache.image)
         self._machine.observers.append(lambda _now_ms, delta, image: source.publish(delta, image))
+        self._machine.observers.append(
+            lambda _now_ms, delta, image: self._member.snapshots.publish(delta, image)
+        )
         runner = self._start_running()
         self._member.start(self._machine)
         grpc_server = await start_grpc(self._config, source, NodeQuorumSource(self._member))

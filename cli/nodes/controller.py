@@ -48,6 +48,7 @@ class ControllerNode:
 
         def publish(image: MetadataImage, delta: MetadataDelta) -> None:
             registrar.handle_image(image)
+            member.snapshots.publish(delta, image)
             source.publish(delta, image)
 
         controller.publishers.append(publish)

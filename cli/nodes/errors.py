@@ -24,14 +24,14 @@ class NotRegistered(CliError):
         )
 
 
-class LogBeginsLater(CliError):
-    """Its beginning is in a snapshot, which this node could not read: it would go on from an empty state."""
+class SnapshotUnusable(DamagedInput):
+    """Its bytes are whole, but do not make a state."""
 
-    def __init__(self, folder: Path, log_start_offset: int) -> None:
+    def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
-            f"{folder} begins at offset {log_start_offset}: what stood before is in a snapshot, and nodes "
-            "cannot start from one yet; start this folder with Apache Kafka, or begin this node with an empty one",
-            status=ExitStatus.FOLDER_REFUSED,
+            f"{path} cannot be loaded: {reason}. Nothing was changed: move the file away, so that the node goes on "
+            "from an older snapshot and the log, or fetches one from the leader; and keep it, for this version of "
+            "kquorum may be older than the one that wrote it"
         )
 
 

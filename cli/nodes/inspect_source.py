@@ -56,7 +56,7 @@ class NodeInspectSource:
         return self._member.node.high_watermark
 
     def log_start_offset(self) -> int:
-        return self._member.log.summary().log_start_offset
+        return self._member.log.log_start_offset
 
     def read_log(self, start_offset: int, max_bytes: int, end_offset: int | None = None) -> bytes:
         return self._member.log.read(start_offset, max_bytes, end_offset)

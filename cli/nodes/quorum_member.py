@@ -2,30 +2,34 @@
 
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cli.config.model import NodeConfig
 from cli.metadata_folder import prepare_metadata_folder
 from cli.nodes.endpoints import bootstrap_endpoints, controller_endpoints, static_voter_endpoints
-from cli.nodes.errors import LogBeginsLater
 from cli.nodes.folders import NodeFolders
 from cli.nodes.foreign_cluster import ForeignClusters
 from cli.nodes.leader_watch import LeaderWatch, who_is_missing
 from cli.nodes.logs import log as notable_log
 from cli.nodes.peers import PeerWatch
+from cli.nodes.snapshot_loading import read_snapshot
 from cli.nodes.voter_watch import VoterWatch
+from cli.nodes.watched_machine import WatchedMachine
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
+from metadata.adapters.snapshot_keeper import SnapshotKeeper
+from metadata.adapters.snapshot_ports import SnapshotSettings
 from network.requests import Reply, RequestContext
 from raft.adapters.clock import MonotonicWallClock
 from raft.adapters.driver import RaftDriver
+from raft.adapters.driver_snapshots import Snapshots
 from raft.adapters.election_log import ElectionLog
 from raft.adapters.file_log import FOLDER_NAME, FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.adapters.raft_requests import RaftRequests
 from raft.adapters.segment import SegmentLimits
+from raft.adapters.snapshot_store import SnapshotStore
 from raft.adapters.transport import KafkaTransport, endpoints_of
-from raft.batches import LogBatch
 from raft.config import QuorumConfig
 from raft.node import RaftNode
 from raft.ports import StateMachine
@@ -60,10 +64,11 @@ class QuorumMember:
         has_lost_state = _look_at_folder(config)
         self.metadata_log = folders.metadata_log
         self.log = FileLog(
-            folders.metadata_log, SegmentLimits(segment_bytes=config.metadata_log_segment_bytes)
+            folders.metadata_log,
+            SegmentLimits(
+                segment_bytes=config.metadata_log_segment_bytes, segment_ms=config.metadata_log_segment_ms
+            ),
         )
-        if (start_offset := self.log.summary().log_start_offset) > 0:
-            raise LogBeginsLater(folders.metadata_log, start_offset)
         if self.log.recovered_cut_bytes:
             log.warning("%d bytes of a torn write were cut off the log's end", self.log.recovered_cut_bytes)
         static_voters = _static_voters(config)
@@ -91,6 +96,13 @@ class QuorumMember:
             on_role_change=self._handle_role_change,
             on_voters_changed=self._handle_voters,
             on_caught_up=_tell_trust,
+            snapshots=Snapshots(
+                store=SnapshotStore(folders.metadata_log),
+                load=lambda snapshot_id: read_snapshot(folders.metadata_log, snapshot_id),
+            ),
+        )
+        self.snapshots = SnapshotKeeper(
+            folders.metadata_log, snapshot_settings(config), self.driver, self.log, clock.now_ms, fatal
         )
         self._leader_watch = LeaderWatch(self._is_led, self._who_is_missing)
         self._voter_watch = VoterWatch(config.node_id, config.controller_quorum_fetch_timeout_ms)
@@ -105,7 +117,7 @@ class QuorumMember:
         )
         self._requests = RaftRequests(endpoints=endpoints, receive=self.driver.receive)
         self._channels: list[ControllerChannel] = []
-        self._watched: _Watched | None = None
+        self._watched: WatchedMachine | None = None
         self._disk_is_free = True
 
     def handle_raft(self, context: RequestContext, request: "RequestPayload", reply: Reply) -> None:
@@ -114,7 +126,8 @@ class QuorumMember:
         self._requests.handle(context, request, reply)
 
     def start(self, state_machine: StateMachine) -> None:
-        watched = self._watched = _Watched(state_machine, self._channels)
+        watched = self._watched = WatchedMachine(state_machine, self._channels, self.snapshots)
+        self.snapshots.start()
         self.driver.start(watched, self._transport, self._requests)
         self._leader_watch.start()
 
@@ -142,6 +155,7 @@ class QuorumMember:
             watch.close()
         for channel in self._channels:
             channel.close()
+        await self.snapshots.close()
         if self._watched is not None:
             self._disk_is_free = await self.driver.stop(
                 LEAVE_TIMEOUT_IN_ELECTIONS * self.config.controller_quorum_election_timeout_ms
@@ -222,31 +236,6 @@ def _look_at_folder(config: NodeConfig) -> bool:
     return is_lost
 
 
-class _Watched:
-    """A state machine with two listeners in: the time of the last commit, and the channels' leader changes."""
-
-    def __init__(self, inner: StateMachine, channels: Sequence[ControllerChannel]) -> None:
-        self._inner = inner
-        self._channels = channels
-        self.last_commit_ms: int | None = None
-
-    def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
-        self.last_commit_ms = now_ms
-        self._inner.handle_commit(now_ms, batches)
-
-    def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
-        log.info("the active controller of epoch %d is %d", leader_epoch, leader_id)
-        self._inner.handle_leader_change(now_ms, leader_id, leader_epoch)
-        for channel in self._channels:
-            channel.handle_leader_change(leader_id, leader_epoch)
-
-    def handle_time(self, now_ms: int) -> None:
-        self._inner.handle_time(now_ms)
-
-    def next_deadline_ms(self) -> int | None:
-        return self._inner.next_deadline_ms()
-
-
 def quorum_config(
     config: NodeConfig, folders: NodeFolders, *, has_lost_its_state: bool = False
 ) -> QuorumConfig:
@@ -264,4 +253,14 @@ def quorum_config(
         election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
         request_timeout_ms=config.controller_quorum_request_timeout_ms,
         retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+    )
+
+
+def snapshot_settings(config: NodeConfig) -> SnapshotSettings:
+    return SnapshotSettings(
+        max_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+        max_interval_ms=config.metadata_log_max_snapshot_interval_ms,
+        retention_bytes=config.metadata_max_retention_bytes,
+        retention_ms=config.metadata_max_retention_ms,
+        codec=CompressionCodec[config.metadata_log_compression.upper()],
     )

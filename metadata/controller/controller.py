@@ -36,6 +36,7 @@ from metadata.controller.transitions import fence_records
 from metadata.controller.update_features import update_features
 from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import NO_OP_RECORD, record_version
+from metadata.snapshot_loading import LoadedSnapshot
 from raft.batches import LogBatch
 from raft.errors import NotLeaderError, RecordBatchTooLargeError
 from raft.ports import Dice, RaftPort
@@ -110,6 +111,11 @@ class Controller:
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:  # noqa: ARG002 - the port's signature
         self._timeline.commit(batches)
         self._replies.complete(self._timeline.loader.last_applied_offset)
+
+    def handle_snapshot(self, now_ms: int, state: object) -> None:  # noqa: ARG002 - the port's signature
+        assert isinstance(state, LoadedSnapshot), state
+        assert self._active is None, "the active controller's state is ahead of every snapshot"
+        self._timeline.handle_snapshot(state)
 
     def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
         """Leading a new epoch begins like any other: what was proposed in an older one is not ours to answer for."""

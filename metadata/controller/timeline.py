@@ -15,6 +15,7 @@ from metadata.controller.audit import NO_NOTE_HASH, note_hash
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
 from metadata.loader import MetadataLoader
+from metadata.snapshot_loading import LoadedSnapshot
 from raft.batches import LogBatch
 from wire.record_batch import read_batch_header
 from wire.schema import MetadataRecord
@@ -102,6 +103,14 @@ class Timeline:
                 self.loader.handle_commit([batch])
             else:
                 self._commit_own(batch)
+
+    def handle_snapshot(self, snapshot: LoadedSnapshot) -> None:
+        """Start over from a snapshot: a standby that had fallen far behind was sent one, or has just begun with its
+        own."""
+        assert not self._proposed, "who follows proposes nothing"
+        note = snapshot.last_audit_note
+        self._committed_derived = Derived(last_note_hash=NO_NOTE_HASH if note is None else note_hash(note))
+        self.loader.handle_snapshot(snapshot.image, note)
 
     def revert(self) -> None:
         """Forget what was proposed and not committed."""

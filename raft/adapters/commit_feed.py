@@ -1,6 +1,7 @@
 """What is committed, handed to the state machine in log order, each batch once; and who leads, in its place."""
 
 from raft.adapters.driver_ports import BatchLog
+from raft.batches import OffsetAndEpoch
 from raft.ports import StateMachine
 from raft.ready import LeaderAndEpoch
 
@@ -21,20 +22,41 @@ class CommitFeed:
         self._high_watermark = applied_offset
         self._own_leadership: LeaderAndEpoch | None = None
         self._own_leadership_offset = 0
+        # The snapshot that is being made into the state machine's state: nothing is handed over meanwhile.
+        self._loading: OffsetAndEpoch | None = None
         self.applied_offset = applied_offset
 
     @property
     def has_more(self) -> bool:
-        return self.applied_offset < self._high_watermark
+        """Whether there is something to deliver now."""
+        return self._loading is None and self.applied_offset < self._high_watermark
+
+    @property
+    def is_behind(self) -> bool:
+        return self._loading is not None or self.applied_offset < self._high_watermark
 
     def advance(self, high_watermark: int) -> None:
         """All below `high_watermark` is committed."""
         self._high_watermark = max(self._high_watermark, high_watermark)
 
+    def begin_loading(self, snapshot: OffsetAndEpoch) -> None:
+        """What was delivered is of no use any more: the state machine starts over from this snapshot."""
+        self._loading = snapshot
+
+    def loaded(self, now_ms: int, snapshot: OffsetAndEpoch, state: object) -> None:
+        """Hand over what was made of it, unless a newer one is being loaded by now."""
+        if snapshot != self._loading:
+            return
+        self._loading = None
+        self._state_machine.handle_snapshot(now_ms, state)
+        self.applied_offset = snapshot.offset
+        self._high_watermark = max(self._high_watermark, snapshot.offset)
+        self._maybe_lead(now_ms)
+
     def lead_changed(self, now_ms: int, leader: LeaderAndEpoch) -> None:
         """Tell who leads, now or when the state machine has caught up."""
         self._own_leadership = None
-        if leader.leader_id == self._node_id and self.has_more:
+        if leader.leader_id == self._node_id and self.is_behind:
             self._own_leadership = leader
             self._own_leadership_offset = self._high_watermark
         else:
@@ -52,7 +74,11 @@ class CommitFeed:
             assert batches[0].base_offset == self.applied_offset, batches[0].base_offset
             self._state_machine.handle_commit(now_ms, batches)
             self.applied_offset = batches[-1].next_offset
+        self._maybe_lead(now_ms)
+
+    def _maybe_lead(self, now_ms: int) -> None:
         leader = self._own_leadership
-        if leader is not None and self.applied_offset >= self._own_leadership_offset:
+        is_due = self._loading is None and self.applied_offset >= self._own_leadership_offset
+        if leader is not None and is_due:
             self._own_leadership = None
             self._state_machine.handle_leader_change(now_ms, leader.leader_id, leader.epoch)

@@ -1,6 +1,7 @@
 """What anybody may read off a core at any time: the reading half of raft.ports.RaftPort."""
 
 from raft.adapters.driver_ports import ConsensusCore
+from raft.ports import QuorumAt
 from raft.voters import Endpoint, VoterSet
 
 
@@ -37,6 +38,9 @@ class CoreView:
     @property
     def kraft_version(self) -> int:
         return self._node.kraft_version
+
+    def quorum_at(self, end_offset: int) -> QuorumAt:
+        return self._node.quorum_at(end_offset)
 
     def endpoint_of(self, node_id: int) -> Endpoint | None:
         return self._node.endpoint_of(node_id)

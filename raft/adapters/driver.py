@@ -11,34 +11,44 @@ Two things may take the disk long, and are done in its own thread: the flush of 
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
 from raft.adapters.callers import Callers
 from raft.adapters.commit_feed import CommitFeed
-from raft.adapters.core_view import CoreView
+from raft.adapters.delivery import Delivery
 from raft.adapters.disk_thread import DiskThread
+from raft.adapters.driver_front import DriverFront
 from raft.adapters.driver_ports import BatchLog, Clock, ConsensusCore, Responder, Transport
+from raft.adapters.driver_snapshots import Snapshots, SnapshotTraffic
 from raft.adapters.one_timer import OneTimer
-from raft.errors import NotLeaderError
-from raft.inputs import Input, LogFlushed, ShutdownRequested, TimeAdvanced
+from raft.batches import OffsetAndEpoch
+from raft.inputs import (
+    Input,
+    LogFlushed,
+    LogStartAdvanced,
+    ShutdownRequested,
+    SnapshotReceived,
+    SnapshotWritten,
+    TimeAdvanced,
+)
 from raft.messages import (
     FetchResponse,
+    FetchSnapshotResponse,
     LogSlice,
-    Request,
-    Response,
-    TransferLeadershipRequest,
-    TransferLeadershipResponse,
+    SnapshotSlice,
 )
 from raft.ports import QuorumStateStore, StateMachine
 from raft.ready import OutboundResponse, QuorumState, Ready, RoleChanged, VotersChanged
 
 Result = TypeVar("Result")
+NO_SNAPSHOT = OffsetAndEpoch(0, 0)
 logger = logging.getLogger(__name__)
 
 
-class RaftDriver(CoreView):
+class RaftDriver(DriverFront):
     """One replica at work; satisfies raft.ports.RaftPort. All methods belong to the loop's thread.
 
     Build it, hand it to the state machine as its `RaftPort`, then `start`. Anything unexpected ends it: no more
@@ -55,7 +65,9 @@ class RaftDriver(CoreView):
         on_role_change: Callable[[RoleChanged], None] = lambda _: None,
         on_voters_changed: Callable[[VotersChanged], None] = lambda _: None,
         on_caught_up: Callable[[], None] = lambda: None,
+        snapshots: Snapshots | None = None,
     ) -> None:
+        """Without `snapshots` none may come in, be asked for, or stand in the log's folder."""
         super().__init__(node)
         self._log = log
         self._state_store = state_store
@@ -66,6 +78,8 @@ class RaftDriver(CoreView):
         self._on_caught_up = on_caught_up
         # What the core announced last; replaced as a whole, so the disk's thread may read it for `quorum-state`.
         self.in_force = VotersChanged(node.voters, node.kraft_version)
+        self._snapshots = snapshots
+        self._when_free: deque[Callable[[], None]] = deque()
         self._callers = Callers(self.receive)
         self._is_running = False
         self._turn_is_due = False
@@ -73,17 +87,10 @@ class RaftDriver(CoreView):
         self._is_flushing = False
         self._needs_flush = False
         self._truncations = 0
-        self._delivery_is_due = False
         self._node_deadline_ms: int | None = None
 
-    def start(
-        self,
-        state_machine: StateMachine,
-        transport: Transport,
-        responder: Responder,
-        applied_offset: int | None = None,
-    ) -> None:
-        """Begin, in the running loop. `applied_offset` is what a snapshot has given the state machine already."""
+    def start(self, state_machine: StateMachine, transport: Transport, responder: Responder) -> None:
+        """Begin, in the running loop, with the newest snapshot if there is one."""
         self._loop = asyncio.get_running_loop()
         self._shut_down = self._loop.create_future()
         self._disk = DiskThread(self._loop)
@@ -91,9 +98,22 @@ class RaftDriver(CoreView):
         self._state_machine = state_machine
         self._transport = transport
         self._responder = responder
-        first = self._log.summary().log_start_offset if applied_offset is None else applied_offset
-        self._feed = CommitFeed(self._log, state_machine, self._node.node_id, first)
+        if self._snapshots is not None:
+            self._traffic = SnapshotTraffic(self._snapshots, self.receive, self._guarded, self._fail)
+        summary = self._log.summary()
+        self._delivery = Delivery(
+            CommitFeed(self._log, state_machine, self._node.node_id, summary.log_start_offset),
+            self._callers,
+            self._now_ms,
+            guarded=self._guarded,
+            is_blocked=lambda: self._waits_for_disk,
+            arm_timer=self._arm_timer,
+            load=None if self._snapshots is None else self._traffic.load,
+        )
         self._is_running = True
+        newest = max(summary.snapshots, key=lambda each: each.offset, default=NO_SNAPSHOT)
+        if newest.offset > 0:
+            self._delivery.load(newest)
         self.wake()
 
     async def stop(self, timeout_ms: int) -> bool:
@@ -107,69 +127,11 @@ class RaftDriver(CoreView):
             await asyncio.wait([self._shut_down], timeout=timeout_ms / 1000)
         self._halt()
         is_done = await self._disk.close(timeout_ms)
+        if self._snapshots is not None:
+            is_done = await self._traffic.close(timeout_ms) and is_done
         if not is_done:
             logger.warning("the disk did not finish within %d ms; leaving without it", timeout_ms)
         return is_done
-
-    # What a state machine may ask (raft.ports.RaftPort), beyond what CoreView answers
-
-    @property
-    def applied_offset(self) -> int:
-        """The end of what the state machine was given."""
-        return self._feed.applied_offset
-
-    def propose(self, now_ms: int, leader_epoch: int, values: Sequence[bytes]) -> int:
-        self._check_running()
-        last_offset = self._node.propose(now_ms, leader_epoch, values)
-        self.wake()
-        return last_offset
-
-    def resign(self, now_ms: int, leader_epoch: int) -> None:
-        self._node.resign(now_ms, leader_epoch)
-        self.wake()
-
-    def upgrade_kraft_version(
-        self, now_ms: int, leader_epoch: int, kraft_version: int, *, validate_only: bool = False
-    ) -> str | None:
-        self._check_running()
-        problem = self._node.upgrade_kraft_version(
-            now_ms, leader_epoch, kraft_version, validate_only=validate_only
-        )
-        self.wake()
-        return problem
-
-    # Reads, and requests from this process
-
-    async def read_linearizable(self) -> int:
-        """Wait until the state machine has everything that was committed anywhere when this was called; answers the
-        offset it has reached. A majority confirms that this replica led then. Raises NotLeaderError."""
-        self._check_running()
-        return await self._callers.read()
-
-    def read_committed(self) -> int:
-        """The end of what the state machine was given. All below it is committed and stays; more may be committed
-        elsewhere, so this read may be out of date."""
-        return self._feed.applied_offset
-
-    def read_local(self) -> int:
-        """The end of this replica's log. What stands above `read_committed` may yet be lost."""
-        return self._node.log_end_offset
-
-    async def transfer_leadership(self, target_id: int) -> TransferLeadershipResponse:
-        """Hand over to another voter once it has caught up. Raises NotLeaderError when the driver ends meanwhile."""
-        response = await self.ask(TransferLeadershipRequest(target_id=target_id))
-        assert isinstance(response, TransferLeadershipResponse), response
-        return response
-
-    async def ask(self, request: Request) -> Response:
-        """Have the core answer a request of this process as if a peer had sent it. Raises NotLeaderError when the
-        driver is not running, or ends before the answer."""
-        self._check_running()
-        return await self._callers.ask(request)
-
-    def _check_running(self) -> None:
-        if not self._is_running:
-            raise NotLeaderError(-1, self._node.leader_epoch)
 
     # Turns
 
@@ -194,6 +156,9 @@ class RaftDriver(CoreView):
         self._turn_is_due = False
         if not self._waits_for_disk:
             self._carry_out(self._node.take_ready(self._now_ms()))
+        if self._when_free and not self._waits_for_disk:
+            self._when_free.popleft()()
+            self.wake()
 
     def _carry_out(self, ready: Ready) -> None:
         if ready.truncate_to is None:
@@ -215,6 +180,10 @@ class RaftDriver(CoreView):
         if ready.append:
             self._log.append(ready.append)
             self._needs_flush = True
+        if ready.snapshot_chunks:
+            self._traffic.take_in(ready.snapshot_chunks, self._install)
+        if ready.load_snapshot is not None:
+            self._delivery.load(ready.load_snapshot)
         if ready.quorum_state is None:
             self._finish(ready)
         else:
@@ -233,7 +202,7 @@ class RaftDriver(CoreView):
         for request in ready.requests:
             self._transport.send(request)
         for response in ready.responses:
-            self._respond(self._with_records(response))
+            self._answer(response)
         for change in ready.role_changes:
             self._on_role_change(change)
         if ready.voters_changed is not None:
@@ -248,6 +217,13 @@ class RaftDriver(CoreView):
     def _respond(self, outbound: OutboundResponse) -> None:
         if not self._callers.take_response(outbound):
             self._responder.respond(outbound)
+
+    def _answer(self, outbound: OutboundResponse) -> None:
+        response = outbound.response
+        if isinstance(response, FetchSnapshotResponse) and isinstance(response.data, SnapshotSlice):
+            self._traffic.answer(outbound, self._respond)
+        else:
+            self._respond(self._with_records(outbound))
 
     def _with_records(self, outbound: OutboundResponse) -> OutboundResponse:
         response = outbound.response
@@ -270,35 +246,46 @@ class RaftDriver(CoreView):
         self._maybe_flush()
         self.receive(LogFlushed(end_offset, truncations))
 
+    # Snapshots
+
+    def snapshot_written(self, snapshot_id: OffsetAndEpoch) -> None:
+        """The state machine's own snapshot is on stable storage, under its name."""
+        self.receive(SnapshotWritten(snapshot_id))
+
+    def advance_log_start(self, offset: int) -> None:
+        """Have the log begin at a later offset, where a snapshot ends, as soon as nothing is under way in it."""
+
+        def advance() -> None:
+            if self._log.summary().log_start_offset < offset:
+                self._log.advance_log_start(offset)
+                self._needs_flush = True
+                self._maybe_flush()
+                self.receive(LogStartAdvanced(offset))
+
+        self._when_free.append(advance)
+        self.wake()
+
+    def _install(self, snapshot_id: OffsetAndEpoch) -> None:
+        """A fetched snapshot is whole: the log is dropped for it, which nothing may overtake."""
+
+        def install() -> None:
+            self._waits_for_disk = True
+            self._truncations += 1
+            self._on_disk(lambda: self._log.truncate_fully_to(snapshot_id.offset), lambda _: installed())
+
+        def installed() -> None:
+            self._waits_for_disk = False
+            self.receive(SnapshotReceived(snapshot_id, self._log.summary().quorum_records))
+
+        self._when_free.append(install)
+        self.wake()
+
     # The state machine
 
     def _commit(self, ready: Ready) -> None:
-        now_ms = self._now_ms()
-        if ready.high_watermark is not None:
-            self._feed.advance(ready.high_watermark)
-            self._feed.deliver(now_ms)
-        if ready.leader is not None:
-            self._feed.lead_changed(now_ms, ready.leader)
-        for outcome in ready.reads:
-            self._callers.take_read(outcome)
-        self._callers.applied(self._feed.applied_offset)
+        self._delivery.commit(self._now_ms(), ready)
         if ready.has_caught_up:
             self._on_caught_up()
-        self._deliver_rest_soon()
-
-    def _deliver_rest_soon(self) -> None:
-        if self._feed.has_more and not self._delivery_is_due:
-            self._delivery_is_due = True
-            self._loop.call_soon(self._guarded, self._deliver_rest)
-
-    def _deliver_rest(self) -> None:
-        self._delivery_is_due = False
-        if self._waits_for_disk:
-            return  # the log may be being cut; `_commit` goes on afterwards
-        self._feed.deliver(self._now_ms())
-        self._callers.applied(self._feed.applied_offset)
-        self._arm_timer()
-        self._deliver_rest_soon()
 
     # The one timer
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from raft.batches import LogBatch
+from raft.batches import LogBatch, OffsetAndEpoch
 from raft.inputs import Input
-from raft.ports import LogStore
-from raft.ready import OutboundRequest, OutboundResponse, Ready
+from raft.ports import LogStore, QuorumAt
+from raft.ready import OutboundRequest, OutboundResponse, Ready, SnapshotChunk
 from raft.voters import Endpoint, VoterSet
 
 
@@ -34,6 +34,8 @@ class ConsensusCore(Protocol):
     @property
     def kraft_version(self) -> int: ...
 
+    def quorum_at(self, end_offset: int) -> QuorumAt: ...
+
     def endpoint_of(self, node_id: int) -> Endpoint | None: ...
 
     def step(self, now_ms: int, event: Input) -> None: ...
@@ -58,6 +60,24 @@ class BatchLog(LogStore, Protocol):
     def read_batches(
         self, start_offset: int, max_bytes: int, end_offset: int | None = None
     ) -> Sequence[LogBatch]: ...
+
+    def truncate_fully_to(self, offset: int) -> None:
+        """Drop all, and begin where a snapshot in the folder ends; called as `truncate_to` is."""
+        ...
+
+    def advance_log_start(self, offset: int) -> None:
+        """Begin at a later offset, where a snapshot ends; what lies below goes with the next flush."""
+        ...
+
+
+class SnapshotPort(Protocol):
+    """Snapshot files, in a thread of their own; each method is `raft.adapters.snapshot_store.SnapshotStore`'s."""
+
+    def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int]: ...
+
+    def write_chunk(self, chunk: SnapshotChunk) -> None: ...
+
+    def finish(self, snapshot_id: OffsetAndEpoch) -> None: ...
 
 
 class Transport(Protocol):

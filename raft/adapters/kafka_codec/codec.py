@@ -10,6 +10,7 @@ from raft.adapters.kafka_codec import (
     describe_quorum,
     end_quorum_epoch,
     fetch,
+    fetch_snapshot,
     vote,
 )
 from raft.adapters.kafka_codec.fetch_encoding import encode_ordinary
@@ -22,6 +23,7 @@ from raft.messages import (
     EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
     RemoveRaftVoterRequest,
     Request,
     Response,
@@ -41,6 +43,7 @@ _BY_MESSAGE: Mapping[type[Request], ApiCodec] = {
     BeginQuorumEpochRequest: begin_quorum_epoch.CODEC,
     EndQuorumEpochRequest: end_quorum_epoch.CODEC,
     FetchRequest: fetch.CODEC,
+    FetchSnapshotRequest: fetch_snapshot.CODEC,
     DescribeQuorumRequest: describe_quorum.CODEC,
     AddRaftVoterRequest: change_voters.ADD_CODEC,
     RemoveRaftVoterRequest: change_voters.REMOVE_CODEC,

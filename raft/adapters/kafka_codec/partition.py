@@ -52,15 +52,15 @@ def find_partition(topics: Sequence[Any], index_field: str = "partition_index") 
 
 
 def _is_metadata_topic(topic: Any) -> bool:
-    for name in ("topic_name", "topic"):
+    for name in ("topic_name", "topic", "name"):
         if (value := getattr(topic, name, None)) is not None:
             return bool(value == TOPIC_NAME)
     return bool(topic.topic_id == METADATA_TOPIC_ID)
 
 
-def response_partition(topics: Sequence[Any]) -> Any:
+def response_partition(topics: Sequence[Any], index_field: str = "partition_index") -> Any:
     """As `find_partition`, of a response; raises DecodeError."""
-    partition = find_partition(topics)
+    partition = find_partition(topics, index_field)
     if partition is None:
         raise DecodeError("the response is not about the metadata partition alone")
     return partition

@@ -15,7 +15,7 @@ from raft.batches import LogBatch, build_batch
 from raft.config import QuorumConfig
 from raft.inputs import Input, ShutdownRequested
 from raft.node import RaftNode
-from raft.ports import LogSummary
+from raft.ports import LogSummary, QuorumAt
 from raft.ready import OutboundRequest, OutboundResponse, QuorumState, Ready
 from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 
@@ -117,6 +117,9 @@ class RecordingStateMachine:
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
         self._journal.append(("commit", *[item.base_offset for item in batches]))
 
+    def handle_snapshot(self, now_ms: int, state: object) -> None:
+        self._journal.append(("snapshot", state))
+
     def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
         self._journal.append(("leader", leader_id, leader_epoch))
 
@@ -177,6 +180,9 @@ class ScriptedNode:
 
     def resign(self, now_ms: int, leader_epoch: int) -> None:
         pass
+
+    def quorum_at(self, end_offset: int) -> QuorumAt:
+        return QuorumAt(self.voters, self.kraft_version)
 
     def endpoint_of(self, node_id: int) -> Endpoint | None:
         return Endpoint("CONTROLLER", f"c{node_id}", 9093)

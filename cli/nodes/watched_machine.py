@@ -1,0 +1,48 @@
+"""What a node wants to know of its state machine's life, told by the way."""
+
+import logging
+from collections.abc import Sequence
+
+from metadata.adapters.controller_channel import ControllerChannel
+from metadata.adapters.snapshot_keeper import SnapshotKeeper
+from metadata.snapshot_loading import LoadedSnapshot
+from raft.batches import LogBatch
+from raft.ports import StateMachine
+
+log = logging.getLogger("cli.quorum_member")
+
+
+class WatchedMachine:
+    """A state machine with listeners in, each told after it: the time of the last commit, the channels' leader changes,
+    and who keeps the snapshots."""
+
+    def __init__(
+        self, inner: StateMachine, channels: Sequence[ControllerChannel], snapshots: SnapshotKeeper
+    ) -> None:
+        self._inner = inner
+        self._channels = channels
+        self._snapshots = snapshots
+        self.last_commit_ms: int | None = None
+
+    def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
+        self.last_commit_ms = now_ms
+        self._inner.handle_commit(now_ms, batches)
+        self._snapshots.handle_commit(now_ms, batches)
+
+    def handle_snapshot(self, now_ms: int, state: object) -> None:
+        self.last_commit_ms = now_ms
+        self._inner.handle_snapshot(now_ms, state)
+        assert isinstance(state, LoadedSnapshot), state
+        self._snapshots.handle_snapshot(now_ms, state.image, state.last_audit_note)
+
+    def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
+        log.info("the active controller of epoch %d is %d", leader_epoch, leader_id)
+        self._inner.handle_leader_change(now_ms, leader_id, leader_epoch)
+        for channel in self._channels:
+            channel.handle_leader_change(leader_id, leader_epoch)
+
+    def handle_time(self, now_ms: int) -> None:
+        self._inner.handle_time(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        return self._inner.next_deadline_ms()

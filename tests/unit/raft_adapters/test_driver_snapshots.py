@@ -1,0 +1,203 @@
+"""What the driver does with snapshots: in, out, installed and loaded, beside everything else."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kio.schema.errors import ErrorCode
+
+from raft.adapters.driver import RaftDriver
+from raft.adapters.driver_snapshots import Snapshots
+from raft.adapters.snapshot_store import SnapshotGone, SnapshotUnsound
+from raft.batches import OffsetAndEpoch
+from raft.inputs import LogStartAdvanced, SnapshotReceived, SnapshotRefused, SnapshotWritten
+from raft.messages import FetchSnapshotResponse, SnapshotSlice
+from raft.ready import LeaderAndEpoch, OutboundResponse, Ready, SnapshotChunk
+from tests.unit.raft_adapters.driver_parts import Gate, Rig, batch, now_ms, run, until
+
+ID = OffsetAndEpoch(5, 1)
+NEWER = OffsetAndEpoch(9, 1)
+CHUNKS = (SnapshotChunk(ID, 0, b"abc", is_last=False), SnapshotChunk(ID, 3, b"de", is_last=True))
+
+
+@dataclass
+class FakeStore:
+    pieces: list[bytes] = field(default_factory=list)
+    finished: Callable[[OffsetAndEpoch], None] = lambda _: None
+    content: bytes | None = b"0123456789"
+
+    def write_chunk(self, chunk: SnapshotChunk) -> None:
+        self.pieces.append(chunk.data)
+
+    def finish(self, snapshot_id: OffsetAndEpoch) -> None:
+        self.finished(snapshot_id)
+
+    def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int]:
+        if self.content is None:
+            raise SnapshotGone(f"{snapshot_id} is gone")
+        return self.content[position : position + max_bytes], len(self.content)
+
+
+class SnapshotRig(Rig):
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = FakeStore()
+        self.load_gate = Gate()
+        self.unsound: list[OffsetAndEpoch] = []
+        self.driver = RaftDriver(
+            self.script,
+            self.log,
+            self.state_store,
+            now_ms,
+            self.fatal.append,
+            snapshots=Snapshots(store=self.store, load=self._load, handle_unsound=self.unsound.append),
+        )
+
+    def _load(self, snapshot_id: OffsetAndEpoch) -> object:
+        self.load_gate.pass_through()
+        return f"state at {snapshot_id.offset}"
+
+    def answered(self, *responses: FetchSnapshotResponse) -> Ready:
+        return Ready(responses=tuple(OutboundResponse(9, response) for response in responses))
+
+
+def test_a_fetched_snapshot_takes_the_place_of_the_log_and_then_of_the_state() -> None:
+    async def scenario() -> None:
+        rig = SnapshotRig()
+        rig.log.append([batch(0), batch(1)])
+        await rig.start()
+        rig.store.finished = rig.log.add_snapshot
+        await rig.carry_out(Ready(snapshot_chunks=CHUNKS[:1]), Ready(snapshot_chunks=CHUNKS[1:]))
+        await until(lambda: rig.script.inputs_of(SnapshotReceived))
+        assert b"".join(rig.store.pieces) == b"abcde"
+        assert (rig.log.log_start_offset, rig.log.end_offset) == (5, 5)
+        rig.load_gate.shut()
+        await rig.carry_out(Ready(load_snapshot=ID, append=(batch(5), batch(6)), high_watermark=7))
+        await rig.carry_out(Ready(leader=LeaderAndEpoch(1, 2)))
+        assert not {"snapshot", "commit", "leader"} & set(rig.journal.kinds()), "nothing overtakes the state"
+        rig.load_gate.open()
+        await until(lambda: "leader" in rig.journal.kinds())
+        told = [entry for entry in rig.journal if entry[0] in ("snapshot", "commit", "leader")]
+        assert told == [("snapshot", "state at 5"), ("commit", 5, 6), ("leader", 1, 2)]
+        assert rig.driver.applied_offset == 7
+        await rig.driver.stop(1000)
+
+    run(scenario())
+
+
+def test_the_log_is_dropped_only_when_nothing_else_is_under_way() -> None:
+    async def scenario() -> None:
+        rig = SnapshotRig()
+        rig.log.append([batch(0), batch(1)])
+        await rig.start()
+        rig.log.add_snapshot(ID)
+        rig.log.flush_gate.shut()
+        await rig.carry_out(Ready(append=(batch(2),)), Ready(truncate_to=2, snapshot_chunks=CHUNKS))
+        assert rig.log.end_offset == 3, "the cut waits for the flush"
+        rig.log.flush_gate.open()
+        await until(lambda: rig.script.inputs_of(SnapshotReceived))
+        assert ("truncate", 2) in rig.journal
+        assert rig.log.end_offset == 5
+        await rig.driver.stop(1000)
+
+    run(scenario())
+
+
+def test_what_does_not_make_a_snapshot_is_told_to_the_core_and_the_log_stays() -> None:
+    async def scenario() -> None:
+        rig = SnapshotRig()
+        rig.log.append([batch(0)])
+        await rig.start()
+
+        def refuse(_: OffsetAndEpoch) -> None:
+            raise SnapshotUnsound("it is not whole")
+
+        rig.store.finished = refuse
+        await rig.carry_out(Ready(snapshot_chunks=CHUNKS))
+        await until(lambda: rig.script.inputs_of(SnapshotRefused))
+        assert rig.log.end_offset == 1
+        assert rig.fatal == []
+        await rig.driver.stop(1000)
+
+    run(scenario())
+
+
+def test_a_node_begins_with_its_newest_snapshot() -> None:
+    async def scenario() -> None:
+        rig = SnapshotRig()
+        rig.log.append([batch(offset) for offset in range(9)])
+        rig.log.add_snapshot(ID)
+        await rig.start()
+        await rig.carry_out(Ready(high_watermark=7))
+        await until(lambda: "commit" in rig.journal.kinds())
+        told = [entry for entry in rig.journal if entry[0] in ("snapshot", "commit")]
+        assert told == [("snapshot", "state at 5"), ("commit", 5, 6)]
+        await rig.driver.stop(1000)
+
+    run(scenario())
+
+
+def test_of_two_snapshots_under_way_only_the_newer_becomes_the_state() -> None:
+    async def scenario() -> None:
+        rig = SnapshotRig()
+        await rig.start()
+        rig.load_gate.shut()
+        await rig.carry_out(Ready(load_snapshot=ID), Ready(load_snapshot=NEWER))
+        rig.load_gate.open()
+        await until(lambda: "snapshot" in rig.journal.kinds())
+        assert rig.journal == [("snapshot", "state at 9")]
+        await rig.driver.stop(1000)
+
+    run(scenario())
+
+
+def test_pieces_are_read_off_the_file() -> None:
+    async def scenario() -> None:
+        rig = SnapshotRig()
+        await rig.start()
+        wanted = FetchSnapshotResponse(snapshot_id=ID, position=4, data=SnapshotSlice(ID, 4, 3))
+        beyond = FetchSnapshotResponse(snapshot_id=ID, position=10, data=SnapshotSlice(ID, 10, 3))
+        await rig.carry_out(rig.answered(wanted, beyond))
+        await until(lambda: len(rig.network.responses) == 2)
+        first, second = (answer.response for answer in rig.network.responses)
+        assert isinstance(first, FetchSnapshotResponse)
+        assert (first.data, first.size, first.position) == (b"456", 10, 4)
+        assert isinstance(second, FetchSnapshotResponse)
+        assert (second.error, second.data) == (ErrorCode.position_out_of_range, b"")
+        await rig.driver.stop(1000)
+
+    run(scenario())
+
+
+def test_one_that_cannot_be_served_is_told_to_the_asker_and_to_the_node() -> None:
+    async def scenario() -> None:
+        rig = SnapshotRig()
+        rig.store.content = None
+        await rig.start()
+        await rig.carry_out(rig.answered(FetchSnapshotResponse(snapshot_id=ID, data=SnapshotSlice(ID, 0, 3))))
+        await until(lambda: rig.network.responses)
+        answer = rig.network.responses[0].response
+        assert isinstance(answer, FetchSnapshotResponse)
+        assert (answer.error, answer.data) == (ErrorCode.snapshot_not_found, b"")
+        assert rig.unsound == [ID]
+        await rig.driver.stop(1000)
+
+    run(scenario())
+
+
+def test_the_log_start_advances_once_and_the_core_hears_of_it() -> None:
+    async def scenario() -> None:
+        rig = SnapshotRig()
+        rig.log.append([batch(offset) for offset in range(9)])
+        await rig.start()
+        rig.log.add_snapshot(ID)
+        rig.driver.snapshot_written(ID)
+        rig.driver.advance_log_start(5)
+        rig.driver.advance_log_start(5)
+        await until(lambda: rig.script.inputs_of(LogStartAdvanced))
+        await until(lambda: "flush" in rig.journal.kinds())
+        assert rig.script.inputs_of(SnapshotWritten) == [SnapshotWritten(ID)]
+        assert rig.log.log_start_offset == 5
+        await rig.driver.stop(1000)
+        assert rig.script.inputs_of(LogStartAdvanced) == [LogStartAdvanced(5)]
+
+    run(scenario())
