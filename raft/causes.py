@@ -11,6 +11,7 @@ SHUTDOWN: Final = "shutdown"
 CHECK_QUORUM: Final = "no majority of the voters fetched in time"
 CONTROLLER_RESIGNED: Final = "the controller asked for it"
 REMOVED: Final = "it was removed from the voters"
+NO_SPACE: Final = "no space is left on its disk"
 TRANSFER: Final = "leadership was transferred to node %d"
 # How a replica begins.
 STARTED: Final = "started"

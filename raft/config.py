@@ -16,7 +16,8 @@ class QuorumConfig:
     `endpoints` is where this replica's controller listeners are reached, the first one being the quorum's;
     `bootstrap_servers` are asked for the leader while no voter is known. `has_lost_its_state` says that the
     folder lacks the election state that it must have: such a replica neither votes nor stands, nor writes any,
-    before it has caught up.
+    before it has caught up. `damaged_until` says that the log was opened without records that it must have, up to
+    that offset: see `raft.damaged_log`.
     """
 
     node_id: int
@@ -28,6 +29,7 @@ class QuorumConfig:
     bootstrap_servers: tuple[Endpoint, ...] = ()
     auto_join: bool = False
     has_lost_its_state: bool = False
+    damaged_until: int | None = None
     election_timeout_ms: int = 1000
     fetch_timeout_ms: int = 2000
     election_backoff_max_ms: int = 1000
@@ -50,6 +52,12 @@ class QuorumConfig:
     def update_voter_period_ms(self) -> int:
         """How often a replica looks whether the voter set says of it what is true."""
         return self.fetch_timeout_ms
+
+    @property
+    def paused_fetch_interval_ms(self) -> int:
+        """How often a replica without space asks for what it cannot take: often enough to be known to follow, and
+        before the leader asks for it (`begin_quorum_epoch_interval_ms`)."""
+        return max(1, self.fetch_timeout_ms // 8)
 
     @property
     def pre_vote_retry_ms(self) -> int:

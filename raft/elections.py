@@ -4,6 +4,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from raft.damaged_log import cannot_judge
 from raft.messages import (
     MAX_EPOCH,
     NO_LEADER,
@@ -86,7 +87,7 @@ def may_grant_vote(replica: Replica, request: VoteRequest) -> bool:
     A replica that lost what it had written grants nothing: it may have voted in this epoch, and its log no longer
     stands for what it had acknowledged.
     """
-    if replica.has_lost_its_state:
+    if replica.has_lost_its_state or cannot_judge(replica, request.last_offset_epoch):
         return False
     up_to_date = is_up_to_date(replica, request.last_offset_epoch, request.last_offset)
     if request.pre_vote:
@@ -152,7 +153,13 @@ def _election_failed(replica: Replica, role: Prospective | Candidate, now_ms: in
     """A candidate that lost waits out its timeout (the randomised back-off) before it asks again."""
     if isinstance(role, Candidate):
         replica.become_prospective(now_ms, cause)
-    elif may_be_leader(replica, replica.leader_id, replica.leader_endpoints):
+    else:
+        stop_standing(replica, now_ms, cause)
+
+
+def stop_standing(replica: Replica, now_ms: int, cause: str) -> None:
+    """Go back to where a nominee came from, in the epoch that it is in; its vote for itself stands."""
+    if may_be_leader(replica, replica.leader_id, replica.leader_endpoints):
         replica.become_follower(replica.epoch, replica.leader_id, now_ms, cause, replica.leader_endpoints)
     else:
         replica.become_unattached(replica.epoch, now_ms, cause, replica.leader_id)

@@ -25,6 +25,7 @@ class Cause(StrEnum):
     TRANSFER = "transfer"
     CHECK_QUORUM = "check-quorum"
     REMOVED_VOTER = "removed voter"
+    FULL_DISK = "full disk"
     RESTART = "restart"
     RESIGNATION = "resignation"
     NO_WINNER = "no winner before"
@@ -79,6 +80,7 @@ _RESIGNATIONS: Sequence[tuple[str, Cause]] = (
     (causes.REMOVED, Cause.REMOVED_VOTER),
     (causes.SHUTDOWN, Cause.SHUTDOWN),
     (causes.CHECK_QUORUM, Cause.CHECK_QUORUM),
+    (causes.NO_SPACE, Cause.FULL_DISK),
     (causes.RESTARTED_LEADER, Cause.RESTART),
 )
 _CANDIDACIES: Sequence[tuple[str, Cause]] = (

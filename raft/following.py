@@ -2,6 +2,7 @@
 
 from raft.batches import LogBatch, OffsetAndEpoch, parse_batches
 from raft.causes import FETCH_TIMEOUT, LEADER_LEFT, NO_LEADER_HEARD
+from raft.damaged_log import maybe_become_whole
 from raft.elections import may_be_leader
 from raft.errors import LogDivergedBelowHighWatermarkError
 from raft.joining import maybe_ask_leader
@@ -115,7 +116,8 @@ def fetch_request(replica: Replica) -> FetchRequest:
         fetch_offset=replica.log.log_end_offset,
         last_fetched_epoch=replica.log.last_epoch,
         max_wait_ms=replica.config.fetch_max_wait_ms,
-        max_bytes=replica.config.max_fetch_bytes,
+        # What cannot be taken is asked for only to be known to follow; one batch comes nevertheless.
+        max_bytes=1 if replica.writes_are_paused else replica.config.max_fetch_bytes,
         high_watermark=replica.high_watermark,
     )
 
@@ -141,20 +143,31 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
         role.has_fetched = True
     replica.leader_is_silent = False
     if snapshot_id is not None:
-        role.download = Download(snapshot_id)
+        if replica.writes_are_paused:
+            replica.connections.back_off(source_id, now_ms, replica.config.paused_fetch_interval_ms)
+        else:
+            role.download = Download(snapshot_id)
         return
     if response.diverging is not None:
         _truncate(replica, response.diverging)
         return
     assert isinstance(response.records, bytes), "a received response carries bytes"
     maybe_regain_trust(replica, role, response)
-    batches = _appendable(replica, parse_batches(response.records))
+    maybe_become_whole(replica, response)
+    is_taken = not replica.writes_are_paused and _take_records(replica, response.records)
+    if response.records and not is_taken:
+        # Asking at once for what cannot be taken would be a busy loop.
+        wait_ms = replica.config.paused_fetch_interval_ms if replica.writes_are_paused else None
+        replica.connections.back_off(source_id, now_ms, wait_ms)
+    _maybe_advance_high_watermark(replica, response.high_watermark)
+
+
+def _take_records(replica: Replica, records: bytes) -> bool:
+    """Append what continues the log; answers whether there was any."""
+    batches = _appendable(replica, parse_batches(records))
     for batch in batches:
         replica.append(batch)
-    if response.records and not batches:
-        # Asking at once for what cannot be taken would be a busy loop.
-        replica.connections.back_off(source_id, now_ms)
-    _maybe_advance_high_watermark(replica, response.high_watermark)
+    return bool(batches)
 
 
 def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:

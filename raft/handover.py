@@ -2,7 +2,7 @@
 
 from kio.schema.errors import ErrorCode
 
-from raft.causes import SHUTDOWN, TRANSFER
+from raft.causes import NO_SPACE, SHUTDOWN, TRANSFER
 from raft.high_watermark import voter_end_offset
 from raft.messages import (
     EndQuorumEpochRequest,
@@ -76,18 +76,60 @@ def poll_transfer(replica: Replica, leader: Leader, now_ms: int) -> None:
     transfer = leader.transfer
     if transfer is None or replica.role is not leader:
         return
+    if replica.writes_are_paused:
+        _poll_flight(replica, leader, transfer, now_ms)
+        return
     voter = replica.voters.voters.get(transfer.target_id)
     if voter is not None and _is_caught_up(replica, leader, voter, now_ms):
-        leader.transfer = None
-        replica.respond(transfer.request_id, TransferLeadershipResponse())
+        _complete(replica, leader, transfer)
         resign(replica, now_ms, TRANSFER % transfer.target_id, first=transfer.target_id)
     elif voter is None or now_ms >= transfer.deadline_ms:
-        leader.transfer = None
-        # The state machine was told that it no longer leads; it begins anew once all that it proposed is decided.
-        leader.announced_from = replica.log.log_end_offset
-        message = f"node {transfer.target_id} did not catch up within {replica.config.election_timeout_ms} ms"
-        error = ErrorCode.request_timed_out
-        replica.respond(transfer.request_id, TransferLeadershipResponse(error=error, message=message))
+        _abandon(replica, leader, transfer)
+
+
+def _complete(replica: Replica, leader: Leader, transfer: PendingTransfer) -> None:
+    leader.transfer = None
+    if transfer.request_id is not None:
+        replica.respond(transfer.request_id, TransferLeadershipResponse())
+
+
+def _abandon(replica: Replica, leader: Leader, transfer: PendingTransfer) -> None:
+    leader.transfer = None
+    # The state machine was told that it no longer leads; it begins anew once all that it proposed is decided.
+    leader.announced_from = replica.log.log_end_offset
+    message = f"node {transfer.target_id} did not catch up within {replica.config.election_timeout_ms} ms"
+    response = TransferLeadershipResponse(error=ErrorCode.request_timed_out, message=message)
+    if transfer.request_id is not None:
+        replica.respond(transfer.request_id, response)
+
+
+def begin_flight(replica: Replica, leader: Leader, now_ms: int) -> None:
+    """The leader cannot write any more. Nothing is proposed from now on, and it leaves as soon as a voter has the whole
+    log, which can win then and loses nothing; at the latest when an election would be over."""
+    successors = preferred_successors(replica, leader)
+    if not successors:
+        resign(replica, now_ms, NO_SPACE)
+    elif leader.transfer is None:
+        deadline_ms = now_ms + replica.config.election_timeout_ms
+        leader.transfer = PendingTransfer(None, successors[0].id, deadline_ms)
+
+
+def end_flight(replica: Replica, leader: Leader) -> None:
+    """There is space again, and nobody took over yet: lead on."""
+    if leader.transfer is not None and leader.transfer.request_id is None:
+        _abandon(replica, leader, leader.transfer)
+
+
+def _poll_flight(replica: Replica, leader: Leader, transfer: PendingTransfer, now_ms: int) -> None:
+    for key in preferred_successors(replica, leader, transfer.target_id):
+        if _is_caught_up(replica, leader, replica.voters.voters[key.id], now_ms):
+            if key.id == transfer.target_id:
+                _complete(replica, leader, transfer)
+            resign(replica, now_ms, NO_SPACE, first=key.id)
+            return
+    if now_ms >= transfer.deadline_ms:
+        _abandon(replica, leader, transfer)
+        resign(replica, now_ms, NO_SPACE)
 
 
 def _is_caught_up(replica: Replica, leader: Leader, voter: Voter, now_ms: int) -> bool:

@@ -19,8 +19,9 @@ def upgrade_kraft_version(
         return f"kraft.version {kraft_version} is not supported; 0 and 1 are"
     if kraft_version < history.kraft_version:
         return f"kraft.version is {history.kraft_version} and cannot go back to {kraft_version}"
-    if leader.change is not None or replica.high_watermark <= leader.epoch_start_offset:
-        return "the leader has not committed anything in its epoch yet, or is changing the voters; try again"
+    is_busy = leader.change is not None or leader.transfer is not None
+    if is_busy or replica.high_watermark <= leader.epoch_start_offset:
+        return "the leader has not committed anything in its epoch yet, changes the voters or hands over; try again"
     voters = _reported_voters(replica, leader)
     for voter_id in replica.voters.ids:
         if voter_id not in voters:

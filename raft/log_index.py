@@ -70,7 +70,7 @@ class LogIndex:
         self.truncations += 1
 
     def add_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        assert snapshot_id.offset <= self.log_end_offset, (snapshot_id, self.log_end_offset)
+        assert snapshot_id in self.snapshots or snapshot_id.offset <= self.log_end_offset, snapshot_id
         known = {*self.snapshots, snapshot_id}
         self.snapshots = tuple(sorted(known, key=lambda each: (each.offset, each.epoch)))
 

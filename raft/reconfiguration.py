@@ -159,6 +159,14 @@ def handle_api_versions_failure(replica: Replica, now_ms: int, source_id: int) -
     handle_api_versions_response(replica, now_ms, source_id, failed)
 
 
+def abandon_add(replica: Replica, leader: Leader) -> None:
+    """The leader cannot write the voter that it was about to add."""
+    if isinstance(leader.change, PendingAdd):
+        refusal = ErrorCode.request_timed_out, "the leader's disk is full, and it hands over; try again"
+        _refuse(replica, leader.change.request_id, refusal)
+        leader.change = None
+
+
 # Removing and updating
 
 

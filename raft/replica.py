@@ -53,6 +53,12 @@ class Replica(ReplicaState):
                 return max(deadline_ms, now_ms)
         return now_ms + self.random_election_timeout_ms()
 
+    def maybe_await_election(self, now_ms: int) -> None:
+        """What kept this replica from standing is over: wait for a leader like any voter, if there is none."""
+        role = self.role
+        if isinstance(role, Unattached) and role.election_deadline_ms is None:
+            role.election_deadline_ms = self._unattached_deadline_ms(now_ms)
+
     def become_prospective(self, now_ms: int, cause: str) -> None:
         assert self.may_stand
         role = Prospective(now_ms + self.random_election_timeout_ms(), cause, granted=self._own_vote())
@@ -160,7 +166,7 @@ class Replica(ReplicaState):
         if leader.change is not None:
             message = "the leader lost its epoch; look at the voters before you ask again"
             self.respond(leader.change.request_id, ChangeVotersResponse(error=error, message=message))
-        if leader.transfer is not None:
+        if leader.transfer is not None and leader.transfer.request_id is not None:
             message = "the leader lost its epoch before the hand-over"
             self.respond(leader.transfer.request_id, TransferLeadershipResponse(error=error, message=message))
         self.outbox.reads.extend(ReadRefused(read.read_id, NO_LEADER, self.epoch) for read in leader.reads)

@@ -86,9 +86,12 @@ class PendingCommit:
 
 @dataclass(slots=True)
 class PendingTransfer:
-    """A hand-over that waits for `target_id` to have the whole log; nothing is proposed meanwhile."""
+    """A hand-over that waits for `target_id` to have the whole log; nothing is proposed meanwhile.
 
-    request_id: int
+    Without a `request_id` nobody asked for it: the leader's disk is full, and it leaves in any case.
+    """
+
+    request_id: int | None
     target_id: int
     deadline_ms: int
 

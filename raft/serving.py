@@ -169,7 +169,11 @@ def complete_parked_fetches(replica: Replica, leader: Leader, now_ms: int) -> No
     for parked in leader.parked:
         request = parked.request
         knows_less = request.high_watermark is not None and request.high_watermark < replica.high_watermark
-        if request.fetch_offset < replica.log.log_end_offset:
+        if request.fetch_offset < replica.log.log_start_offset:
+            # What it asked for went while it waited.
+            named = snapshot_needed(replica.log, request.fetch_offset, request.last_fetched_epoch)
+            replica.respond(parked.request_id, replace(_fetch_response(replica), snapshot_id=named))
+        elif request.fetch_offset < replica.log.log_end_offset:
             max_bytes = max(1, min(request.max_bytes, replica.config.max_fetch_bytes))
             slice_ = LogSlice(request.fetch_offset, max_bytes)
             replica.respond(parked.request_id, _fetch_response(replica, records=slice_))

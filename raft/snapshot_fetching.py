@@ -97,7 +97,9 @@ def handle_snapshot_event(replica: Replica, now_ms: int, event: SnapshotEvent) -
         case SnapshotRefused(snapshot_id):
             _give_up(replica, now_ms, snapshot_id)
         case SnapshotWritten(snapshot_id):
-            replica.log.add_snapshot(snapshot_id)
+            if snapshot_id.offset >= replica.log.log_start_offset:
+                # Otherwise one that came from the leader has overtaken it.
+                replica.log.add_snapshot(snapshot_id)
         case LogStartAdvanced(log_start_offset):
             assert log_start_offset <= replica.high_watermark, (log_start_offset, replica.high_watermark)
             replica.log.advance_start(log_start_offset)

@@ -20,8 +20,12 @@ def enter_first_role(replica: Replica, now_ms: int) -> None:
         state = replica.state
     timeout_ms = replica.random_election_timeout_ms()
     cause = STARTED
-    if state.leader_id == config.node_id and replica.may_stand and replica.other_voters:
-        replica.role = Resigned(now_ms + timeout_ms, (), set(replica.other_voters))
+    is_damaged_voter = replica.damaged_epoch is not None and replica.is_voter
+    if state.leader_id == config.node_id and (replica.may_stand or is_damaged_voter) and replica.other_voters:
+        # Whoever comes back as it was stands itself soon; with a damaged log it has the others begin at once.
+        others = tuple(voter.key for voter in replica.voters if voter.key.id != config.node_id)
+        preferred = others if is_damaged_voter else ()
+        replica.role = Resigned(now_ms + timeout_ms, preferred, set(replica.other_voters))
         cause = RESTARTED_LEADER
     elif state.leader_id in replica.voters.voters and state.leader_id != config.node_id:
         fetch_timeout_ms = replica.random_fetch_timeout_ms()

@@ -11,13 +11,17 @@ from wire.control_records import (
     decode_control_record,
 )
 from wire.errors import DecodeError
-from wire.record_batch import Record, check_batch, read_records
+from wire.primitives import Buffer
+from wire.record_batch import Record, check_batch, read_records, read_values
 
 
 class SnapshotReader:
-    """Reads the header at once and the rest as it is asked for; raises DecodeError for a file that is no snapshot."""
+    """Reads the header at once and the rest as it is asked for; raises DecodeError for a file that is no snapshot.
 
-    def __init__(self, data: bytes) -> None:
+    `data` may be a view of a mapped file: no more than one batch is held beside it.
+    """
+
+    def __init__(self, data: Buffer) -> None:
         self._data = data
         self.kraft_version = 0
         self.voters: VotersRecord | None = None
@@ -36,14 +40,14 @@ class SnapshotReader:
         position = self._first_data_position
         while position < len(self._data):
             header = check_batch(self._data, position)
-            records = read_records(self._data, position, header)
             if header.is_control:
+                records = read_records(self._data, position, header)
                 self._check_footer(position, position + header.size_in_bytes, records)
                 return
-            for record in records:
-                if not record.value:
-                    raise DecodeError(f"data record {record.offset} of the snapshot is empty", position)
-                yield record.value
+            for number, value in enumerate(read_values(self._data, position, header), header.base_offset):
+                if not value:
+                    raise DecodeError(f"data record {number} of the snapshot is empty", position)
+                yield value
             position += header.size_in_bytes
         raise DecodeError("the snapshot has no footer: it was cut off or never finished", position)
 

@@ -12,7 +12,7 @@ from cli.log_check.durable_snapshot import write_verified
 from cli.log_check.folder import MetadataLogFiles, the_log
 from cli.log_check.states import Moment, State, state_at
 from cli.output import complain, console
-from metadata.image.records import image_values
+from metadata.snapshot_batches import snapshot_values
 from raft.adapters.folder_lock import FolderLock
 from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
 from snapshots.naming import SnapshotId
@@ -39,8 +39,9 @@ def take(request: TakeRequest) -> ExitStatus:
             _check_committed(log, state)
         snapshot_id = SnapshotId(state.offset, state.epoch)
         path = _target(log, request, snapshot_id)
-        size, record_count = write_verified(path, snapshot_id, _batches(snapshot_id, state), state.image)
-    console().print(f"{path}: {record_count:,} records, {size:,} bytes, verified", soft_wrap=True)
+        written = write_verified(path, snapshot_id, _batches(snapshot_id, state), state.image)
+    told = f"{written.record_count:,} records, {written.size_in_bytes:,} bytes, verified"
+    console().print(f"{path}: {told}", soft_wrap=True)
     return ExitStatus.OK
 
 
@@ -107,7 +108,7 @@ def _batches(snapshot_id: SnapshotId, state: State) -> Iterator[bytes]:
         voters=quorum.voters if is_dynamic else None,
         kraft_version=quorum.kraft_version,
     )
-    return writer.write(image_values(state.image))
+    return writer.write(snapshot_values(state.image, state.last_audit_note))
 
 
 @contextmanager

@@ -15,8 +15,7 @@ IGNORED_KEYS = frozenset(
     log.flush.scheduler.interval.ms log.message.timestamp.type log.retention.bytes
     log.retention.check.interval.ms log.retention.hours log.retention.minutes log.retention.ms log.roll.hours
     log.roll.ms log.segment.bytes log.segment.delete.delay.ms max.connections max.connections.per.ip
-    message.max.bytes metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
-    metadata.log.segment.ms metadata.max.retention.bytes metadata.max.retention.ms metric.reporters
+    message.max.bytes metric.reporters
     metrics.num.samples metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
     num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads num.replica.fetchers
     offset.metadata.max.bytes offsets.commit.timeout.ms offsets.retention.check.interval.ms

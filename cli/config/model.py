@@ -23,6 +23,8 @@ Flag = Annotated[bool, BeforeValidator(as_flag)]
 T = TypeVar("T")
 Positive = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[int, Field(ge=0)]
+# -1 means that there is no limit.
+Limit = Annotated[int, Field(ge=-1)]
 Listeners = Annotated[tuple[Listener, ...], BeforeValidator(as_tuple(parse_listener))]
 Address = Annotated[HostPort | None, BeforeValidator(as_optional(parse_host_port))]
 
@@ -63,8 +65,23 @@ class NodeConfig(BaseModel):
     )
     metadata_log_dir: Path = Field(default_factory=_first_log_dir, alias="metadata.log.dir")
     metadata_log_segment_bytes: int = Field(1_073_741_824, alias="metadata.log.segment.bytes", ge=1024)
+    metadata_log_segment_ms: Positive = Field(604_800_000, alias="metadata.log.segment.ms")
+    # Of the log and of snapshots.
     metadata_log_compression: Literal["none", "lz4"] = Field("lz4", alias="metadata.log.compression")
     metadata_max_idle_interval_ms: NotNegative = Field(500, alias="metadata.max.idle.interval.ms")
+
+    # A snapshot is due after so many bytes of committed records, or (0: never) after so long with any.
+    metadata_log_max_record_bytes_between_snapshots: Positive = Field(
+        20_971_520, alias="metadata.log.max.record.bytes.between.snapshots"
+    )
+    metadata_log_max_snapshot_interval_ms: NotNegative = Field(
+        3_600_000, alias="metadata.log.max.snapshot.interval.ms"
+    )
+    # Of the log and all snapshots together, and of the oldest snapshot: beyond, the oldest goes.
+    metadata_max_retention_bytes: Limit = Field(104_857_600, alias="metadata.max.retention.bytes")
+    metadata_max_retention_ms: Limit = Field(604_800_000, alias="metadata.max.retention.ms")
+    # What is kept for the writes that a full disk must not stop; 0: nothing.
+    kquorum_reserved_space_bytes: NotNegative = Field(16_777_216, alias="kquorum.reserved.space.bytes")
 
     controller_quorum_voters: Annotated[tuple[VoterAddress, ...], BeforeValidator(as_tuple(parse_voter))] = (
         Field((), alias="controller.quorum.voters")

@@ -52,7 +52,7 @@ class State:
     """Everything below `offset`; while a transaction is open there, everything below its start.
 
     `last_header` is that of the last batch replayed (None right behind a snapshot), `since` says where the replay
-    began, `faults` what would not be replayed.
+    began, `faults` what would not be replayed, `last_audit_note` is the newest note that the state contains.
     """
 
     offset: int
@@ -65,6 +65,7 @@ class State:
     transaction_start_offset: int | None = None
     unknown_count: int = 0
     faults: tuple[ReplayFault, ...] = ()
+    last_audit_note: bytes | None = None
 
 
 class DamagedLog(CliError):
@@ -168,6 +169,7 @@ def _replayed(log: MetadataLogFiles, base: State, moment: Moment) -> State:
         transaction_start_offset=replay.transaction_start_offset,
         unknown_count=base.unknown_count + replay.unknown_count,
         faults=(*base.faults, *(fault for fault in faults if fault.severity > Severity.NOTE)),
+        last_audit_note=replay.last_audit_note or base.last_audit_note,
     )
 
 
@@ -247,4 +249,5 @@ def state_of_snapshot(loaded: LoadedSnapshot) -> State:
         quorum=loaded.quorum,
         since=loaded.snapshot_id.file_name,
         unknown_count=loaded.unknown_count,
+        last_audit_note=loaded.last_audit_note,
     )

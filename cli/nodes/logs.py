@@ -52,14 +52,19 @@ class _Terminal(logging.StreamHandler[TextIO]):
         """The file has the line."""
 
 
+class _File(RotatingFileHandler):
+    """A disk that takes no more lines has the same effect: the terminal has what is notable."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """The line is lost."""
+
+
 class NodeLogging:
     """From `start` to `stop` the root logger's lines go to the file, standard error and standard output."""
 
     def __init__(self, folder: Path, node_id: int) -> None:
         self.path = folder / FILE_NAME
-        file = RotatingFileHandler(
-            self.path, maxBytes=MAX_FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8"
-        )
+        file = _File(self.path, maxBytes=MAX_FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8")
         file.setFormatter(
             logging.Formatter(
                 f"%(asctime)s.%(msecs)03d node {node_id} %(levelname)s %(name)s: %(message)s", "%F %T"

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cli.config.model import NodeConfig
-from cli.metadata_folder import prepare_metadata_folder
 from cli.nodes.endpoints import bootstrap_endpoints, controller_endpoints, static_voter_endpoints
 from cli.nodes.folders import NodeFolders
 from cli.nodes.foreign_cluster import ForeignClusters
 from cli.nodes.leader_watch import LeaderWatch, who_is_missing
-from cli.nodes.logs import log as notable_log
+from cli.nodes.log_repair import LogRepair
 from cli.nodes.peers import PeerWatch
-from cli.nodes.snapshot_loading import read_snapshot
+from cli.nodes.replica_files import ReplicaFiles
 from cli.nodes.voter_watch import VoterWatch
 from cli.nodes.watched_machine import WatchedMachine
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
@@ -22,13 +21,8 @@ from metadata.adapters.snapshot_ports import SnapshotSettings
 from network.requests import Reply, RequestContext
 from raft.adapters.clock import MonotonicWallClock
 from raft.adapters.driver import RaftDriver
-from raft.adapters.driver_snapshots import Snapshots
 from raft.adapters.election_log import ElectionLog
-from raft.adapters.file_log import FOLDER_NAME, FileLog
-from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.adapters.raft_requests import RaftRequests
-from raft.adapters.segment import SegmentLimits
-from raft.adapters.snapshot_store import SnapshotStore
 from raft.adapters.transport import KafkaTransport, endpoints_of
 from raft.config import QuorumConfig
 from raft.node import RaftNode
@@ -61,27 +55,15 @@ class QuorumMember:
         self.clock = clock
         self.dice = random.SystemRandom()
         self.cluster_id = folders.cluster_id
-        has_lost_state = _look_at_folder(config)
         self.metadata_log = folders.metadata_log
-        self.log = FileLog(
-            folders.metadata_log,
-            SegmentLimits(
-                segment_bytes=config.metadata_log_segment_bytes, segment_ms=config.metadata_log_segment_ms
-            ),
-        )
-        if self.log.recovered_cut_bytes:
-            log.warning("%d bytes of a torn write were cut off the log's end", self.log.recovered_cut_bytes)
         static_voters = _static_voters(config)
-        self._state_store = QuorumStateFile(
-            folders.metadata_log,
-            lambda: self.driver.in_force.voters.ids,
-            lambda: self.driver.in_force.kraft_version,
-        )
+        files = ReplicaFiles(config, folders, static_voters, lambda: self.driver.in_force)
+        self.log, self._repair = files.log, files.repair
         self.node = RaftNode(
-            quorum_config(config, folders, has_lost_its_state=has_lost_state),
+            quorum_config(config, folders, self._repair),
             static_voters,
             self.log.summary(),
-            self._state_store.read(),
+            files.state_store.read(),
             self.dice,
             clock.now_ms(),
             CompressionCodec[config.metadata_log_compression.upper()],
@@ -90,16 +72,14 @@ class QuorumMember:
         self.driver = RaftDriver(
             self.node,
             self.log,
-            self._state_store,
+            files.state_store,
             clock.now_ms,
             on_fatal=fatal,
             on_role_change=self._handle_role_change,
             on_voters_changed=self._handle_voters,
-            on_caught_up=_tell_trust,
-            snapshots=Snapshots(
-                store=SnapshotStore(folders.metadata_log),
-                load=lambda snapshot_id: read_snapshot(folders.metadata_log, snapshot_id),
-            ),
+            on_caught_up=lambda: self._repair.handle_caught_up(self.driver.on_disk),
+            snapshots=files.snapshots(self._handle_unsound_snapshot),
+            space=files.space,
         )
         self.snapshots = SnapshotKeeper(
             folders.metadata_log, snapshot_settings(config), self.driver, self.log, clock.now_ms, fatal
@@ -188,6 +168,9 @@ class QuorumMember:
     def _handle_voters(self, change: VotersChanged) -> None:
         self._voter_watch.handle(self.clock.now_ms(), self.driver, change)
 
+    def _handle_unsound_snapshot(self) -> None:
+        self.snapshots.handle_unsound()
+
     def _handle_foreign_peer(self, peer_id: int) -> None:
         self._foreign.was_refused_by(peer_id, self.driver.endpoint_of(peer_id))
 
@@ -205,9 +188,7 @@ class QuorumMember:
         told = who_is_missing(
             self.config.node_id, self.driver.voters, ids, self.driver.endpoint_of, self._peers.last_from
         )
-        if self.node.replica.has_lost_its_state:
-            told += "; this node does not vote before it has caught up, for it lost what it had voted"
-        return told
+        return told + self._repair.why_it_does_not_vote()
 
 
 def _static_voters(config: NodeConfig) -> VoterSet:
@@ -215,30 +196,7 @@ def _static_voters(config: NodeConfig) -> VoterSet:
     return VoterSet.of(*(Voter(ReplicaKey(node_id), (place,)) for node_id, place in places.items()))
 
 
-def _tell_trust() -> None:
-    notable_log.info("caught up with what was lost: this node votes again")
-
-
-def _look_at_folder(config: NodeConfig) -> bool:
-    """Whether a voter's state is gone."""
-    if not config.is_controller:
-        return False
-    static_ids = tuple(voter.id for voter in config.controller_quorum_voters)
-    is_lost = prepare_metadata_folder(config.metadata_log_dir, static_ids)
-    if is_lost:
-        log.warning(
-            "%s lacks what was in it: what this node has voted and acknowledged is not known any more (a new or "
-            "emptied disk). It will neither vote nor stand for election before it has fetched what the cluster "
-            "committed and every other voter has named the same leader. If no leader can be elected without it, "
-            "restore the folder as it was when the node last stopped",
-            config.metadata_log_dir / FOLDER_NAME,
-        )
-    return is_lost
-
-
-def quorum_config(
-    config: NodeConfig, folders: NodeFolders, *, has_lost_its_state: bool = False
-) -> QuorumConfig:
+def quorum_config(config: NodeConfig, folders: NodeFolders, repair: LogRepair) -> QuorumConfig:
     return QuorumConfig(
         node_id=config.node_id,
         directory_id=folders.metadata_directory_id,
@@ -247,7 +205,8 @@ def quorum_config(
         endpoints=controller_endpoints(config) if config.is_controller else (),
         bootstrap_servers=bootstrap_endpoints(config),
         auto_join=config.controller_quorum_auto_join_enable,
-        has_lost_its_state=has_lost_its_state,
+        has_lost_its_state=repair.has_lost_its_state,
+        damaged_until=repair.damaged_until,
         election_timeout_ms=config.controller_quorum_election_timeout_ms,
         fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
         election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,

@@ -6,44 +6,54 @@ A crash at any moment leaves the damage to be found again: the recovery point mu
 import os
 from pathlib import Path
 
-from raft.adapters.durable_files import remove_file, rename_durably, sync_file, sync_folder
+from raft.adapters.durable_files import (
+    remove_file,
+    rename_durably,
+    sync_descriptor,
+    sync_folder,
+    write_all,
+)
 from raft.adapters.errors import StorageFailed, storage_failure
+from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.segment import Segment
 from raft.adapters.snapshot_files import DAMAGED_SUFFIX
 
 _CHUNK_BYTES = 1024 * 1024
 
 
-def set_segments_aside(paths: list[Path]) -> None:
+def set_segments_aside(paths: list[Path], fs: FileSystem = POSIX) -> None:
     """Rename whole segments, the last one first, so that what is left never has a gap. Raises StorageFailed."""
     for path in sorted(paths, reverse=True):
         for index in (path.with_suffix(".timeindex"), path.with_suffix(".index")):
-            remove_file(index)
-        rename_durably(path, path.with_name(path.name + DAMAGED_SUFFIX))
+            remove_file(index, fs)
+        rename_durably(path, path.with_name(path.name + DAMAGED_SUFFIX), fs)
 
 
-def set_tail_aside(segment: Segment) -> None:
+def set_tail_aside(segment: Segment, fs: FileSystem = POSIX) -> None:
     """Copy what follows the sound part of a segment into a file beside it, then cut it off, both durably.
 
     Raises StorageFull, StorageFailed or FsyncFailed.
     """
     target = segment.path.with_name(segment.path.name + DAMAGED_SUFFIX)
     try:
-        _copy_tail(segment, target)
+        _copy_tail(segment, target, fs)
     except OSError as error:
         raise storage_failure("write", target, error) from error
-    sync_file(target)
-    sync_folder(target.parent)
+    sync_folder(target.parent, fs)
     try:
-        os.ftruncate(segment.descriptor, segment.size)
+        fs.truncate(segment.descriptor, segment.size)
     except OSError as error:
         raise StorageFailed("truncate", segment.path, error) from error
     segment.sync()
 
 
-def _copy_tail(segment: Segment, target: Path) -> None:
+def _copy_tail(segment: Segment, target: Path, fs: FileSystem) -> None:
     position = segment.size
-    with target.open("wb") as file:
-        while data := os.pread(segment.descriptor, _CHUNK_BYTES, position):
-            file.write(data)
+    descriptor = fs.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        while data := fs.pread(segment.descriptor, _CHUNK_BYTES, position):
+            write_all(descriptor, data, fs)
             position += len(data)
+        sync_descriptor(descriptor, target, fs)
+    finally:
+        fs.close(descriptor)

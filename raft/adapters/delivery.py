@@ -53,6 +53,10 @@ class Delivery:
         self._callers.applied(self._feed.applied_offset)
         self._deliver_rest_soon()
 
+    def hold(self, snapshot: OffsetAndEpoch) -> None:
+        """Deliver nothing more before this snapshot is loaded: the log is being dropped for it."""
+        self._feed.begin_loading(snapshot)
+
     def load(self, snapshot: OffsetAndEpoch) -> None:
         """Have the state machine start over; nothing is committed to it meanwhile."""
         assert self._load is not None, f"{snapshot} cannot be loaded: there is no loader"

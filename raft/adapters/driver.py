@@ -23,11 +23,12 @@ from raft.adapters.disk_thread import DiskThread
 from raft.adapters.driver_front import DriverFront
 from raft.adapters.driver_ports import BatchLog, Clock, ConsensusCore, Responder, Transport
 from raft.adapters.driver_snapshots import Snapshots, SnapshotTraffic
+from raft.adapters.log_flusher import LogFlusher
 from raft.adapters.one_timer import OneTimer
+from raft.adapters.space_watch import SpaceWatch, Unwatched
 from raft.batches import OffsetAndEpoch
 from raft.inputs import (
     Input,
-    LogFlushed,
     LogStartAdvanced,
     ShutdownRequested,
     SnapshotReceived,
@@ -66,6 +67,7 @@ class RaftDriver(DriverFront):
         on_voters_changed: Callable[[VotersChanged], None] = lambda _: None,
         on_caught_up: Callable[[], None] = lambda: None,
         snapshots: Snapshots | None = None,
+        space: SpaceWatch | Unwatched | None = None,
     ) -> None:
         """Without `snapshots` none may come in, be asked for, or stand in the log's folder."""
         super().__init__(node)
@@ -79,14 +81,14 @@ class RaftDriver(DriverFront):
         # What the core announced last; replaced as a whole, so the disk's thread may read it for `quorum-state`.
         self.in_force = VotersChanged(node.voters, node.kraft_version)
         self._snapshots = snapshots
+        self._space = space or Unwatched()
         self._when_free: deque[Callable[[], None]] = deque()
         self._callers = Callers(self.receive)
         self._is_running = False
         self._turn_is_due = False
         self._waits_for_disk = False
-        self._is_flushing = False
-        self._needs_flush = False
-        self._truncations = 0
+        # The log is being dropped for a snapshot: nobody may read it.
+        self.is_replacing_log = False
         self._node_deadline_ms: int | None = None
 
     def start(self, state_machine: StateMachine, transport: Transport, responder: Responder) -> None:
@@ -94,6 +96,7 @@ class RaftDriver(DriverFront):
         self._loop = asyncio.get_running_loop()
         self._shut_down = self._loop.create_future()
         self._disk = DiskThread(self._loop)
+        self._flusher = LogFlusher(self._log.flush, self._write, self.receive)
         self._timer = OneTimer(self._loop, self._now_ms, lambda: self._guarded(self._timer_fired))
         self._state_machine = state_machine
         self._transport = transport
@@ -111,6 +114,7 @@ class RaftDriver(DriverFront):
             load=None if self._snapshots is None else self._traffic.load,
         )
         self._is_running = True
+        self._space.start(self._loop, self.receive, self.on_disk)
         newest = max(summary.snapshots, key=lambda each: each.offset, default=NO_SNAPSHOT)
         if newest.offset > 0:
             self._delivery.load(newest)
@@ -168,18 +172,21 @@ class RaftDriver(DriverFront):
 
     def _truncate(self, ready: Ready, end_offset: int) -> None:
         self._waits_for_disk = True
-        self._truncations += 1
-        self._on_disk(lambda: self._log.truncate_to(end_offset), lambda _: self._truncated(ready))
+        self._flusher.log_was_cut()
+        self.on_disk(
+            lambda: self._space.with_space(lambda: self._log.truncate_to(end_offset)),
+            lambda _: self._truncated(ready),
+        )
 
     def _truncated(self, ready: Ready) -> None:
         # What was written below the cut may have been on its way to the disk in a flush that counts no more.
-        self._needs_flush = True
+        self._flusher.flush_soon()
         self._append(ready)
 
     def _append(self, ready: Ready) -> None:
         if ready.append:
-            self._log.append(ready.append)
-            self._needs_flush = True
+            self._space.with_space(lambda: self._log.append(ready.append))
+            self._flusher.flush_soon()
         if ready.snapshot_chunks:
             self._traffic.take_in(ready.snapshot_chunks, self._install)
         if ready.load_snapshot is not None:
@@ -188,11 +195,14 @@ class RaftDriver(DriverFront):
             self._finish(ready)
         else:
             self._write_state(ready, ready.quorum_state)
-        self._maybe_flush()
+        self._flusher.maybe_begin()
 
     def _write_state(self, ready: Ready, state: QuorumState) -> None:
         self._waits_for_disk = True
-        self._on_disk(lambda: self._state_store.write(state), lambda _: self._finish(ready))
+        self.on_disk(
+            lambda: self._space.with_space(lambda: self._state_store.write(state)),
+            lambda _: self._finish(ready),
+        )
 
     def _finish(self, ready: Ready) -> None:
         """What may leave once the state is durable."""
@@ -232,20 +242,6 @@ class RaftDriver(DriverFront):
         records = self._log.read(response.records.start_offset, response.records.max_bytes)
         return OutboundResponse(outbound.request_id, replace(response, records=records))
 
-    # The log's flush
-
-    def _maybe_flush(self) -> None:
-        if self._needs_flush and not self._is_flushing:
-            self._needs_flush = False
-            self._is_flushing = True
-            truncations = self._truncations
-            self._on_disk(self._log.flush, lambda end_offset: self._flushed(end_offset, truncations))
-
-    def _flushed(self, end_offset: int, truncations: int) -> None:
-        self._is_flushing = False
-        self._maybe_flush()
-        self.receive(LogFlushed(end_offset, truncations))
-
     # Snapshots
 
     def snapshot_written(self, snapshot_id: OffsetAndEpoch) -> None:
@@ -256,10 +252,12 @@ class RaftDriver(DriverFront):
         """Have the log begin at a later offset, where a snapshot ends, as soon as nothing is under way in it."""
 
         def advance() -> None:
-            if self._log.summary().log_start_offset < offset:
-                self._log.advance_log_start(offset)
-                self._needs_flush = True
-                self._maybe_flush()
+            summary = self._log.summary()
+            # A damaged log may end below the newest snapshot until it is repaired.
+            if summary.log_start_offset < offset <= summary.log_end_offset:
+                self._space.with_space(lambda: self._log.advance_log_start(offset))
+                self._flusher.flush_soon()
+                self._flusher.maybe_begin()
                 self.receive(LogStartAdvanced(offset))
 
         self._when_free.append(advance)
@@ -269,12 +267,16 @@ class RaftDriver(DriverFront):
         """A fetched snapshot is whole: the log is dropped for it, which nothing may overtake."""
 
         def install() -> None:
-            self._waits_for_disk = True
-            self._truncations += 1
-            self._on_disk(lambda: self._log.truncate_fully_to(snapshot_id.offset), lambda _: installed())
+            self._delivery.hold(snapshot_id)
+            self._waits_for_disk = self.is_replacing_log = True
+            self._flusher.log_was_cut()
+            self.on_disk(
+                lambda: self._space.with_space(lambda: self._log.truncate_fully_to(snapshot_id.offset)),
+                lambda _: installed(),
+            )
 
         def installed() -> None:
-            self._waits_for_disk = False
+            self._waits_for_disk = self.is_replacing_log = False
             self.receive(SnapshotReceived(snapshot_id, self._log.summary().quorum_records))
 
         self._when_free.append(install)
@@ -304,7 +306,11 @@ class RaftDriver(DriverFront):
 
     # Failing
 
-    def _on_disk(self, job: Callable[[], Result], then: Callable[[Result], None]) -> None:
+    def _write(self, job: Callable[[], Result], then: Callable[[Result], None]) -> None:
+        """As `on_disk`, for a job that may find the disk full and then get the reserve's space."""
+        self.on_disk(lambda: self._space.with_space(job), then)
+
+    def on_disk(self, job: Callable[[], Result], then: Callable[[Result], None]) -> None:
         """Run `job` in the disk's thread, and `then` in the loop unless the driver has ended meanwhile."""
         self._disk.submit(job, lambda result: self._guarded(lambda: then(result)), self._fail)
 
@@ -327,5 +333,6 @@ class RaftDriver(DriverFront):
         self._is_running = False
         self._callers.close(self._node.leader_epoch)
         self._timer.cancel()
+        self._space.close()
         if not self._shut_down.done():
             self._shut_down.set_result(None)

@@ -5,43 +5,48 @@ from contextlib import suppress
 from pathlib import Path
 
 from raft.adapters.errors import FsyncFailed, StorageFailed, storage_failure
+from raft.adapters.file_system import POSIX, FileSystem
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path, fs: FileSystem = POSIX) -> None:
     """Make the folder's entries (created, renamed, removed files) durable; raises StorageFailed or FsyncFailed."""
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = fs.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise StorageFailed("open", folder, error) from error
     try:
-        _sync(descriptor, folder)
+        sync_descriptor(descriptor, folder, fs)
     finally:
-        os.close(descriptor)
+        fs.close(descriptor)
 
 
-def sync_file(path: Path) -> None:
-    """Make a file's content durable, not its name; raises StorageFailed or FsyncFailed."""
+def sync_descriptor(descriptor: int, path: Path, fs: FileSystem = POSIX) -> None:
+    """Make the content of the open file `path` durable, not its name; raises FsyncFailed."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        fs.fsync(descriptor)
     except OSError as error:
-        raise StorageFailed("open", path, error) from error
+        raise FsyncFailed(path, error) from error
+
+
+def list_names(folder: Path, fs: FileSystem = POSIX) -> list[str]:
+    """What is in a folder, sorted; raises StorageFailed."""
     try:
-        _sync(descriptor, path)
-    finally:
-        os.close(descriptor)
+        return fs.names(folder)
+    except OSError as error:
+        raise StorageFailed("list", folder, error) from error
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes, fs: FileSystem = POSIX) -> None:
     """write(2) until everything is written; the kernel may take less than it is given."""
-    written = os.write(descriptor, data)
+    written = fs.write(descriptor, data)
     if written == len(data):
         return
     rest = memoryview(data)[written:]
     while rest:
-        rest = rest[os.write(descriptor, rest) :]
+        rest = rest[fs.write(descriptor, rest) :]
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, fs: FileSystem = POSIX) -> None:
     """Replace `path` by `data`, durable on return; after a crash the old or the new content is there, whole.
 
     The temporary file is Kafka's (`<name>.tmp`). It is fsynced before the rename, because some file systems
@@ -50,43 +55,37 @@ def replace_file(path: Path, data: bytes) -> None:
     """
     temporary = path.with_name(path.name + ".tmp")
     try:
-        _write_and_sync(temporary, data)
-        temporary.replace(path)
+        _write_and_sync(temporary, data, fs)
+        fs.rename(temporary, path)
     except OSError as error:
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            fs.unlink(temporary)
         raise storage_failure("replace", path, error) from error
-    sync_folder(path.parent)
+    sync_folder(path.parent, fs)
 
 
-def rename_durably(path: Path, target: Path) -> None:
+def rename_durably(path: Path, target: Path, fs: FileSystem = POSIX) -> None:
     """Rename within a folder, durable on return; raises StorageFull, StorageFailed or FsyncFailed."""
     try:
-        path.rename(target)
+        fs.rename(path, target)
     except OSError as error:
         raise storage_failure("rename", path, error) from error
-    sync_folder(path.parent)
+    sync_folder(path.parent, fs)
 
 
-def remove_file(path: Path) -> None:
+def remove_file(path: Path, fs: FileSystem = POSIX) -> None:
     """Remove a file, if there is one; durable once the folder is synced. Raises StorageFailed."""
     try:
-        path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            fs.unlink(path)
     except OSError as error:
         raise StorageFailed("remove", path, error) from error
 
 
-def _write_and_sync(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+def _write_and_sync(path: Path, data: bytes, fs: FileSystem) -> None:
+    descriptor = fs.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
-        write_all(descriptor, data)
-        _sync(descriptor, path)
+        write_all(descriptor, data, fs)
+        sync_descriptor(descriptor, path, fs)
     finally:
-        os.close(descriptor)
-
-
-def _sync(descriptor: int, path: Path) -> None:
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        raise FsyncFailed(path, error) from error
+        fs.close(descriptor)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raft.adapters.durable_files import replace_file
+from raft.adapters.file_system import POSIX, FileSystem
 
 FILE_NAME = "leader-epoch-checkpoint"
 Epochs = tuple[tuple[int, int], ...]
@@ -39,14 +40,14 @@ def epochs_from(
     return [entry for entry, next_start in zip(clamped, following, strict=False) if entry[1] < next_start]
 
 
-def write_epochs(folder: Path, epochs: Sequence[tuple[int, int]]) -> None:
+def write_epochs(folder: Path, epochs: Sequence[tuple[int, int]], fs: FileSystem = POSIX) -> None:
     """Replace the file, durable on return. It can be rebuilt from the log, and is at every start."""
-    replace_file(folder / FILE_NAME, encode_epochs(epochs))
+    replace_file(folder / FILE_NAME, encode_epochs(epochs), fs)
 
 
-def read_epochs(folder: Path) -> Epochs | None:
+def read_epochs(folder: Path, fs: FileSystem = POSIX) -> Epochs | None:
     """What the file says; None when it is absent or makes no sense (the log itself is the authority)."""
     try:
-        return decode_epochs((folder / FILE_NAME).read_bytes())
+        return decode_epochs(fs.read(folder / FILE_NAME))
     except (OSError, ValueError):
         return None

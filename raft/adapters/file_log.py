@@ -13,6 +13,7 @@ from raft.adapters.damage_aside import set_segments_aside, set_tail_aside
 from raft.adapters.durable_files import replace_file, sync_folder
 from raft.adapters.epoch_checkpoint import epochs_from, read_epochs, write_epochs
 from raft.adapters.errors import StorageFailed, StorageFull, storage_failure
+from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.opening import open_log
 from raft.adapters.recovery import segment_paths
 from raft.adapters.recovery_point import RecoveryPoint
@@ -53,23 +54,25 @@ class FileLog:
         *,
         on_damage: Literal["raise", "report"] = "raise",
         retired: RetiredFiles | None = None,
+        fs: FileSystem = POSIX,
     ) -> None:
         """Open or create the log. A damaged one is refused, or with "report" opened as far as it is sound; `damage`
         then says what is lost, and it takes no appends before `set_damage_aside`.
 
         Raises LogCorrupted, QuorumCheckpointDamaged, StorageFailed or FsyncFailed.
         """
+        self._fs = fs
         self._folder = folder
         self._cache_bytes = cache_bytes
         self._cache = BatchCache(cache_bytes)
-        self._retired = retired or RetiredFiles()
+        self._retired = retired or RetiredFiles(fs=fs)
         self._unwanted: deque[Segment] = deque()
         self._has_old_snapshots = False
         self._lock = Lock()
         self._failure: StorageFailed | None = None
         self._create_folder()
-        self._point = RecoveryPoint(folder)
-        opened = open_log(folder, self._point.offset)
+        self._point = RecoveryPoint(folder, fs)
+        opened = open_log(folder, self._point.offset, fs)
         if on_damage == "raise":
             opened.check_sound()
         self.recovered_cut_bytes = opened.cut_bytes
@@ -77,10 +80,10 @@ class FileLog:
         self._is_read_only = opened.damage is not None
         self._log_start_offset = opened.log_start_offset
         segments = opened.segments or [self._empty_segment(opened.log_start_offset)]
-        self._segments = SegmentList(folder, limits or SegmentLimits(), segments)
+        self._segments = SegmentList(folder, limits or SegmentLimits(), segments, fs)
         self._epochs = opened.epochs
         self._quorum_records = opened.quorum_records
-        self._written_epochs = read_epochs(folder)
+        self._written_epochs = read_epochs(folder, fs)
         if opened.start_over_at is not None:
             logger.warning(
                 "the log is behind its newest snapshot, and begins anew there: %s", opened.start_over_at
@@ -90,17 +93,18 @@ class FileLog:
 
     def _create_folder(self) -> None:
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._fs.make_folder(self._folder)
         except OSError as error:
             raise storage_failure("create", self._folder, error) from error
-        sync_folder(self._folder.parent)
+        sync_folder(self._folder.parent, self._fs)
         metadata = self._folder / "partition.metadata"
-        if not metadata.exists():
-            replace_file(metadata, f"version: 0\ntopic_id: {uuid_to_text(METADATA_TOPIC_ID)}".encode())
+        if not self._fs.exists(metadata):
+            content = f"version: 0\ntopic_id: {uuid_to_text(METADATA_TOPIC_ID)}"
+            replace_file(metadata, content.encode(), self._fs)
 
     def _empty_segment(self, base_offset: int) -> Segment:
         make = placeholder_segment if self._is_read_only else first_segment
-        return make(self._folder, base_offset)
+        return make(self._folder, base_offset, self._fs)
 
     # What it holds
 
@@ -124,7 +128,9 @@ class FileLog:
     def snapshots(self) -> tuple[OffsetAndEpoch, ...]:
         """Those in the folder now that the log can go on from, the oldest first; as with Kafka, the bootstrap one
         (0, 0) is among them while the log begins at 0."""
-        return tuple(each for each in list_snapshots(self._folder) if each.offset >= self._log_start_offset)
+        return tuple(
+            each for each in list_snapshots(self._folder, self._fs) if each.offset >= self._log_start_offset
+        )
 
     def quorum_records(self) -> tuple[QuorumRecord, ...]:
         """What the bootstrap checkpoint (at offset -1) or the snapshot at the start (at its last offset), and the log,
@@ -186,7 +192,7 @@ class FileLog:
             self._cache = BatchCache(self._cache_bytes)
             self._segments.begin_anew(offset)
             self._epochs.clear()
-            self._quorum_records = list(snapshot_quorum_records(self._folder, snapshot))
+            self._quorum_records = list(snapshot_quorum_records(self._folder, snapshot, self._fs))
             self._log_start_offset = offset
             self._retire_snapshots()
         self.flush()
@@ -206,7 +212,7 @@ class FileLog:
         """Oldest first and each durably, so that what is left never has a gap."""
         while self._unwanted:
             self._unwanted[0].retire_files(self._retired.retire)
-            sync_folder(self._folder)
+            sync_folder(self._folder, self._fs)
             self._unwanted.popleft()
         if self._has_old_snapshots:
             self._has_old_snapshots = False
@@ -214,17 +220,17 @@ class FileLog:
         self._retired.remove_due()
 
     def _snapshot_at(self, offset: int) -> OffsetAndEpoch:
-        found = [each for each in list_snapshots(self._folder) if each.offset == offset]
+        found = [each for each in list_snapshots(self._folder, self._fs) if each.offset == offset]
         assert found, f"there is no snapshot at offset {offset}, so the log cannot begin there"
         return found[-1]
 
     def _retire_snapshots(self) -> None:
         """Those below the log's start; the first voters are kept while the first segment may be read from 0 again."""
-        for snapshot in list_snapshots(self._folder):
+        for snapshot in list_snapshots(self._folder, self._fs):
             is_still_needed = snapshot == FIRST_VOTERS and self._segments.base_offset == 0
             if snapshot.offset < self._log_start_offset and not is_still_needed:
                 self._retired.retire(snapshot_path(self._folder, snapshot))
-        sync_folder(self._folder)
+        sync_folder(self._folder, self._fs)
 
     # Damage
 
@@ -239,9 +245,10 @@ class FileLog:
         with self._lock, self._failing_for_good():
             self._point.put(self._at_least_damaged(self._point.offset or 0))
             own, last = self._segments.paths, self._segments.last
-            set_segments_aside([path for path in segment_paths(self._folder) if path not in own])
+            damaged = [path for path in segment_paths(self._folder, self._fs) if path not in own]
+            set_segments_aside(damaged, self._fs)
             if last.path == self.damage.segment:
-                set_tail_aside(last)
+                set_tail_aside(last, self._fs)
             last.open_indexes()
             self._is_read_only = False
         self.flush()
@@ -308,7 +315,7 @@ class FileLog:
         """The epochs can be rebuilt from the log, so a full disk only postpones them."""
         if epochs != self._written_epochs:
             try:
-                write_epochs(self._folder, epochs)
+                write_epochs(self._folder, epochs, self._fs)
             except StorageFull as error:
                 logger.warning("%s", error)
                 return False

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from raft.adapters.durable_files import write_all
 from raft.adapters.errors import is_no_space
+from raft.adapters.file_system import POSIX, FileSystem
 
 INDEX_INTERVAL_BYTES = 4096
 _OFFSET_ENTRY = struct.Struct(">ii")
@@ -27,7 +28,8 @@ class SegmentIndexes:
     `last_offsets[i]` starts.
     """
 
-    def __init__(self, base_offset: int) -> None:
+    def __init__(self, base_offset: int, fs: FileSystem = POSIX) -> None:
+        self._fs = fs
         self.base_offset = base_offset
         self.last_offsets: list[int] = []
         self.positions: list[int] = []
@@ -68,7 +70,7 @@ class SegmentIndexes:
         if self._descriptors is None:
             return
         try:
-            write_all(self._descriptors[which], data)
+            write_all(self._descriptors[which], data, self._fs)
         except OSError as error:
             if not is_no_space(error):
                 raise
@@ -120,10 +122,10 @@ class SegmentIndexes:
         paths = (segment_path.with_suffix(".index"), segment_path.with_suffix(".timeindex"))
         opened: list[int] = []
         try:
-            opened.extend(os.open(path, _FLAGS, 0o644) for path in paths)
+            opened.extend(self._fs.open(path, _FLAGS) for path in paths)
         except OSError as error:
             for descriptor in opened:
-                os.close(descriptor)
+                self._fs.close(descriptor)
             if not is_no_space(error):
                 raise
             logger.warning("no space for the index files of %s", segment_path)
@@ -135,5 +137,5 @@ class SegmentIndexes:
     def close_files(self) -> None:
         if self._descriptors is not None:
             for descriptor in self._descriptors:
-                os.close(descriptor)
+                self._fs.close(descriptor)
             self._descriptors = None

@@ -1,20 +1,14 @@
 """A file's bytes without a copy of them all, for what reads segments and snapshots from end to end."""
 
-import mmap
-import os
 from pathlib import Path
 
 from raft.adapters.errors import StorageFailed
+from raft.adapters.file_system import POSIX, Content, FileSystem
 
-Content = mmap.mmap | bytes
 
-
-def map_file(path: Path) -> Content:
+def map_file(path: Path, fs: FileSystem = POSIX) -> Content:
     """Raises StorageFailed."""
     try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                return b""
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return fs.map(path)
     except OSError as error:
         raise StorageFailed("read", path, error) from error

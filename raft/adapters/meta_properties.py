@@ -7,6 +7,7 @@ from uuid import UUID
 
 from raft.adapters.durable_files import replace_file
 from raft.adapters.errors import MetaPropertiesDamaged, NotFormatted, WrongFolder
+from raft.adapters.file_system import POSIX, FileSystem
 from wire.uuids import uuid_from_text, uuid_to_text
 
 FILE_NAME = "meta.properties"
@@ -25,11 +26,11 @@ class MetaProperties:
     others: tuple[tuple[str, str], ...] = ()
 
 
-def read_meta_properties(folder: Path) -> MetaProperties:
+def read_meta_properties(folder: Path, fs: FileSystem = POSIX) -> MetaProperties:
     """Raises NotFormatted when there is no such file, MetaPropertiesDamaged when it does not make sense."""
     path = folder / FILE_NAME
     try:
-        content = path.read_bytes()
+        content = fs.read(path)
     except FileNotFoundError as error:
         raise NotFormatted(folder, f"it has no {FILE_NAME}") from error
     except OSError as error:
@@ -40,9 +41,11 @@ def read_meta_properties(folder: Path) -> MetaProperties:
         raise MetaPropertiesDamaged(path, str(error)) from error
 
 
-def write_meta_properties(folder: Path, properties: MetaProperties, now_ms: int) -> None:
+def write_meta_properties(
+    folder: Path, properties: MetaProperties, now_ms: int, fs: FileSystem = POSIX
+) -> None:
     """Replace the file, durable on return; `now_ms` is the date of its second line."""
-    replace_file(folder / FILE_NAME, encode_meta_properties(properties, now_ms))
+    replace_file(folder / FILE_NAME, encode_meta_properties(properties, now_ms), fs)
 
 
 def check_meta_properties(
@@ -57,15 +60,21 @@ def check_meta_properties(
 
 
 def open_meta_properties(
-    folder: Path, *, cluster_id: str | None, node_id: int, new_directory_id: UUID, now_ms: int
+    folder: Path,
+    *,
+    cluster_id: str | None,
+    node_id: int,
+    new_directory_id: UUID,
+    now_ms: int,
+    fs: FileSystem = POSIX,
 ) -> MetaProperties:
     """Read and check the file; a folder without a directory id is given `new_directory_id`, as Kafka does."""
-    properties = read_meta_properties(folder)
+    properties = read_meta_properties(folder, fs)
     check_meta_properties(folder, properties, cluster_id=cluster_id, node_id=node_id)
     if properties.directory_id is not None:
         return properties
     completed = replace(properties, directory_id=new_directory_id)
-    write_meta_properties(folder, completed, now_ms)
+    write_meta_properties(folder, completed, now_ms, fs)
     return completed
 
 

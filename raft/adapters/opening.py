@@ -6,6 +6,7 @@ from pathlib import Path
 
 from raft.adapters.epoch_checkpoint import epochs_from, read_epochs
 from raft.adapters.errors import DamagedRange, LogCorrupted
+from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.quorum_checkpoint import read_quorum_checkpoint
 from raft.adapters.recovery import KnownDurable, RecoveredLog, recover_segments
 from raft.adapters.segment import Segment
@@ -35,21 +36,22 @@ class OpenedLog:
             raise LogCorrupted(self.damage)
 
 
-def open_log(folder: Path, recovery_point: int | None) -> OpenedLog:
+def open_log(folder: Path, recovery_point: int | None, fs: FileSystem = POSIX) -> OpenedLog:
     """Read and check it all. Raises QuorumRecordUnreadable, QuorumCheckpointDamaged, StorageFailed or FsyncFailed."""
-    remove_leftovers(folder)
-    first_voters = read_quorum_checkpoint(folder)
-    recovered = recover_segments(folder, KnownDurable(recovery_point, read_epochs(folder)))
-    snapshots = tuple(each for each in check_snapshots(folder) if each.offset > 0)
+    remove_leftovers(folder, fs)
+    first_voters = read_quorum_checkpoint(folder, fs)
+    recovered = recover_segments(folder, KnownDurable(recovery_point, read_epochs(folder, fs)), fs)
+    snapshots = tuple(each for each in check_snapshots(folder, fs) if each.offset > 0)
     newest = snapshots[-1] if snapshots else None
     if newest is not None and _is_ahead(newest, recovered):
         return _opened(recovered, 0, first_voters, start_over_at=newest)
     start = _snapshot_at_start(recovered, snapshots)
     if start is not None:
-        return _opened(recovered, start.offset, snapshot_quorum_records(folder, start))
+        return _opened(recovered, start.offset, snapshot_quorum_records(folder, start, fs))
     if newest is None if not recovered.segments else recovered.segments[0].base_offset == 0:
         return _opened(recovered, 0, first_voters)
-    return _without_its_start(folder, recovered, newest, first_voters)
+    before = first_voters if newest is None else snapshot_quorum_records(folder, newest, fs)
+    return _without_its_start(recovered, newest, before)
 
 
 def _end_offset(recovered: RecoveredLog) -> int:
@@ -99,7 +101,7 @@ def _opened(
 
 
 def _without_its_start(
-    folder: Path, recovered: RecoveredLog, newest: OffsetAndEpoch | None, first_voters: Sequence[QuorumRecord]
+    recovered: RecoveredLog, newest: OffsetAndEpoch | None, before: Sequence[QuorumRecord]
 ) -> OpenedLog:
     """Segments that nothing leads up to are of no use: the log is as good as lost from the newest snapshot on."""
     start_offset = 0 if newest is None else newest.offset
@@ -117,5 +119,4 @@ def _without_its_start(
         damage = replace(damage, start_offset=start_offset, end_offset=end_offset)
     for segment in recovered.segments:
         segment.close()
-    before = first_voters if newest is None else snapshot_quorum_records(folder, newest)
     return OpenedLog([], start_offset, [], [*before], 0, damage)

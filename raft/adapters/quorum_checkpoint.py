@@ -8,6 +8,7 @@ from pathlib import Path
 
 from raft.adapters.durable_files import replace_file, sync_folder
 from raft.adapters.errors import QuorumCheckpointDamaged, StorageFailed
+from raft.adapters.file_system import POSIX, FileSystem
 from raft.quorum_records import (
     KRaftVersionAt,
     QuorumRecord,
@@ -34,25 +35,27 @@ _OFFSET = -1
 _EPOCH = 0
 
 
-def write_quorum_checkpoint(metadata_log_folder: Path, voters: VoterSet, now_ms: int) -> None:
+def write_quorum_checkpoint(
+    metadata_log_folder: Path, voters: VoterSet, now_ms: int, fs: FileSystem = POSIX
+) -> None:
     """Make these the first voters of a dynamic quorum; durable on return. The folder is made if there is none.
 
     Raises StorageFailed or FsyncFailed.
     """
     try:
-        metadata_log_folder.mkdir(parents=True, exist_ok=True)
+        fs.make_folder(metadata_log_folder)
     except OSError as error:
         raise StorageFailed("create", metadata_log_folder, error) from error
-    sync_folder(metadata_log_folder.parent)
-    replace_file(metadata_log_folder / FILE_NAME, encode_quorum_checkpoint(voters, now_ms))
+    sync_folder(metadata_log_folder.parent, fs)
+    replace_file(metadata_log_folder / FILE_NAME, encode_quorum_checkpoint(voters, now_ms), fs)
 
 
-def read_quorum_checkpoint(metadata_log_folder: Path) -> tuple[QuorumRecord, ...]:
+def read_quorum_checkpoint(metadata_log_folder: Path, fs: FileSystem = POSIX) -> tuple[QuorumRecord, ...]:
     """What the checkpoint says, at offset -1; nothing when there is none (a static quorum, or a node that is to learn
     the voters from the leader). Raises QuorumCheckpointDamaged."""
     path = metadata_log_folder / FILE_NAME
     try:
-        content = path.read_bytes()
+        content = fs.read(path)
     except FileNotFoundError:
         return ()
     except OSError as error:

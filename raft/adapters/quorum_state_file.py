@@ -7,6 +7,7 @@ from uuid import UUID
 
 from raft.adapters.durable_files import replace_file
 from raft.adapters.errors import QuorumStateDamaged
+from raft.adapters.file_system import POSIX, FileSystem
 from raft.ready import QuorumState
 from raft.voters import ZERO_DIRECTORY, ReplicaKey
 from wire.uuids import uuid_from_text, uuid_to_text
@@ -30,9 +31,11 @@ class QuorumStateFile:
         folder: Path,
         voter_ids: tuple[int, ...] | Callable[[], tuple[int, ...]],
         kraft_version: int | Callable[[], int] = 0,
+        fs: FileSystem = POSIX,
     ) -> None:
         """Callables are asked at each write, in the thread that writes: have them read one value which another thread
         replaces as a whole, such as `RaftDriver.in_force`."""
+        self._fs = fs
         self._path = folder / FILE_NAME
         self._voter_ids = voter_ids
         self._kraft_version = kraft_version
@@ -40,7 +43,7 @@ class QuorumStateFile:
     def read(self) -> QuorumState | None:
         """The stored state; None when there never was one. Raises QuorumStateDamaged."""
         try:
-            content = self._path.read_bytes()
+            content = self._fs.read(self._path)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -55,7 +58,7 @@ class QuorumStateFile:
         voter_ids = self._voter_ids() if callable(self._voter_ids) else self._voter_ids
         kraft_version = self._kraft_version() if callable(self._kraft_version) else self._kraft_version
         data_version = STATIC_QUORUM if kraft_version == 0 else DYNAMIC_QUORUM
-        replace_file(self._path, encode_quorum_state(state, voter_ids, data_version))
+        replace_file(self._path, encode_quorum_state(state, voter_ids, data_version), self._fs)
 
 
 def encode_quorum_state(state: QuorumState, voter_ids: tuple[int, ...], data_version: int) -> bytes:

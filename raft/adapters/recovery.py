@@ -8,15 +8,16 @@ been committed: cutting it could lose what this node acknowledged.
 """
 
 import logging
-import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from raft.adapters.durable_files import list_names, remove_file
 from raft.adapters.epoch_checkpoint import Epochs
 from raft.adapters.errors import DamagedRange, LogCorrupted, QuorumRecordUnreadable, StorageFailed
-from raft.adapters.mapped_file import Content, map_file
+from raft.adapters.file_system import POSIX, Content, FileSystem
+from raft.adapters.mapped_file import map_file
 from raft.adapters.segment import UNPUBLISHED_SUFFIX, Segment
 from raft.adapters.torn_tail import (
     end_of_batch,
@@ -67,19 +68,20 @@ class RecoveredLog:
     damage: DamagedRange | None = None
 
 
-def segment_paths(folder: Path) -> list[Path]:
-    """The log files of published segments, ascending."""
-    return sorted(path for path in folder.glob("*.log") if path.stem.isdecimal())
+def segment_paths(folder: Path, fs: FileSystem = POSIX) -> list[Path]:
+    """The log files of published segments, ascending. Raises StorageFailed."""
+    paths = [folder / name for name in list_names(folder, fs) if name.endswith(".log")]
+    return [path for path in paths if path.stem.isdecimal()]
 
 
-def recover_segments(folder: Path, known: KnownDurable) -> RecoveredLog:
+def recover_segments(folder: Path, known: KnownDurable, fs: FileSystem = POSIX) -> RecoveredLog:
     """Scan all segments of `folder` in order; raises QuorumRecordUnreadable, StorageFailed or FsyncFailed."""
     recovered = RecoveredLog()
-    _drop_unpublished(folder)
-    paths = segment_paths(folder)
+    _drop_unpublished(folder, fs)
+    paths = segment_paths(folder, fs)
     try:
         for path in paths:
-            _recover_segment(recovered, path, known, is_last=path == paths[-1])
+            _recover_segment(recovered, path, known, fs, is_last=path == paths[-1])
             if recovered.damage is not None:
                 break
     except BaseException:
@@ -89,33 +91,37 @@ def recover_segments(folder: Path, known: KnownDurable) -> RecoveredLog:
     if recovered.damage is None:
         recovered.damage = _missing_at_end(recovered, folder, known)
     else:
-        _look_for_end(recovered, paths, known)
+        _look_for_end(recovered, paths, known, fs)
     return recovered
 
 
-def _drop_unpublished(folder: Path) -> None:
+def _drop_unpublished(folder: Path, fs: FileSystem) -> None:
     """Remove segments which were begun but never flushed; nothing in them was ever acknowledged."""
-    for path in folder.glob(f"*.log{UNPUBLISHED_SUFFIX}"):
-        logger.warning("%s: dropped %d bytes which were never flushed", path, path.stat().st_size)
-        path.unlink()
+    for name in list_names(folder, fs):
+        if name.endswith(f".log{UNPUBLISHED_SUFFIX}"):
+            path = folder / name
+            logger.warning("%s: dropped %d bytes which were never flushed", path, len(map_file(path, fs)))
+            remove_file(path, fs)
 
 
-def _recover_segment(recovered: RecoveredLog, path: Path, known: KnownDurable, *, is_last: bool) -> None:
+def _recover_segment(
+    recovered: RecoveredLog, path: Path, known: KnownDurable, fs: FileSystem, *, is_last: bool
+) -> None:
     base_offset = int(path.stem)
     if recovered.segments and recovered.segments[-1].end_offset != base_offset:
         expected = recovered.segments[-1].end_offset
         reason = f"the segment begins at offset {base_offset}, but the one before it ends at {expected}"
         recovered.damage = DamagedRange(expected, max(base_offset, expected + 1), path, 0, reason)
         return
-    segment = Segment(path, base_offset)
+    segment = Segment(path, base_offset, fs)
     recovered.segments.append(segment)
-    content = map_file(path)
+    content = map_file(path, fs)
     try:
         damage = _scan(recovered, segment, content, known)
         if damage is not None:
             _check_torn(segment, content, damage, known, is_last=is_last)
             recovered.cut_bytes = len(content) - segment.size
-            _cut(segment, recovered.cut_bytes)
+            _cut(segment, recovered.cut_bytes, fs)
     except QuorumRecordUnreadable:
         raise
     except LogCorrupted as error:
@@ -202,7 +208,9 @@ def _end_of_unwritten(content: Content, damage: Damage, follower: int | None) ->
     return min(end, end_of_batch(content, damage.position))
 
 
-def _look_for_end(recovered: RecoveredLog, paths: Sequence[Path], known: KnownDurable) -> None:
+def _look_for_end(
+    recovered: RecoveredLog, paths: Sequence[Path], known: KnownDurable, fs: FileSystem
+) -> None:
     """Widen the damage to all that may have been acknowledged: up to the recovery point, or the last sound batch."""
     damage = recovered.damage
     assert damage is not None
@@ -210,7 +218,7 @@ def _look_for_end(recovered: RecoveredLog, paths: Sequence[Path], known: KnownDu
     last = paths[-1]
     position = damage.position if last == damage.segment else -1
     least_offset = max(damage.start_offset, int(last.stem))
-    for _position, header in valid_batches_behind(map_file(last), position, least_offset):
+    for _position, header in valid_batches_behind(map_file(last, fs), position, least_offset):
         end_offset = max(end_offset, header.next_offset)
     end_offset = max(end_offset, int(last.stem))
     recovered.damage = DamagedRange(
@@ -233,7 +241,7 @@ def _missing_at_end(recovered: RecoveredLog, folder: Path, known: KnownDurable) 
     return DamagedRange(end_offset, point, path, position, reason)
 
 
-def _cut(segment: Segment, cut_bytes: int) -> None:
+def _cut(segment: Segment, cut_bytes: int, fs: FileSystem) -> None:
     logger.warning(
         "%s: cut %d bytes of an interrupted write at byte %d (offset %d)",
         segment.path,
@@ -242,7 +250,7 @@ def _cut(segment: Segment, cut_bytes: int) -> None:
         segment.end_offset,
     )
     try:
-        os.ftruncate(segment.descriptor, segment.size)
+        fs.truncate(segment.descriptor, segment.size)
     except OSError as error:
         raise StorageFailed("truncate", segment.path, error) from error
     segment.sync()

@@ -16,6 +16,7 @@ from crc32c import crc32c
 
 from raft.adapters.durable_files import replace_file
 from raft.adapters.errors import FsyncFailed, StorageFailed, StorageFull, storage_failure
+from raft.adapters.file_system import POSIX, FileSystem
 
 FILE_NAME = "recovery-point"
 # Two copies in sectors of their own, written by turns: a torn write spoils one at most.
@@ -28,10 +29,11 @@ logger = logging.getLogger(__name__)
 class RecoveryPoint:
     """`offset` is the end of what is known to be durable; None while nothing is known (a folder that Kafka wrote)."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, fs: FileSystem = POSIX) -> None:
+        self._fs = fs
         self._path = folder / FILE_NAME
         self._descriptor: int | None = None
-        self._sequence, self.offset = _read(self._path)
+        self._sequence, self.offset = _read(self._path, fs)
         self._written_at_s = -WRITE_INTERVAL_S
         self._is_synced = True
         self._synced_at_s = time.monotonic()
@@ -71,7 +73,7 @@ class RecoveryPoint:
         assert self._descriptor is not None
         try:
             for sequence in sequences:
-                os.pwrite(self._descriptor, _encode(sequence, offset), _SLOTS[sequence % 2])
+                self._fs.pwrite(self._descriptor, _encode(sequence, offset), _SLOTS[sequence % 2])
         except OSError as error:
             raise storage_failure("write", self._path, error) from error
         self._sequence, self.offset, self._is_synced = self._sequence + len(sequences), offset, False
@@ -80,10 +82,10 @@ class RecoveryPoint:
         """Make the file first if there is no sound one, so that the writes in place never need space."""
         if self.offset is None:
             first, second = _encode(0, offset), _encode(1, offset)
-            replace_file(self._path, first[:-1].ljust(_SLOTS[1] - 1) + b"\n" + second)
+            replace_file(self._path, first[:-1].ljust(_SLOTS[1] - 1) + b"\n" + second, self._fs)
             self._sequence = 1
         try:
-            self._descriptor = os.open(self._path, os.O_WRONLY)
+            self._descriptor = self._fs.open(self._path, os.O_WRONLY)
         except OSError as error:
             raise StorageFailed("open", self._path, error) from error
 
@@ -92,20 +94,20 @@ class RecoveryPoint:
         if self._is_synced or self._descriptor is None:
             return
         try:
-            os.fdatasync(self._descriptor)
+            self._fs.fdatasync(self._descriptor)
         except OSError as error:
             raise FsyncFailed(self._path, error) from error
         self._is_synced, self._synced_at_s = True, time.monotonic()
 
     def close(self) -> None:
         if self._descriptor is not None:
-            os.close(self._descriptor)
+            self._fs.close(self._descriptor)
             self._descriptor = None
 
 
-def read_recovery_point(folder: Path) -> int | None:
+def read_recovery_point(folder: Path, fs: FileSystem = POSIX) -> int | None:
     """What the file in a log folder says; None when there is none, or neither copy is sound."""
-    return _read(folder / FILE_NAME)[1]
+    return _read(folder / FILE_NAME, fs)[1]
 
 
 def _encode(sequence: int, offset: int) -> bytes:
@@ -113,10 +115,10 @@ def _encode(sequence: int, offset: int) -> bytes:
     return text + f" {crc32c(text):08x}\n".encode()
 
 
-def _read(path: Path) -> tuple[int, int | None]:
+def _read(path: Path, fs: FileSystem) -> tuple[int, int | None]:
     """The newest sound copy: (sequence, offset)."""
     try:
-        content = path.read_bytes()
+        content = fs.read(path)
     except FileNotFoundError:
         return 0, None
     except OSError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from raft.adapters.durable_files import remove_file
 from raft.adapters.errors import storage_failure
+from raft.adapters.file_system import POSIX, FileSystem
 
 DELETED_SUFFIX = ".deleted"
 DELETE_DELAY_MS = 60_000
@@ -21,7 +22,13 @@ def _monotonic_ms() -> int:
 
 
 class RetiredFiles:
-    def __init__(self, delay_ms: int = DELETE_DELAY_MS, now_ms: Callable[[], int] = _monotonic_ms) -> None:
+    def __init__(
+        self,
+        delay_ms: int = DELETE_DELAY_MS,
+        now_ms: Callable[[], int] = _monotonic_ms,
+        fs: FileSystem = POSIX,
+    ) -> None:
+        self._fs = fs
         self._delay_ms = delay_ms
         self._now_ms = now_ms
         self._waiting: deque[tuple[int, Path, Callable[[], None]]] = deque()
@@ -32,7 +39,7 @@ class RetiredFiles:
         target = path.with_name(path.name + DELETED_SUFFIX)
         try:
             with suppress(FileNotFoundError):
-                path.rename(target)
+                self._fs.rename(path, target)
         except OSError as error:
             raise storage_failure("rename", path, error) from error
         self._waiting.append((self._now_ms() + self._delay_ms, target, close))
@@ -42,7 +49,7 @@ class RetiredFiles:
         while self._waiting and self._waiting[0][0] <= self._now_ms():
             _due_ms, path, close = self._waiting.popleft()
             close()
-            remove_file(path)
+            remove_file(path, self._fs)
 
     def close(self) -> None:
         """Close what is still read; the files are removed at the next start."""

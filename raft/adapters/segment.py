@@ -7,6 +7,7 @@ from pathlib import Path
 
 from raft.adapters.durable_files import remove_file, write_all
 from raft.adapters.errors import FsyncFailed, StorageFailed, is_no_space, storage_failure
+from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.indexes import SegmentIndexes
 from raft.batches import LogBatch
 from wire.record_batch import BatchHeader, read_batch_header
@@ -45,15 +46,16 @@ class Segment:
     Reading, appending and truncating belong to the loop; `sync` may run in another thread meanwhile.
     """
 
-    def __init__(self, path: Path, base_offset: int, indexes: SegmentIndexes | None = None) -> None:
+    def __init__(self, path: Path, base_offset: int, fs: FileSystem = POSIX) -> None:
+        self._fs = fs
         self.path = path
         self.base_offset = base_offset
         self.end_offset = base_offset
         self.size = 0
         self.first_timestamp_ms: int | None = None
-        self.indexes = indexes or SegmentIndexes(base_offset)
+        self.indexes = SegmentIndexes(base_offset, fs)
         try:
-            self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            self.descriptor = fs.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         except OSError as error:
             raise storage_failure("open", path, error) from error
 
@@ -88,7 +90,7 @@ class Segment:
         """Hand the batches to the kernel in one write; raises StorageFailed, or StorageFull with nothing written."""
         data = batches[0].data if len(batches) == 1 else b"".join([batch.data for batch in batches])
         try:
-            write_all(self.descriptor, data)
+            write_all(self.descriptor, data, self._fs)
         except OSError as error:
             if is_no_space(error):
                 self._cut_back(error)
@@ -102,7 +104,7 @@ class Segment:
     def _cut_back(self, cause: OSError) -> None:
         """Take away what part of a write found space; a disk that refuses this too is no longer to be trusted."""
         try:
-            os.ftruncate(self.descriptor, self.size)
+            self._fs.truncate(self.descriptor, self.size)
         except OSError as error:
             raise StorageFailed("truncate", self.path, error) from cause
 
@@ -143,7 +145,7 @@ class Segment:
 
     def _pread(self, position: int, size: int) -> bytes:
         try:
-            data = os.pread(self.descriptor, size, position)
+            data = self._fs.pread(self.descriptor, size, position)
         except OSError as error:
             raise StorageFailed("read", self.path, error) from error
         assert len(data) == size, f"{self.path} is shorter than the {position + size} bytes written to it"
@@ -153,7 +155,7 @@ class Segment:
         """Cut the file and its indexes at a batch boundary, and take appends again. Not durable before `sync`."""
         cut = 0 if end_offset == self.base_offset else self._end_by_offset(0, end_offset)
         try:
-            os.ftruncate(self.descriptor, cut)
+            self._fs.truncate(self.descriptor, cut)
             # Set once and at once: committed batches below may be read in the loop meanwhile.
             self.size, self.end_offset = cut, end_offset
             self._reindex(end_offset, cut)
@@ -182,7 +184,7 @@ class Segment:
     def sync(self) -> None:
         """Make the content and the length durable; raises FsyncFailed."""
         try:
-            os.fdatasync(self.descriptor)
+            self._fs.fdatasync(self.descriptor)
         except OSError as error:
             raise FsyncFailed(self.path, error) from error
 
@@ -194,7 +196,7 @@ class Segment:
         """Take the segment's own name; durable once the folder is synced. Raises StorageFull or StorageFailed."""
         final_path = segment_path(self.path.parent, self.base_offset)
         try:
-            self.path.rename(final_path)
+            self._fs.rename(self.path, final_path)
         except OSError as error:
             raise storage_failure("rename", self.path, error) from error
         self.path = final_path
@@ -210,7 +212,7 @@ class Segment:
 
     def close(self) -> None:
         self.retire()
-        os.close(self.descriptor)
+        self._fs.close(self.descriptor)
 
     @property
     def files(self) -> tuple[Path, Path, Path]:
@@ -221,14 +223,14 @@ class Segment:
     def delete(self) -> None:
         """Close and remove the three files; raises StorageFailed."""
         self.indexes.close_files()
-        os.close(self.descriptor)
+        self._fs.close(self.descriptor)
         for path in self.files:
-            remove_file(path)
+            remove_file(path, self._fs)
 
     def retire_files(self, retire: Callable[..., None]) -> None:
         """Give the three files away, to be removed when nobody reads them any more; reads go on working until then."""
         self.indexes.close_files()
         *indexes, log_path = self.files
-        retire(log_path, lambda: os.close(self.descriptor))
+        retire(log_path, lambda: self._fs.close(self.descriptor))
         for path in indexes:
             retire(path)

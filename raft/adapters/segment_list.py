@@ -6,6 +6,7 @@ from pathlib import Path
 
 from raft.adapters.durable_files import sync_folder
 from raft.adapters.errors import StorageFailed, StorageFull
+from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.segment import Segment, SegmentLimits, segment_path, unpublished_path
 from raft.batches import LogBatch
 from wire.record_batch import BatchHeader, read_batch_header
@@ -14,7 +15,10 @@ from wire.record_batch import BatchHeader, read_batch_header
 class SegmentList:
     """Never empty. Who may call what in which thread is said at `FileLog`, which also holds the lock."""
 
-    def __init__(self, folder: Path, limits: SegmentLimits, segments: list[Segment]) -> None:
+    def __init__(
+        self, folder: Path, limits: SegmentLimits, segments: list[Segment], fs: FileSystem = POSIX
+    ) -> None:
+        self._fs = fs
         self._folder = folder
         self._limits = limits
         self._segments = segments
@@ -69,7 +73,7 @@ class SegmentList:
             self.last.append(group, headers)
 
     def _roll(self, base_offset: int) -> None:
-        segment = Segment(unpublished_path(self._folder, base_offset), base_offset)
+        segment = Segment(unpublished_path(self._folder, base_offset), base_offset, self._fs)
         self.last.retire()
         segment.open_indexes()
         self._segments.append(segment)
@@ -91,16 +95,16 @@ class SegmentList:
             segment = self._segments.pop()
             self._dirty.discard(segment)
             segment.delete()
-            sync_folder(self._folder)
+            sync_folder(self._folder, self._fs)
 
     def begin_anew(self, offset: int) -> None:
         """Remove all segments durably, the last first, and begin with an empty one. Raises StorageFailed, also for want
         of space: there is no log to go on with then."""
         for segment in reversed(self._segments):
             segment.delete()
-            sync_folder(self._folder)
+            sync_folder(self._folder, self._fs)
         try:
-            segment = first_segment(self._folder, offset)
+            segment = first_segment(self._folder, offset, self._fs)
         except StorageFull as error:
             raise StorageFailed("create", error.path, error.error) from error
         self._segments = [segment]
@@ -140,10 +144,10 @@ class SegmentList:
             segment.sync()
             if not segment.is_published:
                 segment.publish()
-                sync_folder(self._folder)
+                sync_folder(self._folder, self._fs)
                 has_rolled = True
         if folder_is_dirty and not has_rolled:
-            sync_folder(self._folder)
+            sync_folder(self._folder, self._fs)
         return has_rolled
 
     def close(self) -> None:
@@ -151,13 +155,13 @@ class SegmentList:
             segment.close()
 
 
-def first_segment(folder: Path, base_offset: int) -> Segment:
+def first_segment(folder: Path, base_offset: int, fs: FileSystem = POSIX) -> Segment:
     """The first segment of an empty log. Raises StorageFull or StorageFailed."""
-    segment = Segment(segment_path(folder, base_offset), base_offset)
+    segment = Segment(segment_path(folder, base_offset), base_offset, fs)
     segment.open_indexes()
     return segment
 
 
-def placeholder_segment(folder: Path, base_offset: int) -> Segment:
+def placeholder_segment(folder: Path, base_offset: int, fs: FileSystem = POSIX) -> Segment:
     """That of a log of which nothing is sound: without a name of its own while the damaged ones are in its place."""
-    return Segment(unpublished_path(folder, base_offset), base_offset)
+    return Segment(unpublished_path(folder, base_offset), base_offset, fs)

@@ -6,12 +6,11 @@ Names are Kafka's: `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint`, with
 
 import logging
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raft.adapters.durable_files import remove_file, rename_durably
-from raft.adapters.errors import StorageFailed
+from raft.adapters.durable_files import list_names, remove_file, rename_durably
+from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.mapped_file import map_file
 from raft.batches import OffsetAndEpoch, log_batch
 from raft.quorum_records import QuorumRecord, quorum_records
@@ -30,56 +29,48 @@ def snapshot_path(folder: Path, snapshot: OffsetAndEpoch) -> Path:
     return folder / f"{snapshot.offset:020}-{snapshot.epoch:010}.checkpoint"
 
 
-def list_snapshots(folder: Path) -> tuple[OffsetAndEpoch, ...]:
+def list_snapshots(folder: Path, fs: FileSystem = POSIX) -> tuple[OffsetAndEpoch, ...]:
     """All finished snapshots by name, the oldest first: epochs count before offsets. The bootstrap one is (0, 0)."""
-    matches = (_NAME.fullmatch(path.name) for path in _entries(folder))
+    matches = (_NAME.fullmatch(name) for name in list_names(folder, fs))
     found = (OffsetAndEpoch(int(match[1]), int(match[2])) for match in matches if match is not None)
     return tuple(sorted(found, key=lambda each: (each.epoch, each.offset)))
 
 
-def remove_leftovers(folder: Path) -> None:
+def remove_leftovers(folder: Path, fs: FileSystem = POSIX) -> None:
     """Remove what was never finished, and what was marked for removal when the process ended."""
-    for path in _entries(folder):
-        if _LEFT_OVER.fullmatch(path.name):
-            logger.info("removed %s, left over from before", path)
-            remove_file(path)
+    for name in list_names(folder, fs):
+        if _LEFT_OVER.fullmatch(name):
+            logger.info("removed %s, left over from before", folder / name)
+            remove_file(folder / name, fs)
 
 
-def _entries(folder: Path) -> Sequence[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError as error:
-        raise StorageFailed("list", folder, error) from error
-
-
-def check_snapshots(folder: Path) -> tuple[OffsetAndEpoch, ...]:
+def check_snapshots(folder: Path, fs: FileSystem = POSIX) -> tuple[OffsetAndEpoch, ...]:
     """The sound snapshots, oldest first. A damaged one gets the suffix `.damaged`: whoever looks for a snapshot must
     not find it, and it can be written or fetched again. The bootstrap one is left to `read_quorum_checkpoint`."""
     sound = []
-    for snapshot in list_snapshots(folder):
-        problem = (
-            None if snapshot == FIRST_VOTERS else problem_of(snapshot_path(folder, snapshot), snapshot.epoch)
-        )
+    for snapshot in list_snapshots(folder, fs):
+        path = snapshot_path(folder, snapshot)
+        problem = None if snapshot == FIRST_VOTERS else problem_of(path, snapshot.epoch, fs)
         if problem is None:
             sound.append(snapshot)
         else:
-            set_snapshot_aside(folder, snapshot, problem)
+            set_snapshot_aside(folder, snapshot, problem, fs)
     return tuple(sound)
 
 
-def set_snapshot_aside(folder: Path, snapshot: OffsetAndEpoch, reason: str) -> None:
+def set_snapshot_aside(folder: Path, snapshot: OffsetAndEpoch, reason: str, fs: FileSystem = POSIX) -> None:
     """Have it no longer count as a snapshot, durably; raises StorageFailed or FsyncFailed."""
     path = snapshot_path(folder, snapshot)
     target = path.with_name(path.name + DAMAGED_SUFFIX)
     logger.warning("%s is not a whole snapshot: %s; it is kept as %s", path, reason, target.name)
-    rename_durably(path, target)
+    rename_durably(path, target, fs)
 
 
-def problem_of(path: Path, epoch: int) -> str | None:
+def problem_of(path: Path, epoch: int, fs: FileSystem = POSIX) -> str | None:
     """Why a file is not a whole snapshot of that epoch (header, sound batches without a gap, footer); None if it is."""
     last: ScannedBatch | None = None
     try:
-        for found in scan_batches(memoryview(map_file(path)), base_offset=0):
+        for found in scan_batches(memoryview(map_file(path, fs)), base_offset=0):
             if isinstance(found, Damage):
                 return f"at byte {found.position}: {found.reason}"
             if found.header.partition_leader_epoch != epoch:
@@ -104,10 +95,12 @@ def _control(found: ScannedBatch, index: int) -> object:
     return decode_control_record(record.key, record.value)
 
 
-def snapshot_quorum_records(folder: Path, snapshot: OffsetAndEpoch) -> tuple[QuorumRecord, ...]:
+def snapshot_quorum_records(
+    folder: Path, snapshot: OffsetAndEpoch, fs: FileSystem = POSIX
+) -> tuple[QuorumRecord, ...]:
     """What a sound snapshot says of kraft.version and voters, at the last offset that it contains."""
     found: list[QuorumRecord] = []
-    for scanned in scan_batches(memoryview(map_file(snapshot_path(folder, snapshot)))):
+    for scanned in scan_batches(memoryview(map_file(snapshot_path(folder, snapshot), fs))):
         if isinstance(scanned, ScannedBatch) and scanned.header.is_control:
             records = quorum_records(log_batch(bytes(scanned.data)))
             found.extend(replace(record, offset=snapshot.offset - 1) for record in records)

@@ -1,0 +1,62 @@
+"""What a node has on its disk for its replica: opened, mended as far as the quorum can mend it, and watched."""
+
+import logging
+from collections.abc import Callable
+
+from cli.config.model import NodeConfig
+from cli.nodes.folders import NodeFolders
+from cli.nodes.full_disk import space_teller
+from cli.nodes.log_repair import LogRepair, look_at_folder
+from cli.nodes.snapshot_loading import read_snapshot
+from raft.adapters.driver_snapshots import Snapshots
+from raft.adapters.file_log import FileLog
+from raft.adapters.quorum_state_file import QuorumStateFile
+from raft.adapters.reserved_space import ReservedSpace
+from raft.adapters.segment import SegmentLimits
+from raft.adapters.snapshot_store import SnapshotStore
+from raft.adapters.space_watch import SpaceWatch
+from raft.ready import VotersChanged
+from raft.voters import ReplicaKey, VoterSet
+
+log = logging.getLogger("cli.replica_files")
+
+
+class ReplicaFiles:
+    """The log, the election state, and the space that is reserved for them."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        folders: NodeFolders,
+        static_voters: VoterSet,
+        in_force: Callable[[], VotersChanged],
+    ) -> None:
+        """Recovers the log. `in_force` answers what `quorum-state` says of the voters.
+
+        Raises LogCorrupted, QuorumStateDamaged, StorageFailed or FsyncFailed.
+        """
+        is_lost = look_at_folder(config)
+        self.folder = folders.metadata_log
+        reserve = ReservedSpace(config.metadata_log_dir, config.kquorum_reserved_space_bytes)
+        self.space = SpaceWatch(reserve, space_teller(config.metadata_log_dir))
+        limits = SegmentLimits(
+            segment_bytes=config.metadata_log_segment_bytes, segment_ms=config.metadata_log_segment_ms
+        )
+        self.log = FileLog(self.folder, limits, on_damage="report")
+        if self.log.recovered_cut_bytes:
+            log.warning("%d bytes of a torn write were cut off the log's end", self.log.recovered_cut_bytes)
+        key = ReplicaKey(config.node_id, folders.metadata_directory_id)
+        # Before anything is read off the log or the election state: it may set either of them aside.
+        self.repair = LogRepair(self.log, static_voters, config, key, is_lost=is_lost)
+        self.state_store = QuorumStateFile(
+            self.folder, lambda: in_force().voters.ids, lambda: in_force().kraft_version
+        )
+
+    def snapshots(self, handle_unsound: Callable[[], None]) -> Snapshots:
+        """For the driver; `handle_unsound` is told when one cannot be served."""
+        return Snapshots(
+            store=SnapshotStore(self.folder),
+            load=lambda snapshot_id: read_snapshot(self.folder, snapshot_id),
+            handle_unsound=lambda _: handle_unsound(),
+            handle_full=self.space.handle_full_snapshot,
+        )

@@ -1,0 +1,93 @@
+"""Cuts a running node's log below its snapshots, as `snapshots.retention` decides on what is in the folder."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from metadata.adapters.snapshot_ports import LogWithStart, Replica
+from raft.adapters.disk_thread import DiskThread
+from raft.adapters.file_system import FileSystem
+from snapshots.adapters.inventory import list_files
+from snapshots.retention import GivenUp, Kept, KeptSegment, KeptSnapshot, RetentionLimits, given_up
+
+log = logging.getLogger("metadata.snapshots")
+
+
+class LogCleaner:
+    """Looks whenever it is asked to, and by itself once an interval, for snapshots grow old while nothing happens.
+
+    The folder is read in the disk's thread. What was found may be out of date when it is decided on: files only go
+    away meanwhile by what the log is told, so the log's own start and the replica's bounds, read then, are enough.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        limits: RetentionLimits,
+        replica: Replica,
+        metadata_log: LogWithStart,
+        now_ms: Callable[[], int],
+        fs: FileSystem,
+    ) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._replica = replica
+        self._log = metadata_log
+        self._now_ms = now_ms
+        self._fs = fs
+        self._is_looking = False
+        self._asked_offset = -1
+        self._thread: DiskThread | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, thread: DiskThread, interval_ms: int) -> None:
+        """In the running loop."""
+        self._thread = thread
+        self._arm(asyncio.get_running_loop(), interval_ms)
+
+    def close(self) -> None:
+        self._thread = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def look(self) -> None:
+        """Have the folder looked at soon."""
+        if self._thread is not None and not self._is_looking:
+            self._is_looking = True
+            self._thread.submit(lambda: list_files(self._folder, self._fs), self._decide, self._failed)
+
+    def _arm(self, loop: asyncio.AbstractEventLoop, interval_ms: int) -> None:
+        def look_again() -> None:
+            self._arm(loop, interval_ms)
+            self.look()
+
+        self._timer = loop.call_later(interval_ms / 1000, look_again)
+
+    def _decide(self, found: tuple[tuple[KeptSegment, ...], tuple[KeptSnapshot, ...]]) -> None:
+        self._is_looking = False
+        if self._thread is None:
+            return
+        segments, snapshots = found
+        kept = Kept(
+            log_start_offset=self._log.log_start_offset,
+            bound=min(self._replica.high_watermark, self._replica.applied_offset),
+            segments=segments,
+            snapshots=snapshots,
+        )
+        gone = given_up(kept, self._limits, self._now_ms())
+        if gone and gone[-1].log_start_offset > self._asked_offset:
+            # The log may be being cut or replaced just now: it moves its start when that is over, or has moved it.
+            self._asked_offset = gone[-1].log_start_offset
+            self._replica.advance_log_start(self._asked_offset)
+            _tell(gone)
+
+    def _failed(self, error: Exception) -> None:
+        self._is_looking = False
+        log.warning("what the log's folder holds could not be looked at, so nothing is given up: %s", error)
+
+
+def _tell(gone: Sequence[GivenUp]) -> None:
+    for each in gone:
+        log.info("gave up snapshot %s: %s", each.snapshot_id.file_name, each.reason)
+    log.info("the log now begins at offset %d", gone[-1].log_start_offset)

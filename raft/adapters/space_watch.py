@@ -1,0 +1,117 @@
+"""Watches over a disk that runs full: gives the reserve away, tells the core, and tells it again when there is space.
+
+Every write of a replica goes through `with_space`. The first one that finds no space gets the reserve's, so that
+nothing which was promised is left half done; from then on the core takes no records (`raft.full_disk`). Meanwhile the
+disk's thread looks once a second whether the reserve can be held again, which is also the sign that writes may go on.
+A write that finds no space though the reserve was given away is fatal, and so is, as ever, a flush that failed.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from raft.adapters.driver_ports import Receive
+from raft.adapters.errors import StorageFull
+from raft.adapters.reserved_space import ReservedSpace
+from raft.inputs import WritesPaused
+
+POLL_INTERVAL_MS = 1_000
+# A snapshot that does not fit leaves no trace, so that only time can tell whether it fits now.
+SNAPSHOT_RETRY_MS = 30_000
+Result = TypeVar("Result")
+logger = logging.getLogger(__name__)
+
+
+class OnDisk(Protocol):
+    """Runs a job in the disk's thread and the rest in the loop; `RaftDriver`'s."""
+
+    def __call__(self, job: Callable[[], bool], then: Callable[[bool], None]) -> None: ...
+
+
+class Unwatched:
+    """For a log that no disk can fill, or whose filling may as well be fatal; satisfies what a driver needs."""
+
+    def start(self, loop: asyncio.AbstractEventLoop, receive: Receive, on_disk: OnDisk) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def with_space(self, write: Callable[[], Result]) -> Result:
+        return write()
+
+
+class SpaceWatch:
+    """`with_space` may be called in any thread, all else in the loop's. `handle_change` is told of each change."""
+
+    def __init__(
+        self,
+        reserve: ReservedSpace,
+        handle_change: Callable[[bool], None] = lambda _: None,
+        poll_interval_ms: int = POLL_INTERVAL_MS,
+    ) -> None:
+        self._reserve = reserve
+        self._handle_change = handle_change
+        self._poll_interval_ms = poll_interval_ms
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.is_paused = False
+
+    def start(self, loop: asyncio.AbstractEventLoop, receive: Receive, on_disk: OnDisk) -> None:
+        """Begin, in the running loop, in which `receive` takes the core's inputs. If there was no space for the reserve
+        in the first place, writes are paused from the beginning."""
+        self._loop, self._receive, self._on_disk = loop, receive, on_disk
+        self._thread_id = threading.get_ident()
+        self._maybe_pause()
+
+    def close(self) -> None:
+        self._loop = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def with_space(self, write: Callable[[], Result]) -> Result:
+        """Run `write`, with the reserve's space if need be. Raises what it raises; StorageFull only if even that was
+        not enough, and then it is fatal."""
+        result = self._reserve.with_space(write)
+        if not self._reserve.is_held and self._loop is not None:
+            if threading.get_ident() == self._thread_id:
+                self._maybe_pause()
+            else:
+                self._loop.call_soon_threadsafe(self._maybe_pause)
+        return result
+
+    def handle_full_snapshot(self, _: StorageFull) -> None:
+        """A snapshot that comes in does not fit. Its bytes are gone again, so it is not the reserve that is needed:
+        take nothing for a while, rather than fill the disk over and over."""
+        if not self.is_paused and self._loop is not None:
+            self._pause(SNAPSHOT_RETRY_MS)
+
+    def _maybe_pause(self) -> None:
+        if not self.is_paused and not self._reserve.is_held and self._loop is not None:
+            self._pause(self._poll_interval_ms)
+
+    def _pause(self, wait_ms: int) -> None:
+        self.is_paused = True
+        logger.warning("no space is left: this node takes no records until there is")
+        self._handle_change(True)
+        self._receive(WritesPaused(True))
+        self._poll_after(wait_ms)
+
+    def _poll_after(self, wait_ms: int) -> None:
+        if self._loop is not None:
+            self._timer = self._loop.call_later(wait_ms / 1000, self._poll)
+
+    def _poll(self) -> None:
+        self._on_disk(self._reserve.maybe_take_back, self._polled)
+
+    def _polled(self, _: bool) -> None:
+        """The reserve may have been given away once more meanwhile."""
+        if not self._reserve.is_held:
+            self._poll_after(self._poll_interval_ms)
+            return
+        self.is_paused = False
+        logger.info("there is space again")
+        self._handle_change(False)
+        self._receive(WritesPaused(False))

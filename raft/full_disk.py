@@ -1,0 +1,53 @@
+"""A replica whose disk is full: it goes on following and voting, and neither writes records nor leads until it can.
+
+A leader hands over, to a voter that has its whole log if there is one soon. A follower fetches at the end of its log
+and leaves what comes: so its leader hears of it, and it of its leader, and neither is disturbed by an election that
+it could not win for good anyway. Election states are written meanwhile (the adapters keep space for them), so it
+votes, and never twice. A cluster of which every voter is full has no leader, and stays readable as it is.
+"""
+
+from raft.causes import NO_SPACE
+from raft.elections import stop_standing
+from raft.handover import begin_flight, end_flight
+from raft.reconfiguration import abandon_add
+from raft.replica import Replica
+from raft.roles import Candidate, Follower, Leader, Prospective, Unattached
+
+
+def handle_writes_paused(replica: Replica, now_ms: int, *, is_paused: bool) -> None:
+    if replica.writes_are_paused == is_paused:
+        return
+    if is_paused and isinstance(replica.role, Candidate) and replica.may_stand:
+        # By way of the pre-vote, as when an election is lost: the table of legal moves knows no shorter one.
+        replica.become_prospective(now_ms, NO_SPACE)
+    replica.writes_are_paused = is_paused
+    if is_paused:
+        _pause(replica, now_ms)
+    else:
+        _resume(replica, now_ms)
+
+
+def _pause(replica: Replica, now_ms: int) -> None:
+    role = replica.role
+    match role:
+        case Leader():
+            # What was proposed in this turn is in no log yet; its proposers hear that this replica leads no more.
+            replica.accumulator.drain()
+            replica.accumulator.begin(replica.epoch, replica.log.log_end_offset)
+            abandon_add(replica, role)
+            begin_flight(replica, role, now_ms)
+        case Follower():
+            role.download = None
+        case Prospective():
+            stop_standing(replica, now_ms, NO_SPACE)
+        case Unattached():
+            role.election_deadline_ms = None
+        case _:
+            pass
+
+
+def _resume(replica: Replica, now_ms: int) -> None:
+    """What is fetched comes again by itself; whoever waits for a leader may stand again."""
+    if isinstance(replica.role, Leader):
+        end_flight(replica, replica.role)
+    replica.maybe_await_election(now_ms)
