@@ -125,6 +125,10 @@ class LogRepair:
             damage.start_offset,
         )
         self._log.set_damage_aside()
+        newest = max((each.offset for each in self._log.snapshots()), default=0)
+        if newest > self._log.end_offset:
+            # What is sound ends below a snapshot that is whole: the state and the log both go on from there.
+            self._log.truncate_fully_to(newest)
 
     def handle_caught_up(self, on_disk: OnDisk) -> None:
         """The core trusts its log and its votes again: let the files say so too."""

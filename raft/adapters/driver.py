@@ -173,10 +173,7 @@ class RaftDriver(DriverFront):
     def _truncate(self, ready: Ready, end_offset: int) -> None:
         self._waits_for_disk = True
         self._flusher.log_was_cut()
-        self.on_disk(
-            lambda: self._space.with_space(lambda: self._log.truncate_to(end_offset)),
-            lambda _: self._truncated(ready),
-        )
+        self._write(lambda: self._log.truncate_to(end_offset), lambda _: self._truncated(ready))
 
     def _truncated(self, ready: Ready) -> None:
         # What was written below the cut may have been on its way to the disk in a flush that counts no more.
@@ -199,10 +196,7 @@ class RaftDriver(DriverFront):
 
     def _write_state(self, ready: Ready, state: QuorumState) -> None:
         self._waits_for_disk = True
-        self.on_disk(
-            lambda: self._space.with_space(lambda: self._state_store.write(state)),
-            lambda _: self._finish(ready),
-        )
+        self._write(lambda: self._state_store.write(state), lambda _: self._finish(ready))
 
     def _finish(self, ready: Ready) -> None:
         """What may leave once the state is durable."""
@@ -270,10 +264,7 @@ class RaftDriver(DriverFront):
             self._delivery.hold(snapshot_id)
             self._waits_for_disk = self.is_replacing_log = True
             self._flusher.log_was_cut()
-            self.on_disk(
-                lambda: self._space.with_space(lambda: self._log.truncate_fully_to(snapshot_id.offset)),
-                lambda _: installed(),
-            )
+            self._write(lambda: self._log.truncate_fully_to(snapshot_id.offset), lambda _: installed())
 
         def installed() -> None:
             self._waits_for_disk = self.is_replacing_log = False
