@@ -14,6 +14,7 @@ from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
 from raft.adapters.meta_properties import decode_meta_properties
 from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from raft.adapters.quorum_state_file import decode_quorum_state
+from raft.adapters.recovery_point import FILE_NAME as RECOVERY_POINT
 from snapshots.naming import DELETED_SUFFIX, PART_SUFFIX
 
 DAMAGED_SUFFIX = ".damaged"
@@ -24,19 +25,53 @@ _LEFTOVER_SUFFIXES = (PART_SUFFIX, DELETED_SUFFIX, ".deleted", ".rolling", ".tmp
 class SideFiles:
     """Checks what lies beside the segments of one folder."""
 
-    def __init__(self, log: MetadataLogFiles, folder: Path, facts: LogFacts, findings: Findings) -> None:
+    def __init__(
+        self,
+        log: MetadataLogFiles,
+        folder: Path,
+        facts: LogFacts,
+        findings: Findings,
+        durable_end: int | None,
+    ) -> None:
+        """`durable_end` is what `recovery-point` said before the log was read; None where it says nothing."""
         self._log = log
         self._folder = folder
         self._facts = facts
         self._findings = findings
+        self._durable_end = durable_end
 
     def check(self) -> None:
+        self._check_recovery_point()
         self._read(self._folder / EPOCH_CHECKPOINT, Check.EPOCH_CHECKPOINT, self._check_epochs)
         self._read(self._folder / QUORUM_STATE, Check.QUORUM_STATE, self._check_quorum_state)
         self._read(self._folder / PARTITION_METADATA, Check.PARTITION_METADATA, self._check_partition)
         self._read(self._folder.parent / META_PROPERTIES, Check.META_PROPERTIES, decode_meta_properties)
         self._check_leftovers()
         self._check_log_start()
+
+    def _check_recovery_point(self) -> None:
+        if not (self._folder / RECOVERY_POINT).exists():
+            self._findings.skip(
+                Check.RECOVERY_POINT, "there is none: how much of the log was durable is not known"
+            )
+            return
+        self._findings.checked(Check.RECOVERY_POINT)
+        end_offset = self._facts.end_offset or max(
+            (file.base_offset or 0 for file in self._log.segments), default=0
+        )
+        if self._durable_end is None:
+            reason = "it cannot be read, so it is not known how much of the log was durable"
+            self._add(Check.RECOVERY_POINT, Severity.VIOLATION, RECOVERY_POINT, reason, remedies.REBUILT)
+        elif end_offset < self._durable_end:
+            reason = f"all below offset {self._durable_end} was durable, but the log ends at {end_offset}"
+            self._add(
+                Check.RECOVERY_POINT,
+                Severity.DAMAGE,
+                RECOVERY_POINT,
+                reason,
+                remedies.FETCH_AGAIN,
+                end_offset,
+            )
 
     def _read(self, path: Path, check: Check, parse: Callable[[bytes], object]) -> None:
         """Parse a file; one that makes no sense (ValueError) is damaged."""

@@ -13,6 +13,7 @@ from metadata.log_check.findings import Check, Finding, Findings, Severity
 from metadata.log_check.indexes import IndexFault, IndexWalk, OffsetIndexWalk, TimeIndexWalk
 from metadata.log_check.log_checker import LogChecker, LogFacts
 from metadata.log_check.snapshot_image import LoadedSnapshot
+from raft.adapters.recovery_point import read_recovery_point
 from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, SnapshotId
 from spark_replay.sources import LogFile
 from wire.batch_walk import walk_batches
@@ -38,6 +39,8 @@ def verify_log(log: MetadataLogFiles, advance: Advance, *, keep: int) -> Verifie
         advance(path.stat().st_size)
         return loaded
 
+    # Before the log: a running node moves it after what it tells of is there.
+    durable_end = None if log.folder is None else read_recovery_point(log.folder)
     checker = LogChecker(findings, tuple(log.snapshots), load)
     for segment in log.segments:
         _check_segment(checker, log, segment, findings, advance)
@@ -45,7 +48,7 @@ def verify_log(log: MetadataLogFiles, advance: Advance, *, keep: int) -> Verifie
     if log.bootstrap is not None:
         load_snapshot(log.bootstrap, BOOTSTRAP_SNAPSHOT_ID, findings, Check.BOOTSTRAP)
     if log.folder is not None:
-        SideFiles(log, log.folder, checker.facts, findings).check()
+        SideFiles(log, log.folder, checker.facts, findings, durable_end).check()
     return Verified(log, checker.facts, findings)
 
 

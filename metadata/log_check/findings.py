@@ -19,6 +19,7 @@ class Check(StrEnum):
     TRANSACTIONS = "transactions"
     OFFSET_INDEX = "offset index"
     TIME_INDEX = "time index"
+    RECOVERY_POINT = "recovery-point"
     EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
     QUORUM_STATE = "quorum-state"
     PARTITION_METADATA = "partition.metadata"

@@ -17,7 +17,10 @@ from wire.record_frame import decode_record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSnapshot:
-    """`image` is whole only where `is_sound`; `unknown_count` counts records of types this program does not know."""
+    """`image` is whole only where `is_sound`; `unknown_count` counts records of types this program does not know.
+
+    `last_audit_note` is the newest before the snapshot's end, where it holds one.
+    """
 
     snapshot_id: SnapshotId
     image: MetadataImage
@@ -27,6 +30,7 @@ class LoadedSnapshot:
     record_count: int
     unknown_count: int
     is_sound: bool
+    last_audit_note: bytes | None = None
 
 
 class SnapshotLoading:
@@ -67,6 +71,7 @@ class SnapshotLoading:
             record_count=scan.record_count,
             unknown_count=self._unknown_count,
             is_sound=not self._fault_count,
+            last_audit_note=self._delta.audit_notes[-1] if self._delta.audit_notes else None,
         )
 
     def _take(self, position: int, record: Record) -> None:

@@ -98,6 +98,12 @@ class StateReplay:
         self._flush()
         return self._loader.transaction_start_offset
 
+    @property
+    def last_audit_note(self) -> bytes | None:
+        """The newest that came by in what the image contains."""
+        self._flush()
+        return self._loader.last_audit_note
+
     def finish(self) -> None:
         """Replay what waits, so that every fault is reported."""
         self._flush()

@@ -27,7 +27,7 @@ from tests.support.log_faults import (
     without_record,
     written,
 )
-from tests.support.metadata_folders import FIRST, SECOND
+from tests.support.metadata_folders import FIRST, SECOND, write_recovery_point
 from tests.support.sample_logs import LogBuilder
 from wire.metadata_records.features import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
 from wire.metadata_records.topics import TopicRecord
@@ -37,6 +37,16 @@ from wire.record_frame import encode_record
 TOPIC = UUID(int=77)
 NO_OP = encode_record(NoOpRecord())
 FAULTS: dict[str, tuple[Callable[[Path], None], int, str]] = {
+    "a log that ends before what was durable": (
+        lambda folder: write_recovery_point(folder, 160),
+        DAMAGED,
+        "recovery-point",
+    ),
+    "a recovery point that cannot be read": (
+        changed_bytes("recovery-point", lambda d: d.__setitem__(slice(0, None), b"?" * len(d))),
+        VIOLATED,
+        "recovery-point",
+    ),
     "a flipped bit in a record": (changed(lambda b: flip_in(b, 3, -2)), DAMAGED, "batches"),
     "a flipped bit in the checksum": (changed(lambda b: flip_in(b, 3, 18)), DAMAGED, "batches"),
     "a flipped magic": (changed(lambda b: flip_in(b, 3, 16)), DAMAGED, "batches"),

@@ -5,6 +5,7 @@ from pathlib import Path
 from cli.main import run
 from raft.adapters.epoch_checkpoint import write_epochs
 from raft.adapters.indexes import SegmentIndexes
+from raft.adapters.recovery_point import RecoveryPoint
 from tests.support.sample_logs import (
     COMMITTED,
     ORDERS,
@@ -80,10 +81,17 @@ def write_folder(root: Path) -> Path:
         write_indexes(folder, name)
     write_epochs(folder, [(1, 0), (2, 100)])
     (folder / "quorum-state").write_text(QUORUM_STATE)
+    write_recovery_point(folder, 155)
     (folder / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ")
     (root / "meta.properties").write_text(META_PROPERTIES)
     assert run(["snapshot", "take", str(root), "--offset", str(SNAPSHOT_OFFSET), "--committed"]) == 0
     return folder
+
+
+def write_recovery_point(folder: Path, offset: int) -> None:
+    point = RecoveryPoint(folder)
+    point.put(offset)
+    point.close()
 
 
 def write_indexes(folder: Path, name: str) -> None:

@@ -51,6 +51,18 @@ _CASES = {
         changed("node.id = 11", 'node.id = 11\ncontrolled.shutdown.enable = "yes"'),
         "quorum.toml:15: controlled.shutdown.enable: 'yes' is neither true nor false",
     ),
+    "snapshots after no bytes at all": (
+        changed("node.id = 11", "node.id = 11\nmetadata.log.max.record.bytes.between.snapshots = 0"),
+        "quorum.toml:15: metadata.log.max.record.bytes.between.snapshots: 0 must be greater than or equal to 1",
+    ),
+    "a retention below the one that means none": (
+        changed("node.id = 11", "node.id = 11\nmetadata.max.retention.bytes = -2"),
+        "quorum.toml:15: metadata.max.retention.bytes: -2 must be greater than or equal to -1",
+    ),
+    "a snapshot interval that is negative": (
+        changed("node.id = 11", "node.id = 11\nmetadata.log.max.snapshot.interval.ms = -1"),
+        "quorum.toml:15: metadata.log.max.snapshot.interval.ms: -1 must be greater than or equal to 0",
+    ),
     "a key of ZooKeeper times": (
         changed("node.id = 11", 'node.id = 11\nzookeeper.connect = "zk:2181"'),
         "quorum.toml:15: zookeeper.connect cannot be used: KRaft needs no ZooKeeper; take this key out",

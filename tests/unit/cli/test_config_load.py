@@ -98,6 +98,19 @@ def test_ipv6_hosts_lose_their_brackets_and_get_them_back(tmp_path: Path) -> Non
     assert str(listener) == "PLAINTEXT://[::1]:9092"
 
 
+def test_snapshots_and_retention_have_kafkas_keys_and_defaults(tmp_path: Path) -> None:
+    node = load_config(write(tmp_path)).node(1)
+    assert node.metadata_log_max_record_bytes_between_snapshots == 20 * 1024 * 1024
+    assert node.metadata_log_max_snapshot_interval_ms == 3_600_000
+    assert node.metadata_max_retention_bytes == 100 * 1024 * 1024
+    assert node.metadata_max_retention_ms == node.metadata_log_segment_ms == 7 * 24 * 3_600_000
+    assert node.kquorum_reserved_space_bytes == 16 * 1024 * 1024
+    text = changed("node.id = 11", "node.id = 11\nmetadata.max.retention.ms = -1\nmetadata.log.segment.ms = 5")
+    cluster = load_config(write(tmp_path, text))
+    assert (cluster.node(11).metadata_max_retention_ms, cluster.node(11).metadata_log_segment_ms) == (-1, 5)
+    assert cluster.warnings == ()
+
+
 def test_a_config_cannot_be_changed(tmp_path: Path) -> None:
     node = load_config(write(tmp_path)).node(1)
     with pytest.raises(ValidationError, match="frozen"):

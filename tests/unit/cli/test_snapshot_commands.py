@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 
 from cli.main import run
+from metadata.snapshot_loading import load_snapshot
 from raft.adapters.folder_lock import FolderLock
+from raft.batches import OffsetAndEpoch
 from snapshots.naming import snapshot_id_of
 from snapshots.reader import SnapshotReader
 from tests.support.metadata_folders import FIRST, SECOND, SNAPSHOT_OFFSET, snapshot_path, write_folder
-from tests.support.sample_logs import write_sample
+from tests.support.sample_logs import LogBuilder, write_sample
+from wire.audit_note import AUDIT_NOTE_TAG
+from wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
 
 USAGE, DAMAGED, REFUSED, IO_ERROR = 2, 3, 4, 74
 
@@ -106,8 +110,7 @@ def test_a_failing_disk_leaves_no_half_snapshot(
     if failing == "fsync":
         monkeypatch.setattr(os, "fsync", fail)
     else:
-        monkeypatch.setattr(Path, "hardlink_to", fail)
-        monkeypatch.setattr(Path, "rename", fail)
+        monkeypatch.setattr(Path, "replace", fail)
     assert run(["snapshot", "take", str(folder), "--committed"]) == IO_ERROR
     assert "Input/output error" in capsys.readouterr().err
     assert (leftovers(folder), len(list(folder.glob("*.checkpoint")))) == ([], 1)
@@ -118,7 +121,7 @@ def test_what_reads_back_otherwise_gets_no_name(
 ) -> None:
     from cli.commands import snapshot_take
 
-    monkeypatch.setattr(snapshot_take, "image_values", lambda image: iter(()))
+    monkeypatch.setattr(snapshot_take, "snapshot_values", lambda *_: iter(()))
     assert run(["snapshot", "take", str(folder), "--committed"]) == IO_ERROR
     assert "not what was written" in capsys.readouterr().err
     assert (leftovers(folder), len(list(folder.glob("*.checkpoint")))) == ([], 1)
@@ -180,3 +183,18 @@ def test_real_snapshots_are_whole(capsys: pytest.CaptureFixture[str], real_logs:
     assert run(["snapshot", "list", str(real_logs), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 9
     assert run(["snapshot", "verify", str(real_logs)]) == 0
+
+
+def test_the_chain_of_audit_notes_goes_on_behind_a_taken_snapshot(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    log = LogBuilder().leader(1000, 1, 1, 2, epoch=1)
+    log.records(1100, FeatureLevelRecord(name="metadata.version", feature_level=25))
+    for note in (b"an older note", b"the last note"):
+        log.records(1200, NoOpRecord(unknown_tagged_fields=((AUDIT_NOTE_TAG, note),)), NoOpRecord())
+    segment = tmp_path / f"{FIRST}.log"
+    segment.write_bytes(log.data)
+    for offset, expected in (("2", None), ("4", b"an older note"), ("6", b"the last note")):
+        path = tmp_path / f"until-{offset}.checkpoint"
+        assert run(["snapshot", "take", str(segment), "--offset", offset, "--output", str(path)]) == 0
+        assert load_snapshot(path.read_bytes(), OffsetAndEpoch(int(offset), 1)).last_audit_note == expected
