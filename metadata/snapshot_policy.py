@@ -39,6 +39,7 @@ class SnapshotPolicy:
         self._failures = 0
         self._not_before_ms = now_ms
         self._is_last_lost = False
+        self._was_last_lost = False
 
     @property
     def bytes_since_last(self) -> int:
@@ -85,7 +86,7 @@ class SnapshotPolicy:
         self._is_writing = True
         self._bytes_before_attempt, self._since_ms_before_attempt = self._bytes, self._since_ms
         self._bytes, self._since_ms = 0, now_ms
-        self._is_last_lost = False
+        self._was_last_lost, self._is_last_lost = self._is_last_lost, False
 
     def succeeded(self, end_offset: int) -> None:
         self._is_writing = False
@@ -97,6 +98,7 @@ class SnapshotPolicy:
         self._is_writing = False
         self._bytes += self._bytes_before_attempt
         self._since_ms = min(self._since_ms, self._since_ms_before_attempt)
+        self._is_last_lost = self._is_last_lost or self._was_last_lost
         delay_ms = min(FIRST_RETRY_MS << min(self._failures, 16), LONGEST_RETRY_MS)
         self._failures += 1
         self._not_before_ms = now_ms + delay_ms

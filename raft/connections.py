@@ -58,5 +58,11 @@ class Connections:
         wait_ms = self._config.retry_backoff_ms if backoff_ms is None else backoff_ms
         self._connections[node_id] = _Connection(None, now_ms + wait_ms)
 
+    def end_back_off(self, node_id: int) -> None:
+        """What it was left alone for is over; a request in flight is still awaited."""
+        connection = self._connections.get(node_id)
+        if connection is not None and connection.correlation_id is None:
+            del self._connections[node_id]
+
     def reset(self) -> None:
         self._connections.clear()

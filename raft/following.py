@@ -75,6 +75,8 @@ def _pick_destination(replica: Replica, now_ms: int) -> int | None:
     following = isinstance(replica.role, Follower)
     if following and replica.connections.is_ready(leader_id, now_ms) and not replica.leader_is_silent:
         return leader_id
+    if _keeps_to_leader(replica):
+        return None
     silent_id = _silent_leader_id(replica)
     ready = [
         voter_id
@@ -84,6 +86,11 @@ def _pick_destination(replica: Replica, now_ms: int) -> int | None:
     if not ready:
         return None
     return ready[replica.dice.randint(0, len(ready) - 1)]
+
+
+def _keeps_to_leader(replica: Replica) -> bool:
+    """Whether this replica only bides its time: what it cannot take from its leader now is to be had nowhere else."""
+    return replica.writes_are_paused and isinstance(replica.role, Follower) and not replica.leader_is_silent
 
 
 def _who_may_know(replica: Replica) -> tuple[int, ...]:
@@ -105,6 +112,8 @@ def next_fetch_at_ms(replica: Replica) -> int | None:
         return replica.connections.ready_at_ms(replica.leader_id)
     if replica.fetch_destination is not None:
         return replica.connections.ready_at_ms(replica.fetch_destination)
+    if _keeps_to_leader(replica):
+        return replica.connections.ready_at_ms(replica.leader_id)
     return min((replica.connections.ready_at_ms(node_id) for node_id in _who_may_know(replica)), default=None)
 
 

@@ -47,7 +47,8 @@ def _pause(replica: Replica, now_ms: int) -> None:
 
 
 def _resume(replica: Replica, now_ms: int) -> None:
-    """What is fetched comes again by itself; whoever waits for a leader may stand again."""
+    """Fetch on at once; whoever waits for a leader may stand again."""
+    replica.connections.end_back_off(replica.leader_id)
     if isinstance(replica.role, Leader):
         end_flight(replica, replica.role)
     replica.maybe_await_election(now_ms)

@@ -26,7 +26,9 @@ class LogIndex:
     def last_epoch(self) -> int:
         if self._epochs:
             return self._epochs[-1]
-        return self.snapshots[-1].epoch if self.snapshots else 0
+        # A damaged log may end below a snapshot that is newer than it.
+        ended = (each.epoch for each in reversed(self.snapshots) if each.offset <= self.log_end_offset)
+        return next(ended, 0)
 
     @property
     def first_snapshot(self) -> OffsetAndEpoch | None:

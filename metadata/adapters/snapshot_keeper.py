@@ -119,7 +119,7 @@ class SnapshotKeeper:
         self._policy.handle_loaded(now_ms, image.end_offset)
 
     def handle_unsound(self) -> None:
-        """A snapshot was found damaged when it was to be served: followers need another one, from the next commit on."""
+        """A snapshot was found damaged when it was to be served: followers need another one, at the next commit."""
         self._policy.handle_lost()
 
     # Writing

@@ -24,23 +24,37 @@ class CommitFeed:
         self._own_leadership_offset = 0
         # The snapshot that is being made into the state machine's state: nothing is handed over meanwhile.
         self._loading: OffsetAndEpoch | None = None
+        self._is_held = False
         self.applied_offset = applied_offset
 
     @property
     def has_more(self) -> bool:
         """Whether there is something to deliver now."""
-        return self._loading is None and self.applied_offset < self._high_watermark
+        return self._is_ready and self.applied_offset < self._high_watermark
 
     @property
     def is_behind(self) -> bool:
-        return self._loading is not None or self.applied_offset < self._high_watermark
+        return not self._is_ready or self.applied_offset < self._high_watermark
+
+    @property
+    def _is_ready(self) -> bool:
+        return self._loading is None and not self._is_held
 
     def advance(self, high_watermark: int) -> None:
         """All below `high_watermark` is committed."""
         self._high_watermark = max(self._high_watermark, high_watermark)
 
+    def hold(self) -> None:
+        """Deliver nothing before `begin_loading` or `release`: the log is being dropped for a snapshot."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """The state machine is as far as that snapshot already; does nothing where nothing is held."""
+        self._is_held = False
+
     def begin_loading(self, snapshot: OffsetAndEpoch) -> None:
         """What was delivered is of no use any more: the state machine starts over from this snapshot."""
+        self._is_held = False
         self._loading = snapshot
 
     def loaded(self, now_ms: int, snapshot: OffsetAndEpoch, state: object) -> None:
@@ -78,7 +92,7 @@ class CommitFeed:
 
     def _maybe_lead(self, now_ms: int) -> None:
         leader = self._own_leadership
-        is_due = self._loading is None and self.applied_offset >= self._own_leadership_offset
+        is_due = self._is_ready and self.applied_offset >= self._own_leadership_offset
         if leader is not None and is_due:
             self._own_leadership = None
             self._state_machine.handle_leader_change(now_ms, leader.leader_id, leader.epoch)

@@ -53,9 +53,13 @@ class Delivery:
         self._callers.applied(self._feed.applied_offset)
         self._deliver_rest_soon()
 
-    def hold(self, snapshot: OffsetAndEpoch) -> None:
-        """Deliver nothing more before this snapshot is loaded: the log is being dropped for it."""
-        self._feed.begin_loading(snapshot)
+    def hold(self) -> None:
+        """Deliver nothing more before the next turn has said what to do: the log is being dropped for a snapshot."""
+        self._feed.hold()
+
+    def release(self) -> None:
+        """The turn said nothing of loading."""
+        self._feed.release()
 
     def load(self, snapshot: OffsetAndEpoch) -> None:
         """Have the state machine start over; nothing is committed to it meanwhile."""

@@ -188,6 +188,8 @@ class RaftDriver(DriverFront):
             self._traffic.take_in(ready.snapshot_chunks, self._install)
         if ready.load_snapshot is not None:
             self._delivery.load(ready.load_snapshot)
+        else:
+            self._delivery.release()
         if ready.quorum_state is None:
             self._finish(ready)
         else:
@@ -247,8 +249,9 @@ class RaftDriver(DriverFront):
 
         def advance() -> None:
             summary = self._log.summary()
-            # A damaged log may end below the newest snapshot until it is repaired.
-            if summary.log_start_offset < offset <= summary.log_end_offset:
+            # Meanwhile the snapshot may have been found damaged; and a damaged log may end below it until it is mended.
+            is_there = any(each.offset == offset for each in summary.snapshots)
+            if is_there and summary.log_start_offset < offset <= summary.log_end_offset:
                 self._space.with_space(lambda: self._log.advance_log_start(offset))
                 self._flusher.flush_soon()
                 self._flusher.maybe_begin()
@@ -261,7 +264,7 @@ class RaftDriver(DriverFront):
         """A fetched snapshot is whole: the log is dropped for it, which nothing may overtake."""
 
         def install() -> None:
-            self._delivery.hold(snapshot_id)
+            self._delivery.hold()
             self._waits_for_disk = self.is_replacing_log = True
             self._flusher.log_was_cut()
             self._write(lambda: self._log.truncate_fully_to(snapshot_id.offset), lambda _: installed())

@@ -121,7 +121,7 @@ def _event(line: bytes) -> ElectionEvent | None:
     try:
         fields = json.loads(line)
         event = ElectionEvent(**{name: fields[name] for name in ElectionEvent.__slots__})
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     numbers = (event.timestamp_ms, event.node_id, event.epoch, event.leader_id)
     is_sound = all(type(number) is int for number in numbers) and all(

@@ -12,7 +12,7 @@ from raft.adapters.batch_cache import BatchCache
 from raft.adapters.damage_aside import set_segments_aside, set_tail_aside
 from raft.adapters.durable_files import replace_file, sync_folder
 from raft.adapters.epoch_checkpoint import epochs_from, read_epochs, write_epochs
-from raft.adapters.errors import StorageFailed, StorageFull, storage_failure
+from raft.adapters.errors import LogCorrupted, StorageFailed, StorageFull, storage_failure
 from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.opening import open_log
 from raft.adapters.recovery import segment_paths
@@ -69,7 +69,7 @@ class FileLog:
         self._unwanted: deque[Segment] = deque()
         self._has_old_snapshots = False
         self._lock = Lock()
-        self._failure: StorageFailed | None = None
+        self._failure: StorageFailed | LogCorrupted | None = None
         self._create_folder()
         self._point = RecoveryPoint(folder, fs)
         opened = open_log(folder, self._point.offset, fs)
@@ -94,11 +94,12 @@ class FileLog:
     def _create_folder(self) -> None:
         try:
             self._fs.make_folder(self._folder)
+            is_new = "partition.metadata" not in self._fs.names(self._folder)
         except OSError as error:
             raise storage_failure("create", self._folder, error) from error
         sync_folder(self._folder.parent, self._fs)
         metadata = self._folder / "partition.metadata"
-        if not self._fs.exists(metadata):
+        if is_new:
             content = f"version: 0\ntopic_id: {uuid_to_text(METADATA_TOPIC_ID)}"
             replace_file(metadata, content.encode(), self._fs)
 
@@ -285,7 +286,7 @@ class FileLog:
     def _read_file(self, start_offset: int, max_bytes: int, end_offset: int) -> bytes:
         assert start_offset >= self._log_start_offset, f"offset {start_offset} is below the log's start"
         with self._failing_for_good():
-            return self._segments.read(start_offset, max_bytes, end_offset)
+            return self._segments.read(start_offset, max_bytes, end_offset, self._epochs)
 
     # Keeping
 
@@ -330,7 +331,7 @@ class FileLog:
             yield
         except StorageFull:
             raise
-        except StorageFailed as error:
+        except (StorageFailed, LogCorrupted) as error:
             self._failure = error
             raise
 

@@ -92,7 +92,7 @@ def decode_quorum_state(content: bytes) -> QuorumState:
         raise ValueError("it is empty")
     try:
         fields = json.loads(first_line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not whole JSON ({error})") from error
     if not isinstance(fields, dict):
         raise ValueError("it is not a JSON object")

@@ -27,11 +27,15 @@ class ReservedSpace:
     appends, and by the thread which writes small files."""
 
     def __init__(
-        self, folder: Path, size_in_bytes: int = DEFAULT_RESERVED_BYTES, fs: FileSystem = POSIX
+        self,
+        folder: Path,
+        size_in_bytes: int = DEFAULT_RESERVED_BYTES,
+        fs: FileSystem = POSIX,
+        file_name: str = FILE_NAME,
     ) -> None:
         """Reserves at once, as far as there is space: see `is_held`. Raises StorageFailed."""
         self._fs = fs
-        self._path = folder / FILE_NAME
+        self._path = folder / file_name
         self._size_in_bytes = size_in_bytes
         self.is_held = False
         self._lock = Lock()
@@ -77,6 +81,13 @@ class ReservedSpace:
         """
         with self._lock:
             if not self.is_held and self._free_bytes() >= 2 * self._size_in_bytes:
+                self._reserve()
+            return self.is_held
+
+    def take_back(self) -> bool:
+        """Reserve anew if there is any room for it; answers whether it is held. Raises StorageFailed."""
+        with self._lock:
+            if not self.is_held:
                 self._reserve()
             return self.is_held
 

@@ -6,10 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raft.adapters.durable_files import remove_file, write_all
-from raft.adapters.errors import FsyncFailed, StorageFailed, is_no_space, storage_failure
+from raft.adapters.errors import (
+    DamagedRange,
+    FsyncFailed,
+    LogCorrupted,
+    StorageFailed,
+    is_no_space,
+    storage_failure,
+)
 from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.indexes import SegmentIndexes
+from raft.adapters.read_check import read_fault
 from raft.batches import LogBatch
+from wire.errors import DecodeError
 from wire.record_batch import BatchHeader, read_batch_header
 
 HEADER_BYTES = 61
@@ -102,17 +111,35 @@ class Segment:
             raise StorageFailed("write the index of", self.path, error) from error
 
     def _cut_back(self, cause: OSError) -> None:
-        """Take away what part of a write found space; a disk that refuses this too is no longer to be trusted."""
+        """Take away what part of a write found space; a disk that refuses this too is no longer to be trusted.
+
+        Durably, or after a power cut sectors of it could stand among those of what comes in its place.
+        """
         try:
             self._fs.truncate(self.descriptor, self.size)
+            self._fs.fdatasync(self.descriptor)
         except OSError as error:
             raise StorageFailed("truncate", self.path, error) from cause
 
-    def read(self, start_offset: int, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from the one holding `start_offset`, at least one if it ends below `end_offset`."""
+    def read(
+        self, start_offset: int, max_bytes: int, end_offset: int, epochs: Sequence[tuple[int, int]] = ()
+    ) -> bytes:
+        """Whole batches from the one holding `start_offset`, at least one if it ends below `end_offset`.
+
+        What the disk gives back is checked: whoever is handed it would spread the damage. `epochs` are those of the
+        log, which no checksum covers. Raises LogCorrupted or StorageFailed.
+        """
         start = self._position_of(start_offset)
         end = min(self._end_by_offset(start, end_offset), self._end_by_size(start, max_bytes))
-        return self._pread(start, end - start)
+        data = self._pread(start, end - start)
+        fault = read_fault(data, start_offset, epochs)
+        if fault is not None:
+            offset, position, reason = fault
+            raise self._corrupt(offset, start + position, reason)
+        return data
+
+    def _corrupt(self, offset: int, position: int, reason: str) -> LogCorrupted:
+        return LogCorrupted(DamagedRange(offset, self.end_offset, self.path, position, reason))
 
     def _position_of(self, offset: int) -> int:
         position = self.indexes.position_at_or_before(offset)
@@ -141,14 +168,19 @@ class Segment:
         return position
 
     def _header(self, position: int) -> BatchHeader:
-        return read_batch_header(self._pread(position, HEADER_BYTES))
+        try:
+            return read_batch_header(self._pread(position, HEADER_BYTES))
+        except DecodeError as error:
+            raise self._corrupt(self.base_offset, position, error.reason) from error
 
     def _pread(self, position: int, size: int) -> bytes:
         try:
             data = self._fs.pread(self.descriptor, size, position)
         except OSError as error:
             raise StorageFailed("read", self.path, error) from error
-        assert len(data) == size, f"{self.path} is shorter than the {position + size} bytes written to it"
+        if len(data) < size:
+            reason = f"a batch begins or goes on here, but only {len(data)} of {size} bytes are left"
+            raise self._corrupt(self.base_offset, position, reason)
         return data
 
     def truncate_to(self, end_offset: int) -> None:

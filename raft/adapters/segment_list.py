@@ -78,10 +78,12 @@ class SegmentList:
         segment.open_indexes()
         self._segments.append(segment)
 
-    def read(self, start_offset: int, max_bytes: int, end_offset: int) -> bytes:
+    def read(
+        self, start_offset: int, max_bytes: int, end_offset: int, epochs: Sequence[tuple[int, int]]
+    ) -> bytes:
         index = bisect_right(self._segments, start_offset, key=lambda segment: segment.base_offset) - 1
         assert index >= 0, f"offset {start_offset} is below the log's start"
-        return self._segments[index].read(start_offset, max_bytes, end_offset)
+        return self._segments[index].read(start_offset, max_bytes, end_offset, epochs)
 
     def truncate_to(self, end_offset: int) -> None:
         """Cut at a batch boundary, durably. A crash between may leave the log longer, but never with a gap."""

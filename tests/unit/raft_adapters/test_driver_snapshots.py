@@ -84,6 +84,26 @@ def test_a_fetched_snapshot_takes_the_place_of_the_log_and_then_of_the_state() -
     run(scenario())
 
 
+def test_a_snapshot_that_the_state_is_past_is_not_waited_for() -> None:
+    """A damaged log is dropped for a snapshot that the node had loaded when it started."""
+
+    async def scenario() -> None:
+        rig = SnapshotRig()
+        rig.log.append([batch(offset) for offset in range(9)])
+        rig.log.add_snapshot(ID)
+        await rig.start()
+        await until(lambda: "snapshot" in rig.journal.kinds())
+        await rig.carry_out(Ready(snapshot_chunks=CHUNKS))
+        await until(lambda: rig.script.inputs_of(SnapshotReceived))
+        await rig.carry_out(Ready(append=(batch(5),), high_watermark=6))
+        await until(lambda: "commit" in rig.journal.kinds())
+        assert ("commit", 5) in rig.journal
+        assert rig.journal.kinds().count("snapshot") == 1
+        await rig.driver.stop(1000)
+
+    run(scenario())
+
+
 def test_the_log_is_dropped_only_when_nothing_else_is_under_way() -> None:
     async def scenario() -> None:
         rig = SnapshotRig()
