@@ -53,7 +53,8 @@ def _displace_earlier_fetch(replica: Replica, leader: Leader, request: FetchRequ
         return
     earlier = [parked for parked in leader.parked if parked.request.replica == request.replica]
     for parked in earlier:
-        replica.respond(parked.request_id, _fetch_response(replica))
+        # Never "nothing" while there is something: a replica may take that for having it all (`raft.damaged_log`).
+        replica.respond(parked.request_id, _answer_from(replica, parked.request))
         leader.parked.remove(parked)
 
 
@@ -169,19 +170,23 @@ def complete_parked_fetches(replica: Replica, leader: Leader, now_ms: int) -> No
     for parked in leader.parked:
         request = parked.request
         knows_less = request.high_watermark is not None and request.high_watermark < replica.high_watermark
-        if request.fetch_offset < replica.log.log_start_offset:
-            # What it asked for went while it waited.
-            named = snapshot_needed(replica.log, request.fetch_offset, request.last_fetched_epoch)
-            replica.respond(parked.request_id, replace(_fetch_response(replica), snapshot_id=named))
-        elif request.fetch_offset < replica.log.log_end_offset:
-            max_bytes = max(1, min(request.max_bytes, replica.config.max_fetch_bytes))
-            slice_ = LogSlice(request.fetch_offset, max_bytes)
-            replica.respond(parked.request_id, _fetch_response(replica, records=slice_))
-        elif knows_less or now_ms >= parked.deadline_ms:
-            replica.respond(parked.request_id, _fetch_response(replica))
+        if request.fetch_offset < replica.log.log_end_offset or knows_less or now_ms >= parked.deadline_ms:
+            replica.respond(parked.request_id, _answer_from(replica, request))
         else:
             still_parked.append(parked)
     leader.parked = still_parked
+
+
+def _answer_from(replica: Replica, request: FetchRequest) -> FetchResponse:
+    """What there is from the offset of a valid fetch on; it may have gone behind a snapshot while the fetch waited."""
+    log = replica.log
+    if request.fetch_offset < log.log_start_offset:
+        named = snapshot_needed(log, request.fetch_offset, request.last_fetched_epoch)
+        return replace(_fetch_response(replica), snapshot_id=named)
+    if request.fetch_offset < log.log_end_offset:
+        max_bytes = max(1, min(request.max_bytes, replica.config.max_fetch_bytes))
+        return _fetch_response(replica, records=LogSlice(request.fetch_offset, max_bytes))
+    return _fetch_response(replica)
 
 
 def answer_displaced_fetches(replica: Replica) -> None:

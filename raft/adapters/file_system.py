@@ -57,7 +57,9 @@ class FileSystem(Protocol):
         """What is in a folder, sorted."""
         ...
 
-    def exists(self, path: Path) -> bool: ...
+    def exists(self, path: Path) -> bool:
+        """Never raises: what cannot be looked at is not there, and whoever opens it next is told why."""
+        ...
 
     def read(self, path: Path) -> bytes:
         """A small file's whole content."""
@@ -118,7 +120,10 @@ class PosixFileSystem:
         return sorted(os.listdir(folder))  # noqa: PTH208 - names are wanted, not paths
 
     def exists(self, path: Path) -> bool:
-        return path.exists()
+        try:
+            return path.exists()
+        except OSError:
+            return False
 
     def read(self, path: Path) -> bytes:
         return path.read_bytes()

@@ -65,9 +65,21 @@ def _is_ahead(newest: OffsetAndEpoch, recovered: RecoveredLog) -> bool:
     if not recovered.epochs:
         return newest.offset > _end_offset(recovered)
     last_epoch = recovered.epochs[-1][0]
-    return newest.epoch > last_epoch or (
-        newest.epoch == last_epoch and newest.offset > _end_offset(recovered)
-    )
+    if newest.epoch > last_epoch or (newest.epoch == last_epoch and newest.offset > _end_offset(recovered)):
+        return True
+    return _holds_another_record(newest, recovered)
+
+
+def _holds_another_record(newest: OffsetAndEpoch, recovered: RecoveredLog) -> bool:
+    """Whether the log has a tail that was never committed where the snapshot ends: a snapshot is always of what was.
+
+    It was fetched and had its name when the power went, and the log had not been dropped yet. The tail may be of a
+    later epoch than the snapshot: that of a leader which died with it.
+    """
+    last = newest.offset - 1
+    if not recovered.segments[0].base_offset <= last < _end_offset(recovered):
+        return False
+    return [epoch for epoch, start in recovered.epochs if start <= last][-1:] != [newest.epoch]
 
 
 def _snapshot_at_start(recovered: RecoveredLog, snapshots: Sequence[OffsetAndEpoch]) -> OffsetAndEpoch | None:

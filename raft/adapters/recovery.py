@@ -27,6 +27,7 @@ from raft.adapters.torn_tail import (
     is_valid_batch,
     valid_batches_behind,
 )
+from raft.adapters.unproven_tail import write_again
 from raft.batches import log_batch
 from raft.quorum_records import QuorumRecord, quorum_records
 from wire.errors import DecodeError
@@ -84,6 +85,9 @@ def recover_segments(folder: Path, known: KnownDurable, fs: FileSystem = POSIX) 
             _recover_segment(recovered, path, known, fs, is_last=path == paths[-1])
             if recovered.damage is not None:
                 break
+        if recovered.damage is None and known.recovery_point is not None:
+            for segment in recovered.segments:
+                write_again(segment, known.recovery_point, fs)
     except BaseException:
         for segment in recovered.segments:
             segment.close()

@@ -129,7 +129,7 @@ class Segment:
         What the disk gives back is checked: whoever is handed it would spread the damage. `epochs` are those of the
         log, which no checksum covers. Raises LogCorrupted or StorageFailed.
         """
-        start = self._position_of(start_offset)
+        start = self.position_of(start_offset)
         end = min(self._end_by_offset(start, end_offset), self._end_by_size(start, max_bytes))
         data = self._pread(start, end - start)
         fault = read_fault(data, start_offset, epochs)
@@ -141,7 +141,8 @@ class Segment:
     def _corrupt(self, offset: int, position: int, reason: str) -> LogCorrupted:
         return LogCorrupted(DamagedRange(offset, self.end_offset, self.path, position, reason))
 
-    def _position_of(self, offset: int) -> int:
+    def position_of(self, offset: int) -> int:
+        """Where the batch begins that holds an offset below the end. Raises LogCorrupted or StorageFailed."""
         position = self.indexes.position_at_or_before(offset)
         header = self._header(position)
         while header.next_offset <= offset:

@@ -88,11 +88,11 @@ def problem_of(path: Path, epoch: int, fs: FileSystem = POSIX) -> str | None:
 
 
 def _control(found: ScannedBatch, index: int) -> object:
-    """The first or last record of a control batch; None of any other."""
+    """The first or last record of a control batch; None of an empty one, or of any other."""
     if not found.header.is_control:
         return None
-    record = log_batch(bytes(found.data)).records[index]
-    return decode_control_record(record.key, record.value)
+    records = log_batch(bytes(found.data)).records
+    return decode_control_record(records[index].key, records[index].value) if records else None
 
 
 def snapshot_quorum_records(

@@ -1,0 +1,33 @@
+"""Writes again, at the start, what can be read but is not known to be on the disk.
+
+A flush that fails ends the process; but the kernel may keep its pages and take them for written, so that the next
+process reads what the disk does not have, flushes it in vain, and acknowledges it (Rebello et al., USENIX ATC '20).
+Written again, the pages are dirty again, and the flush that follows tells the truth. Above the recovery point there is
+what a few milliseconds brought, and after an orderly end nothing.
+"""
+
+import os
+
+from raft.adapters.errors import storage_failure
+from raft.adapters.file_system import POSIX, FileSystem
+from raft.adapters.segment import Segment
+
+_CHUNK_BYTES = 1024 * 1024
+
+
+def write_again(segment: Segment, recovery_point: int, fs: FileSystem = POSIX) -> None:
+    """All from `recovery_point` on; durable once the segment is flushed. Raises StorageFull or StorageFailed."""
+    if segment.is_empty or segment.end_offset <= recovery_point:
+        return
+    position = segment.position_of(max(recovery_point, segment.base_offset))
+    try:
+        # A descriptor of its own: that of the segment writes at the end, wherever it is told to.
+        descriptor = fs.open(segment.path, os.O_RDWR)
+        try:
+            while position < segment.size:
+                data = fs.pread(descriptor, min(_CHUNK_BYTES, segment.size - position), position)
+                position += fs.pwrite(descriptor, data, position)
+        finally:
+            fs.close(descriptor)
+    except OSError as error:
+        raise storage_failure("write", segment.path, error) from error
