@@ -17,6 +17,9 @@ _GZIP_WINDOW_BITS: Final = 31
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
 _FIRST_ZSTD_BYTES: Final = 64 * 1024
+_ZSTD_SPACE_IS_TOO_SMALL: Final = "failed to write whole buffer"
+# Kafka writes one; each costs a copy of all that follow.
+_GZIP_MEMBERS_MAX: Final = 100
 
 
 class CompressionCodec(IntEnum):
@@ -63,8 +66,11 @@ def decompress(codec: CompressionCodec, data: bytes, limit: int) -> bytes:
 
 
 def _gunzip(data: bytes, limit: int) -> bytes:
-    plain = b""
+    plain, members = b"", 0
     while data:
+        members += 1
+        if members > _GZIP_MEMBERS_MAX:
+            raise ValueError(f"there are more than {_GZIP_MEMBERS_MAX} members")
         member = zlib.decompressobj(_GZIP_WINDOW_BITS)
         plain += member.decompress(data, limit + 1 - len(plain))
         if len(plain) > limit:
@@ -108,16 +114,18 @@ def _unlz4(data: bytes, limit: int) -> bytes:
 
 
 def _unzstd(data: bytes, limit: int) -> bytes:
-    # A frame that Kafka writes does not say how long its content is, and the library fills only a space of
-    # fixed size: so try ever larger ones. Data that are damaged fail in the largest one too.
+    # A frame that Kafka writes does not say how long its content is, and the library fills only a space of fixed size:
+    # so try ever larger ones. What is damaged is not tried again, or a few bytes would cost 85 MiB each time.
     size = min(limit, max(_FIRST_ZSTD_BYTES, 8 * len(data)))
     while True:
         plain = bytearray(size)
         try:
             return bytes(plain[: cramjam.zstd.decompress_into(data, plain)])
         except cramjam.DecompressionError as error:
+            if _ZSTD_SPACE_IS_TOO_SMALL not in str(error):
+                raise
             if size == limit:
-                raise ValueError(f"{error}, or they hold more than {limit} bytes") from error
+                raise _too_large(CompressionCodec.ZSTD, limit) from error
         size = min(limit, 4 * size)
 
 

@@ -5,11 +5,12 @@ Shared by the recovery of a log after a crash, by `log dump` and by the Spark so
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
+from wire.drafts import draft_of
 from wire.errors import BufferUnderflow, CorruptBatch
 from wire.primitives import Buffer
-from wire.record_batch import HEADER_BYTES, BatchHeader, check_batch, read_batch_header
+from wire.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, check_batch, read_batch_header
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,10 @@ class ScannedBatch:
     position: int
     header: BatchHeader
     data: memoryview
+
+
+# A log has as many of them as batches, and most batches have one record.
+_Draft: Final = draft_of(ScannedBatch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +66,21 @@ def scan_batches(
             yield Damage(position, expected, error.reason, "corrupt")
             position, expected = end, None
             continue
-        end = position + header.size_in_bytes
-        following: int | None = header.next_offset
-        reason = _discontinuity(header, expected, epoch)
-        if reason is not None:
-            # Either this offset is wrong or batches are missing before it: let the next batch say which.
-            following = None
-            yield Damage(position, expected, reason, "corrupt")
-        yield ScannedBatch(position, header, view[position:end])
+        base_offset = header.base_offset
+        following: int | None = base_offset + header.last_offset_delta + 1
+        if base_offset != expected or base_offset < 0 or header.partition_leader_epoch < epoch:
+            reason = _discontinuity(header, expected, epoch)
+            if reason is not None:
+                # Either this offset is wrong or batches are missing before it: let the next batch say which.
+                following = None
+                yield Damage(position, expected, reason, "corrupt")
+        end = position + LOG_OVERHEAD_BYTES + header.batch_length
+        batch = _Draft()
+        batch.position = position
+        batch.header = header
+        batch.data = view[position:end]
+        batch.__class__ = ScannedBatch
+        yield batch
         position, expected, epoch = end, following, header.partition_leader_epoch
 
 

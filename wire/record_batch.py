@@ -8,6 +8,7 @@ relative to the header's. Batches of the metadata log have one timestamp (ms) an
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from crc32c import crc32c
@@ -16,7 +17,7 @@ from wire.compression import CompressionCodec, compress, decompress
 from wire.drafts import draft_of
 from wire.errors import BufferUnderflow, CorruptBatch, DecodeError
 from wire.primitives import Buffer, write_varint
-from wire.record_parsing import Record, parse_records
+from wire.record_parsing import Record, parse_records, parse_short, parse_values
 
 # Records and codecs have modules of their own, but callers find all that concerns a batch here.
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "check_batch",
     "read_batch_header",
     "read_records",
+    "read_values",
     "rewrite_offsets",
     "write_batch",
 ]
@@ -48,8 +50,9 @@ _LOG_APPEND_TIME: Final = 0x08
 _CODEC_MASK: Final = 0x07
 _CRC_START: Final = 21
 _NOTHING: Final = -1
+_COPIED_BYTES: Final = 4096
 
-_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_unpack_header: Final = struct.Struct(">qiibIhiqqqhii").unpack_from
 _UNCHECKED: Final = struct.Struct(">qiibI")
 _CHECKED: Final = struct.Struct(">hiqqqhii")
 
@@ -121,7 +124,7 @@ def read_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:
             header.producer_epoch,
             header.base_sequence,
             header.record_count,
-        ) = _HEADER.unpack_from(buffer, position)
+        ) = _unpack_header(buffer, position)
     except struct.error:
         left = len(buffer) - position
         raise BufferUnderflow(f"a batch header has {HEADER_BYTES} bytes, {left} are left", position) from None
@@ -146,8 +149,10 @@ def check_batch(buffer: Buffer, position: int = 0) -> BatchHeader:
         raise BufferUnderflow(
             f"the last {missing} of {header.size_in_bytes} bytes of a batch are missing", position
         )
-    with memoryview(buffer) as view, view[position + _CRC_START : end] as covered:
-        computed = crc32c(covered)
+    if type(buffer) is memoryview:
+        computed = crc32c(buffer[position + _CRC_START : end])
+    else:
+        computed = _crc_of(buffer, position + _CRC_START, end)
     if computed != header.crc:
         raise CorruptBatch(f"batch has CRC {header.crc:#010x}, but its bytes give {computed:#010x}", position)
     if header.record_count < 0 or header.last_offset_delta < 0:
@@ -156,22 +161,48 @@ def check_batch(buffer: Buffer, position: int = 0) -> BatchHeader:
     return header
 
 
+def _crc_of(buffer: Buffer, start: int, end: int) -> int:
+    # A view of a bytearray is let go here, before any error is raised: whoever holds on to the error could not
+    # change its size.
+    if end - start < _COPIED_BYTES:
+        return crc32c(buffer[start:end])
+    return crc32c(memoryview(buffer)[start:end])
+
+
 def read_records(buffer: Buffer, position: int, header: BatchHeader) -> tuple[Record, ...]:
     """The records of the batch at `position`, decompressed where needed, with absolute offsets and timestamps.
 
     Raises DecodeError if they are malformed, or fewer or more than the header says.
     """
-    data = bytes(buffer[position + HEADER_BYTES : position + header.size_in_bytes])
-    if header.attributes & _CODEC_MASK:
-        data = decompress(header.codec, data, MAX_DECOMPRESSED_BYTES)
-    fixed_timestamp_ms = header.max_timestamp_ms if header.attributes & _LOG_APPEND_TIME else None
+    attributes = header.attributes
+    if header.record_count == 1 and not attributes & (_CODEC_MASK | _LOG_APPEND_TIME):
+        start, end = position + HEADER_BYTES, position + LOG_OVERHEAD_BYTES + header.batch_length
+        if end <= len(buffer):
+            record = parse_short(buffer, start, end, header.base_offset, header.base_timestamp_ms)
+            if record is not None:
+                return (record,)
+    is_fixed = attributes & _LOG_APPEND_TIME
     return parse_records(
-        data,
-        count=header.record_count,
-        base_offset=header.base_offset,
-        base_timestamp_ms=header.base_timestamp_ms,
-        fixed_timestamp_ms=fixed_timestamp_ms,
+        _records_data(buffer, position, header),
+        header.record_count,
+        header.base_offset,
+        header.base_timestamp_ms,
+        header.max_timestamp_ms if is_fixed else None,
     )
+
+
+def read_values(buffer: Buffer, position: int, header: BatchHeader) -> list[bytes | None]:
+    """The values alone of the records that `read_records` would read; it raises what that would."""
+    return parse_values(_records_data(buffer, position, header), header.record_count)
+
+
+def _records_data(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
+    data = buffer[position + HEADER_BYTES : position + LOG_OVERHEAD_BYTES + header.batch_length]
+    if type(data) is not bytes:
+        data = bytes(data)
+    if header.attributes & _CODEC_MASK:
+        return decompress(header.codec, data, MAX_DECOMPRESSED_BYTES)
+    return data
 
 
 def write_batch(
@@ -221,6 +252,15 @@ def _write_record(out: bytearray, offset_delta: int, key: bytes | None, value: b
         out += value
         out.append(0)
         return
+    if key is None and value is not None:
+        delta = _varint(offset_delta)
+        before, between = _around_delta(size, len(delta))
+        out += before
+        out += delta
+        out += between
+        out += value
+        out.append(0)
+        return
     record = bytearray(b"\x00\x00")
     write_varint(record, offset_delta)
     for part in (key, value):
@@ -229,3 +269,18 @@ def _write_record(out: bytearray, offset_delta: int, key: bytes | None, value: b
     record.append(0)
     write_varint(out, len(record))
     out += record
+
+
+@lru_cache(maxsize=16384)
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    write_varint(out, number)
+    return bytes(out)
+
+
+@lru_cache(maxsize=4096)
+def _around_delta(value_size: int, delta_size: int) -> tuple[bytes, bytes]:
+    """What stands before and behind the offset delta of a record without key: its length, no attributes, no timestamp
+    delta; no key, the value's length."""
+    between = b"\x01" + _varint(value_size)
+    return _varint(2 + delta_size + len(between) + value_size + 1) + b"\x00\x00", between

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from wire.codegen.compiler import compile_shape
 from wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
 from wire.metadata_records.registry import BY_API_KEY
 from wire.primitives import read_uvarint, write_uvarint
-from wire.schema import MetadataRecord, codec_of
+from wire.schema import MetadataRecord, codec_of, plan_of
 
 FRAME_VERSION: Final = 1
 _MAX_NUMBER: Final = 32767
@@ -21,6 +22,11 @@ _SHORT_FRAME_BYTES: Final = 3
 
 _RecordEncoder = Callable[[MetadataRecord, bytearray], None]
 _RecordDecoder = Callable[[bytes, int], tuple[MetadataRecord, int]]
+_ShapeDecoder = Callable[[bytes], MetadataRecord | None]
+
+_LEARN_AFTER: Final = 256
+_SHAPES_A_SIZE: Final = 4
+_SIZES_KNOWN: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +74,53 @@ def _compile_encoder(cls: type[MetadataRecord], version: int | None) -> tuple[by
 
 def decode_record(value: bytes) -> MetadataRecord:
     """Read a record's value. Raises UnsupportedVersion for a type or version unknown to us, else DecodeError."""
-    decode = _DECODERS.get(value[:3])
-    position = _SHORT_FRAME_BYTES
+    if len(value) == _SHARED_BYTES and (shared := _SHARED.get(value)) is not None:
+        return shared
+    known = _SHAPES.get(value[:3])
     try:
-        if decode is None:
-            decode, position = _read_frame(value)
-        record, end = decode(value, position)
+        if known is not None:
+            for decode_shape in known.get(len(value), ()):
+                record = decode_shape(value)
+                if record is not None:
+                    return record
+        return _decode_any(value)
     except (struct.error, IndexError):
         raise BufferUnderflow("the record is cut short", len(value)) from None
     except UnicodeDecodeError as error:
         raise DecodeError(f"a string of the record is not UTF-8: {error.reason}") from None
+
+
+def _decode_any(value: bytes) -> MetadataRecord:
+    decode = _DECODERS.get(value[:3])
+    position = _SHORT_FRAME_BYTES
+    if decode is None:
+        decode, position = _read_frame(value)
+    record, end = decode(value, position)
     if end != len(value):
         raise DecodeError(f"{len(value) - end} bytes are left after the record", end)
+    if len(value) == _SHARED_BYTES:
+        _SHARED[value] = record
+    elif position == _SHORT_FRAME_BYTES:
+        _maybe_learn_shape(type(record), value)
     return record
+
+
+def _maybe_learn_shape(cls: type[MetadataRecord], value: bytes) -> None:
+    """Compile a decoder for records like this one, once there were many of its type and size that had none.
+
+    Compiling takes as long as reading a few hundred records.
+    """
+    frame, size = value[:_SHORT_FRAME_BYTES], len(value)
+    count = _UNSHAPED_COUNTS.get((frame, size), 0) + 1
+    if count == 1 and len(_UNSHAPED_COUNTS) >= _SIZES_KNOWN:
+        return
+    _UNSHAPED_COUNTS[frame, size] = count
+    if count % _LEARN_AFTER or count > _LEARN_AFTER * _SHAPES_A_SIZE:
+        return
+    decode = compile_shape(plan_of(cls, value[2]), value, _SHORT_FRAME_BYTES)
+    if decode is not None:
+        of_frame = _SHAPES.setdefault(frame, {})
+        of_frame[size] = (*of_frame.get(size, ()), decode)
 
 
 def decode_record_lenient(value: bytes) -> DecodedRecord:
@@ -135,3 +175,11 @@ _ENCODERS: Final[dict[tuple[type[MetadataRecord], int | None], tuple[bytes, _Rec
 # All three numbers of every record known today take one byte, so three bytes of a value name its decoder. Compiled on
 # first use: all of them would cost every command 50 ms.
 _DECODERS: Final[dict[bytes, _RecordDecoder]] = {}
+
+# Nine of ten records of an idle cluster's log are no-ops of the same four bytes: one frozen value serves them all.
+_SHARED: Final[dict[bytes, MetadataRecord]] = {}
+_SHARED_BYTES: Final = 4
+
+# Decoders for what recurs, by the first three bytes and the size of a record's value; how often a value had none.
+_SHAPES: Final[dict[bytes, dict[int, tuple[_ShapeDecoder, ...]]]] = {}
+_UNSHAPED_COUNTS: Final[dict[tuple[bytes, int], int]] = {}

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 from wire.drafts import draft_of
 from wire.errors import BufferUnderflow, DecodeError
-from wire.primitives import read_varint, read_varlong, take
+from wire.primitives import Buffer, read_varint, read_varlong, take
 
 Header = tuple[str, bytes | None]
 _MIN_RECORD_BYTES: Final = 7
+_SHORT_OVERHEAD_BYTES: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,52 +31,154 @@ _Draft: Final = draft_of(Record)
 
 
 def parse_records(
-    data: bytes, *, count: int, base_offset: int, base_timestamp_ms: int, fixed_timestamp_ms: int | None
+    data: bytes, count: int, base_offset: int, base_timestamp_ms: int, fixed_timestamp_ms: int | None
 ) -> tuple[Record, ...]:
     """Read exactly `count` records which fill `data`; DecodeError otherwise."""
     if count < 0 or count * _MIN_RECORD_BYTES > len(data):
-        raise DecodeError(f"{count} records in {len(data)} bytes")
+        raise _wrong_count(data, count)
+    timestamp_ms = base_timestamp_ms if fixed_timestamp_ms is None else fixed_timestamp_ms
     records = []
     position = 0
     try:
         for _ in range(count):
-            record, position = _parse_record(data, position, base_offset, base_timestamp_ms)
-            if fixed_timestamp_ms is not None:
-                record.timestamp_ms = fixed_timestamp_ms
+            record = _Draft()
+            plain = _parse_plain(data, position)
+            if plain is None:
+                position = _parse_any_record(record, data, position, base_offset, base_timestamp_ms)
+                if fixed_timestamp_ms is not None:
+                    record.timestamp_ms = fixed_timestamp_ms
+            else:
+                offset_delta, start, position = plain
+                record.offset = base_offset + offset_delta
+                record.timestamp_ms = timestamp_ms
+                record.key = None
+                record.value = data[start : position - 1]
+                record.headers = ()
             record.__class__ = Record
             records.append(record)
     except IndexError:
         raise BufferUnderflow("the records are cut short", len(data)) from None
     if position != len(data):
-        raise DecodeError(f"{len(data) - position} bytes are left after {count} records", position)
+        raise _left_over(data, count, position)
     return tuple(records)
 
 
-def _parse_record(data: bytes, start: int, base_offset: int, base_timestamp_ms: int) -> tuple[Any, int]:
-    record = _Draft()
-    # Nearly every record of a metadata log has this shape: one-byte lengths, no timestamp delta, no key, no
-    # headers. Then the length covers the value and six bytes more, and zigzag doubles both numbers.
-    length, offset_delta, size = data[start], data[start + 3], data[start + 5]
-    end = start + 1 + (length >> 1)
+def parse_values(data: bytes, count: int) -> list[bytes | None]:
+    """The values alone of the records that `parse_records` would read; it raises what that would."""
+    if count < 0 or count * _MIN_RECORD_BYTES > len(data):
+        raise _wrong_count(data, count)
+    values: list[bytes | None] = []
+    position = 0
+    try:
+        for _ in range(count):
+            plain = _parse_plain(data, position)
+            if plain is None:
+                record = _Draft()
+                position = _parse_any_record(record, data, position, 0, 0)
+                values.append(record.value)
+            else:
+                _, start, position = plain
+                values.append(data[start : position - 1])
+    except IndexError:
+        raise BufferUnderflow("the records are cut short", len(data)) from None
+    if position != len(data):
+        raise _left_over(data, count, position)
+    return values
+
+
+def _wrong_count(data: bytes, count: int) -> DecodeError:
+    return DecodeError(f"{count} records in {len(data)} bytes")
+
+
+def _left_over(data: bytes, count: int, position: int) -> DecodeError:
+    return DecodeError(f"{len(data) - position} bytes are left after {count} records", position)
+
+
+def parse_short(buffer: Buffer, start: int, end: int, offset: int, timestamp_ms: int) -> Record | None:
+    """The one record between `start` and `end`, if all its numbers take a byte each; None for any other.
+
+    Most batches of an idle cluster's log hold one no-op: this reads it without a copy of the batch.
+    """
+    size = end - start - _SHORT_OVERHEAD_BYTES
     if (
-        length == size + 12
-        and length < 128
-        and not (length | offset_delta) & 1
-        and offset_delta < 128
-        and data[start + 2] == 0
-        and data[start + 4] == 1
-        and data[end - 1] == 0
+        not 0 <= size < 58
+        or buffer[start] != 2 * size + 12
+        or buffer[start + 2]
+        or buffer[start + 3]
+        or buffer[start + 4] != 1
+        or buffer[start + 5] != 2 * size
+        or buffer[end - 1]
     ):
-        record.offset = base_offset + (offset_delta >> 1)
-        record.timestamp_ms = base_timestamp_ms
-        record.key, record.value, record.headers = None, data[start + 6 : end - 1], ()
-        return record, end
-    return _parse_any_record(record, data, start, base_offset, base_timestamp_ms)
+        return None
+    record = _Draft()
+    record.offset = offset
+    record.timestamp_ms = timestamp_ms
+    record.key = None
+    record.value = bytes(buffer[start + 6 : end - 1])
+    record.headers = ()
+    record.__class__ = Record
+    short: Record = record
+    return short
 
 
-def _parse_any_record(
-    record: Any, data: bytes, start: int, base_offset: int, base_timestamp_ms: int
-) -> tuple[Any, int]:
+def _parse_plain(data: bytes, position: int) -> tuple[int, int, int] | None:
+    """Offset delta, where the value begins, and where the record ends, a byte behind its value.
+
+    Nearly every record of a metadata log has this shape: no timestamp delta, no key, no headers, at most 8 KiB. None
+    for any other record, or one that is wrong in any way: the numbers below are still in zigzag, doubled.
+    """
+    length = data[position]
+    if length < 128:
+        # A record of one-byte numbers: its length covers the value and six bytes more, which zigzag doubles.
+        end = position + 1 + (length >> 1)
+        delta = data[position + 3]
+        if (
+            length == data[position + 5] + 12
+            and delta < 128
+            and not (length | delta) & 1
+            and data[position + 4] == 1
+            and not data[position + 2]
+            and not data[end - 1]
+        ):
+            return delta >> 1, position + 6, end
+    else:
+        high = data[position + 1]
+        if high > 127:
+            return None
+        length += (high << 7) - 128
+        position += 1
+    end = position + 1 + (length >> 1)
+    delta = data[position + 3]
+    if length & 1 or data[position + 2] or end > len(data):
+        return None
+    position += 4
+    if delta > 127:
+        high = data[position]
+        position += 1
+        delta += (high << 7) - 128
+        if high > 127:
+            high = data[position]
+            position += 1
+            delta += (high << 14) - (128 << 7)
+            if high > 127:
+                return None
+    size = data[position + 1]
+    if delta & 1 or data[position] != 1:
+        return None
+    position += 2
+    if size > 127:
+        high = data[position]
+        if high > 127:
+            return None
+        size += (high << 7) - 128
+        position += 1
+    if size & 1 or position + (size >> 1) + 1 != end or data[end - 1]:
+        return None
+    return delta >> 1, position, end
+
+
+def _parse_any_record(record: Any, data: bytes, start: int, base_offset: int, base_timestamp_ms: int) -> int:
+    """Fill the draft `record`; answers where it ends."""
     length, position = _varint(data, start)
     end = position + length
     if length < _MIN_RECORD_BYTES - 1 or end > len(data):
@@ -89,7 +192,7 @@ def _parse_any_record(
     record.headers, position = _parse_headers(data, position, end)
     if position != end:
         raise DecodeError(f"a record's content ends {abs(end - position)} bytes off its length", start)
-    return record, position
+    return position
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:

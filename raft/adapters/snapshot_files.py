@@ -21,7 +21,11 @@ from wire.log_scan import Damage, ScannedBatch, scan_batches
 FIRST_VOTERS = OffsetAndEpoch(0, 0)
 DAMAGED_SUFFIX = ".damaged"
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-_LEFT_OVER = re.compile(r"\d{20}-\d{10}.*\.checkpoint\.(part|deleted)|\d{20}\.(log|index|timeindex)\.deleted")
+# Ours and Kafka's: half written, or marked for removal.
+_LEFT_OVER = re.compile(
+    r"\d{20}-\d{10}.*\.checkpoint\.(part|deleted)|\d{20}\.(log|index|timeindex|snapshot|txnindex)\.deleted"
+    r"|(quorum-state|leader-epoch-checkpoint|partition\.metadata|recovery-point)\.tmp"
+)
 logger = logging.getLogger(__name__)
 
 

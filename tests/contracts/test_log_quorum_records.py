@@ -1,7 +1,8 @@
 """What every LogStore tells of kraft.version and voters (LogSummary.quorum_records): files and the fake alike."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from crc32c import crc32c
 
 from raft.adapters.errors import LogCorrupted
 from raft.adapters.file_log import FileLog
+from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.memory_log import MemoryLog
 from raft.adapters.quorum_checkpoint import read_quorum_checkpoint, write_quorum_checkpoint
 from raft.adapters.segment import SegmentLimits
@@ -18,6 +20,7 @@ from raft.control_batches import leader_change_batch, quorum_batch
 from raft.quorum_records import KRaftVersionAt, QuorumRecord, VotersAt, voters_record
 from raft.voter_history import VoterHistory
 from raft.voters import Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
+from tests.support.fault_file_system import FaultFileSystem
 from wire.control_records import KRaftVersionRecord
 
 Log = FileLog | MemoryLog
@@ -53,41 +56,52 @@ def a_log() -> list[LogBatch]:
 EXPECTED = (KRaftVersionAt(1, 1), VotersAt(2, FIRST), VotersAt(5, SECOND), VotersAt(6, THIRD))
 
 
-@pytest.fixture(params=["memory", "files", "small segments"])
-def open_log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Log]]:
-    """A function that opens one and the same log, with the voters that the test has put into the folder before."""
-    opened: list[Log] = []
-    memory: list[MemoryLog] = []
+@dataclass
+class Place:
+    """One and the same log, however often it is opened, and the voters that are put into its folder before."""
 
-    def open_memory() -> MemoryLog:
-        if not memory:
-            memory.append(MemoryLog(read_quorum_checkpoint(tmp_path)))
-        return memory[0]
+    kind: str
+    folder: Path
+    fs: FileSystem
+    opened: list[Log] = field(default_factory=list)
 
-    def open_it() -> Log:
-        limits = SegmentLimits(segment_bytes=300 if request.param == "small segments" else 1_000_000)
-        opened.append(open_memory() if request.param == "memory" else FileLog(tmp_path, limits))
-        return opened[-1]
+    def begin_with(self, voters: VoterSet) -> None:
+        write_quorum_checkpoint(self.folder, voters, 1000, self.fs)
 
-    yield open_it
-    if opened:
-        opened[-1].close()
+    def __call__(self) -> Log:
+        if self.kind != "memory":
+            limits = SegmentLimits(segment_bytes=1_000_000 if self.kind == "files" else 300)
+            self.opened.append(FileLog(self.folder, limits, fs=self.fs))
+        elif not self.opened:
+            self.opened.append(MemoryLog(read_quorum_checkpoint(self.folder)))
+        return self.opened[-1]
 
 
-def test_an_empty_log_of_a_static_quorum_says_nothing(open_log: Callable[[], Log]) -> None:
+@pytest.fixture(params=["memory", "files", "small segments", "fault disk"])
+def open_log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    if request.param == "fault disk":
+        place = Place(request.param, Path("/disk/log"), FaultFileSystem(Path("/disk")))
+    else:
+        place = Place(request.param, tmp_path, POSIX)
+    yield place
+    if place.opened:
+        place.opened[-1].close()
+
+
+def test_an_empty_log_of_a_static_quorum_says_nothing(open_log: Place) -> None:
     log = open_log()
     assert log.summary().quorum_records == log.quorum_records() == ()
 
 
-def test_the_bootstrap_checkpoint_stands_before_the_log(open_log: Callable[[], Log], tmp_path: Path) -> None:
-    write_quorum_checkpoint(tmp_path, FIRST, 1000)
+def test_the_bootstrap_checkpoint_stands_before_the_log(open_log: Place) -> None:
+    open_log.begin_with(FIRST)
     log = open_log()
     assert log.summary().quorum_records == BOOTSTRAP
     log.append(a_log())
     assert log.summary().quorum_records == (*BOOTSTRAP, *EXPECTED)
 
 
-def test_records_stand_at_their_own_offsets_and_ascend(open_log: Callable[[], Log]) -> None:
+def test_records_stand_at_their_own_offsets_and_ascend(open_log: Place) -> None:
     log = open_log()
     written = a_log()
     log.append(written[:3])
@@ -97,8 +111,8 @@ def test_records_stand_at_their_own_offsets_and_ascend(open_log: Callable[[], Lo
     assert VoterHistory.of(VoterSet({}), log.quorum_records()).voters == THIRD
 
 
-def test_the_next_process_finds_the_same(open_log: Callable[[], Log], tmp_path: Path) -> None:
-    write_quorum_checkpoint(tmp_path, FIRST, 1000)
+def test_the_next_process_finds_the_same(open_log: Place) -> None:
+    open_log.begin_with(FIRST)
     log = open_log()
     log.append(a_log())
     log.close()
@@ -107,9 +121,9 @@ def test_the_next_process_finds_the_same(open_log: Callable[[], Log], tmp_path: 
 
 @pytest.mark.parametrize(("cut", "left"), [(7, 4), (6, 3), (5, 2), (3, 2), (0, 0)])
 def test_a_cut_takes_back_what_stood_there_but_not_the_checkpoint(
-    open_log: Callable[[], Log], tmp_path: Path, cut: int, left: int
+    open_log: Place, cut: int, left: int
 ) -> None:
-    write_quorum_checkpoint(tmp_path, FIRST, 1000)
+    open_log.begin_with(FIRST)
     log = open_log()
     log.append(a_log())
     log.truncate_to(cut)
@@ -121,7 +135,7 @@ def test_a_cut_takes_back_what_stood_there_but_not_the_checkpoint(
     assert open_log().quorum_records() == expected
 
 
-def test_random_changes_cuts_and_restarts_match_a_list(open_log: Callable[[], Log]) -> None:
+def test_random_changes_cuts_and_restarts_match_a_list(open_log: Place) -> None:
     dice = random.Random(11)
     log = open_log()
     model: list[LogBatch] = []

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from raft.adapters.durable_files import replace_file
 from raft.adapters.file_log import FileLog
+from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.memory_log import MemoryLog
 from raft.adapters.segment import SegmentLimits
 from raft.adapters.snapshot_files import snapshot_path
 from raft.batches import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 from raft.ports import LogSummary
 from raft.quorum_records import KRaftVersionAt, QuorumRecord
+from tests.support.fault_file_system import FaultFileSystem
 from wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,
@@ -29,6 +32,7 @@ class Store:
 
     folder: Path
     open: Callable[[], FileLog | MemoryLog]
+    fs: FileSystem = POSIX
 
     def __post_init__(self) -> None:
         self.log = self.open()
@@ -44,7 +48,7 @@ class Store:
             self.log.add_snapshot(snapshot, says)
         else:
             content = snapshot_content(epoch, says)
-            snapshot_path(self.folder, snapshot).write_bytes(content)
+            replace_file(snapshot_path(self.folder, snapshot), content, self.fs)
         return snapshot
 
 
@@ -62,12 +66,16 @@ def _control(base_offset: int, epoch: int, records: list[ControlRecord]) -> byte
     )
 
 
-@pytest.fixture(params=["memory", "files", "small segments"])
+@pytest.fixture(params=["memory", "files", "small segments", "fault disk"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    folder = tmp_path / "__cluster_metadata-0"
+    is_faulty = request.param == "fault disk"
+    fs = FaultFileSystem(Path("/disk")) if is_faulty else POSIX
+    folder = (Path("/disk") if is_faulty else tmp_path) / "__cluster_metadata-0"
     memory = MemoryLog()
-    limits = SegmentLimits(segment_bytes=250 if request.param == "small segments" else 1_000_000)
-    store = Store(folder, lambda: memory if request.param == "memory" else FileLog(folder, limits, 0))
+    limits = SegmentLimits(segment_bytes=1_000_000 if request.param == "files" else 250)
+    store = Store(
+        folder, lambda: memory if request.param == "memory" else FileLog(folder, limits, 0, fs=fs), fs
+    )
     yield store
     store.log.close()
 

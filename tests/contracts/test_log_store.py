@@ -12,6 +12,7 @@ from raft.adapters.memory_log import MemoryLog
 from raft.adapters.segment import SegmentLimits
 from raft.batches import LogBatch, build_batch, parse_batches
 from raft.ports import LogSummary
+from tests.support.fault_file_system import FaultFileSystem
 
 Log = FileLog | MemoryLog
 
@@ -36,17 +37,21 @@ def batches(*shape: tuple[int, int], start: int = 0) -> list[LogBatch]:
     return made
 
 
-@pytest.fixture(params=["memory", "files", "small segments", "no cache"])
+@pytest.fixture(params=["memory", "files", "small segments", "no cache", "fault disk"])
 def open_log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
     """A function that opens the log, again and again the same one."""
     folder = tmp_path / "__cluster_metadata-0"
     memory = MemoryLog()
+    disk, disk_folder = FaultFileSystem(Path("/disk")), Path("/disk/__cluster_metadata-0")
     opened: list[Log] = []
     variants: dict[str, Callable[[], Log]] = {
         "memory": lambda: memory,
         "files": lambda: FileLog(folder),
         "small segments": lambda: FileLog(folder, SegmentLimits(segment_bytes=300)),
         "no cache": lambda: FileLog(folder, SegmentLimits(segment_bytes=20_000), cache_bytes=0),
+        "fault disk": lambda: FileLog(
+            disk_folder, SegmentLimits(segment_bytes=2_000), cache_bytes=0, fs=disk
+        ),
     }
 
     def open_it() -> Log:

@@ -9,18 +9,21 @@ import pytest
 from raft.adapters.quorum_state_file import DYNAMIC_QUORUM, QuorumStateFile, QuorumStateMemory
 from raft.ready import QuorumState
 from raft.voters import ReplicaKey
+from tests.support.fault_file_system import FaultFileSystem
 
 Store = QuorumStateFile | QuorumStateMemory
 
 
-@pytest.fixture(params=["memory", "static", "dynamic", "asked"])
+@pytest.fixture(params=["memory", "static", "dynamic", "asked", "fault disk"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
     memory = QuorumStateMemory()
+    disk = FaultFileSystem(Path("/disk"))
     stores: dict[str, Callable[[], Store]] = {
         "memory": lambda: memory,
         "static": lambda: QuorumStateFile(tmp_path, (1, 2, 3)),
         "dynamic": lambda: QuorumStateFile(tmp_path, (), DYNAMIC_QUORUM),
         "asked": lambda: QuorumStateFile(tmp_path, lambda: (1, 2, 3), lambda: 1),
+        "fault disk": lambda: QuorumStateFile(Path("/disk"), (1, 2, 3), fs=disk),
     }
     return stores[request.param]
 

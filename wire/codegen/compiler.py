@@ -9,6 +9,7 @@ from wire.codegen.lines import Lines
 from wire.codegen.plan import StructPlan
 from wire.codegen.reading import write_decoder
 from wire.codegen.runtime import NAMESPACE
+from wire.codegen.shapes import write_shape_decoder
 from wire.codegen.writing import write_encoder
 
 
@@ -43,6 +44,15 @@ def compile_codec(plan: StructPlan) -> Codec:
         decode=cast(Callable[[bytes, int], tuple[Any, int]], namespace["decode"]),
         source=lines.source,
     )
+
+
+def compile_shape(plan: StructPlan, value: bytes, start: int) -> Callable[[bytes], Any] | None:
+    """A decoder of messages that look like this one; None where there is nothing to gain. See `wire.codegen.shapes`."""
+    lines = Lines(dict(NAMESPACE))
+    if not write_shape_decoder(lines, plan, value, start):
+        return None
+    _run(lines.source, f"<shape of {plan.cls.__name__} v{plan.version}, {len(value)} bytes>", lines.namespace)
+    return cast(Callable[[bytes], Any], lines.namespace["decode"])
 
 
 def _run(source: str, file_name: str, namespace: dict[str, object]) -> None:

@@ -41,6 +41,12 @@ def uuid_of(raw: bytes) -> UUID:
     return UUID(bytes=raw)
 
 
+@lru_cache(maxsize=16384)
+def uuids_of(raw: bytes) -> tuple[UUID, ...]:
+    """The uuids that stand in `raw` one after the other: the same few lists of directories recur too."""
+    return tuple([uuid_of(raw[start : start + 16]) for start in range(0, len(raw), 16)])
+
+
 def uuid_or_none(raw: bytes) -> UUID | None:
     """kio's reading of a uuid: all zeros is None."""
     return None if raw == _ZERO_BYTES else uuid_of(raw)
@@ -114,6 +120,7 @@ FIXED: Final[Mapping[str, FixedKind]] = {
 
 NAMESPACE: Final[Mapping[str, object]] = {
     "uuid_of": uuid_of,
+    "uuids_of": uuids_of,
     "uuid_or_none": uuid_or_none,
     "duration_of": duration_of,
     "milliseconds_of": milliseconds_of,

@@ -1,12 +1,18 @@
 import errno
 import os
+import threading
 from collections import namedtuple
 from pathlib import Path
 
 import pytest
 
 from raft.adapters.errors import StorageFailed, StorageFull
+from raft.adapters.file_log import FileLog
+from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.adapters.reserved_space import FILE_NAME, ReservedSpace
+from raft.ready import QuorumState
+from tests.support.fault_file_system import FaultFileSystem
+from tests.unit.raft_adapters.log_folders import batches
 
 MIB = 1024 * 1024
 Free = namedtuple("Free", "f_bavail f_frsize")  # noqa: PYI024 - what statvfs answers, as far as it is read
@@ -104,3 +110,51 @@ def test_no_reserve_is_always_held(tmp_path: Path) -> None:
     space = ReservedSpace(tmp_path, 0)
     assert space.is_held
     assert list(tmp_path.iterdir()) == []
+
+
+def test_of_two_threads_that_find_the_disk_full_both_go_on_with_what_one_gave_away(tmp_path: Path) -> None:
+    """Both have met the full disk before either is given the reserve."""
+    space = ReservedSpace(tmp_path, MIB)
+    both_are_refused = threading.Barrier(2, timeout=20)
+    written: list[str] = []
+
+    def write_in_thread() -> None:
+        tries: list[int] = []
+
+        def write() -> str:
+            tries.append(1)
+            if len(tries) == 1:
+                both_are_refused.wait()
+                raise full(tmp_path)
+            return "written"
+
+        written.append(space.with_space(write))
+
+    threads = [threading.Thread(target=write_in_thread) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert written == ["written", "written"]
+    assert not space.is_held
+    with pytest.raises(StorageFull):
+        space.with_space(lambda: (_ for _ in ()).throw(full(tmp_path)))
+
+
+def test_a_node_lives_on_a_full_disk_by_its_reserve() -> None:
+    """On a disk with a capacity: votes are still written, appends are refused, and space lets all go on."""
+    folder = Path("/disk")
+    fs = FaultFileSystem(folder, capacity=MIB + 400)
+    space, log = ReservedSpace(folder, MIB, fs), FileLog(folder / "log", fs=fs)
+    with pytest.raises(StorageFull):
+        log.append(batches(0, 2, size=MIB))
+    fs.capacity -= fs.free_bytes(folder)
+    elections = QuorumStateFile(folder / "log", (), 1, fs)
+    space.with_space(lambda: elections.write(QuorumState(leader_epoch=3)))
+    assert (space.is_held, space.maybe_take_back()) == (False, False)
+    assert elections.read() == QuorumState(leader_epoch=3)
+    fs.capacity += 3 * MIB
+    assert space.maybe_take_back()
+    log.append(batches(0, 2))
+    assert log.flush() == 2
+    log.close()

@@ -1,0 +1,92 @@
+"""Bytes that are nearly right: made from valid ones, always the same from the same dice."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+MAX_BYTES = 64 * 1024
+# Lengths, counts and numbers at the borders of what their fields hold, as varints and as fixed-width integers.
+_NUMBERS = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF)
+
+
+def mutated(seeds: Sequence[bytes], dice: Random) -> bytes:
+    """One of the seeds after one to a few changes."""
+    data = bytearray(dice.choice(seeds))
+    for _ in range(dice.choice((1, 1, 1, 2, 3, 8))):
+        dice.choices(_CHANGES, _WEIGHTS)[0](data, seeds, dice)
+        del data[MAX_BYTES:]
+    return bytes(data)
+
+
+def _flip_bit(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
+    if data:
+        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+
+
+def _set_byte(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
+    if data:
+        data[dice.randrange(len(data))] = dice.choice((0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256)))
+
+
+def _set_number(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
+    position = dice.randint(0, len(data))
+    if dice.random() < 0.5:
+        raw = dice.choice(_NUMBERS).to_bytes(8, "big")[-dice.choice((2, 4, 8)) :]
+        data[position : position + len(raw)] = raw
+    else:
+        data[position : position + dice.randint(0, 3)] = _varint(dice.choice(_NUMBERS) + dice.randint(-2, 2))
+
+
+def _varint(number: int) -> bytes:
+    number, out = max(0, number), bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def _cut(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
+    del data[dice.randint(0, len(data)) :]
+
+
+def _remove(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
+    start = dice.randint(0, len(data))
+    del data[start : start + dice.randint(1, 40)]
+
+
+def _insert(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
+    position = dice.randint(0, len(data))
+    data[position:position] = dice.randbytes(dice.choice((1, 2, 4, 30)))
+
+
+def _repeat(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
+    start = dice.randint(0, len(data))
+    piece = data[start : start + dice.randint(1, 40)]
+    data[start:start] = piece * dice.choice((1, 2, 100, 3000))
+
+
+def _splice(data: bytearray, seeds: Sequence[bytes], dice: Random) -> None:
+    """Go on with another seed."""
+    other = dice.choice(seeds)
+    data[dice.randint(0, len(data)) :] = other[dice.randint(0, len(other)) :]
+
+
+def _zeros(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
+    start = dice.randint(0, len(data))
+    size = dice.randint(1, 64)
+    data[start : start + size] = bytes(size)
+
+
+_Change = Callable[[bytearray, Sequence[bytes], Random], None]
+_CHANGES: tuple[_Change, ...] = (
+    _flip_bit,
+    _set_byte,
+    _set_number,
+    _cut,
+    _remove,
+    _insert,
+    _repeat,
+    _splice,
+    _zeros,
+)
+_WEIGHTS = (6, 6, 6, 2, 2, 2, 1, 2, 1)

@@ -1,0 +1,91 @@
+"""What must hold of a folder that a power cut, a killed process or a failing disk left behind."""
+
+from collections.abc import Callable
+from random import Random
+
+from raft.adapters.file_log import FileLog
+from raft.adapters.quorum_state_file import QuorumStateFile
+from raft.adapters.snapshot_files import FIRST_VOTERS, list_snapshots, problem_of, snapshot_path
+from tests.support.fault_file_system import CHANGES, FaultFileSystem
+from tests.unit.raft_adapters.log_folders import read_all
+from tests.unit.raft_adapters.log_history import FOLDER, LIMITS, Expected, History, check_survivor
+
+
+class PowerGone(BaseException):
+    """Nothing may handle it."""
+
+
+def check_left(fs: FaultFileSystem, expected: Expected) -> None:
+    """The next start finds it all and mends what there is to mend; the one after it has nothing left to do."""
+    if FOLDER not in fs.folders:
+        assert not expected.promised.batches
+        return
+    for snapshot in list_snapshots(FOLDER, fs):
+        problem = problem_of(snapshot_path(FOLDER, snapshot), snapshot.epoch, fs)
+        assert problem is None or snapshot == FIRST_VOTERS, f"{snapshot} under its final name: {problem}"
+    election = QuorumStateFile(FOLDER, (1, 2, 3), fs=fs).read()
+    assert election in expected.elections, f"{election} instead of one of {expected.elections}"
+    first = _opened(fs, expected)
+    second = _opened(fs, expected)
+    assert second[1:] == first[1:], "the second start finds something else"
+    assert second[0] == 0, "the second start still has something to cut"
+    leftovers = [name for name in fs.names(FOLDER) if name.endswith((".part", ".rolling", ".deleted"))]
+    assert not leftovers
+    assert fs.open_descriptors == 0, "a file stays open"
+
+
+def _opened(fs: FaultFileSystem, expected: Expected) -> tuple[int, object, object, object]:
+    log = FileLog(FOLDER, LIMITS, 0, on_damage="report", fs=fs)
+    check_survivor(log, expected)
+    found = log.recovered_cut_bytes, log.summary(), read_all(log), log.damage
+    log.close()
+    return found
+
+
+def cut_within_start(fs: FaultFileSystem, dice: Random) -> FaultFileSystem:
+    """What is left when the power goes again in the middle of the next start."""
+    passing = dice.randint(0, 30)
+
+    def go(_count: int, name: str) -> None:
+        nonlocal passing
+        passing -= name in CHANGES
+        if passing < 0:
+            raise PowerGone
+
+    fs.on_call = go
+    try:
+        log = FileLog(FOLDER, LIMITS, 0, on_damage="report", fs=fs)
+        log.close()
+    except PowerGone:
+        pass
+    fs.on_call = lambda _count, _name: None
+    return fs.power_cut(dice)
+
+
+def run_with_cuts(
+    script: tuple[str, ...], seed: int, cuts: int, is_chosen: Callable[[int], bool] = lambda _change: True
+) -> int:
+    """Cut the power, as often as `cuts` says, before every change of a history that is chosen by its number, and at the
+    end. Answers how many changes there were."""
+    fs = FaultFileSystem(FOLDER.parent)
+    history, dice, changes = History(fs, Random(seed)), Random(seed), 0
+
+    def cut() -> None:
+        for _ in range(cuts):
+            left = fs.power_cut(dice)
+            if dice.random() < 0.2:
+                left = cut_within_start(left, dice)
+            check_left(left, history.expected)
+        if dice.random() < 0.25:
+            check_left(fs.killed(), history.expected)
+
+    def hear(_count: int, name: str) -> None:
+        nonlocal changes
+        changes += name in CHANGES
+        if name in CHANGES and is_chosen(changes):
+            cut()
+
+    fs.on_call = hear
+    history.run(script)
+    cut()
+    return changes
