@@ -15,8 +15,8 @@ from metadata.image.metadata_version import (
     BROKER_REGISTRATION_CHANGE_RECORD,
     IN_CONTROLLED_SHUTDOWN_STATE,
 )
+from metadata.image.partition_columns import Column
 from metadata.image.partition_state import PartitionState
-from metadata.image.partitions import Column
 from metadata.image.topics import TopicImage
 from wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,

@@ -1,6 +1,6 @@
 """Records on their way into an image."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from metadata.image.configs import ConfigResource, ConfigsDelta
 from metadata.image.errors import CannotReplayError, ReplayError
 from metadata.image.features import FeaturesDelta
 from metadata.image.image import MetadataImage, Provenance
+from metadata.image.partitions import PartitionTable
 from metadata.image.quotas import ClientQuotasDelta, ProducerIdsDelta
 from metadata.image.security import SecurityDelta
 from metadata.image.topics_delta import TopicsDelta
@@ -53,7 +54,7 @@ class MetadataDelta:
         return self.cluster.changed_controllers
 
     @property
-    def changed_topics(self) -> dict[UUID, set[int]]:
+    def changed_topics(self) -> Mapping[UUID, Collection[int]]:
         return self.topics.changed_topics
 
     @property
@@ -86,6 +87,11 @@ class MetadataDelta:
         self.record_count += 1
         if isinstance(record, cluster.RegisterBrokerRecord):
             self.registration_offsets[record.broker_id] = offset
+
+    def replay_partitions(self, tables: Sequence[tuple[UUID, PartitionTable]]) -> None:
+        """As many PartitionRecords of these topics, which must exist."""
+        self.topics.replay_partitions(tables)
+        self.record_count += sum(len(table) for _, table in tables)
 
     def apply(self, provenance: Provenance) -> MetadataImage:
         """The new image; parts that no record touched are the old image's objects."""

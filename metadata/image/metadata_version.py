@@ -34,10 +34,14 @@ def record_version(record: MetadataRecord, metadata_version: int) -> int:
     if isinstance(record, RegisterBrokerRecord):
         return _by_threshold(metadata_version, (7, 8, DIRECTORIES, CORDONED_DIRECTORIES))
     if isinstance(record, PartitionRecord | PartitionChangeRecord):
-        return _by_threshold(metadata_version, (DIRECTORIES, ELIGIBLE_LEADER_REPLICAS))
+        return partition_record_version(metadata_version)
     if isinstance(record, BrokerRegistrationChangeRecord):
         return _registration_change_version(record)
     return 0
+
+
+def partition_record_version(metadata_version: int) -> int:
+    return _by_threshold(metadata_version, (DIRECTORIES, ELIGIBLE_LEADER_REPLICAS))
 
 
 def _by_threshold(level: int, thresholds: tuple[int, ...]) -> int:

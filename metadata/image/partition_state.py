@@ -1,10 +1,12 @@
 """One partition: its row of the partition table, and how a change record alters it."""
 
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from metadata.image.directories import MIGRATING
 from metadata.image.errors import CannotReplayError
+from wire.drafts import draft_of
 from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord
 
 NO_LEADER = -1
@@ -45,40 +47,48 @@ class PartitionState:
         return MIGRATING
 
 
+# A million of them are made when a large log is replayed: see `draft_of` for what this saves.
+StateDraft: Final = draft_of(PartitionState)
+
+
 def partition_from_record(record: PartitionRecord) -> PartitionState:
     """The state that a PartitionRecord of any version creates; raises CannotReplayError."""
-    return PartitionState(
-        replicas=record.replicas,
-        directories=_directories(record.directories, record.replicas),
-        isr=record.isr,
-        removing_replicas=record.removing_replicas,
-        adding_replicas=record.adding_replicas,
-        leader=record.leader,
-        leader_recovery_state=record.leader_recovery_state,
-        leader_epoch=record.leader_epoch,
-        partition_epoch=record.partition_epoch,
-        elr=record.eligible_leader_replicas or (),
-        last_known_elr=record.last_known_elr or (),
-    )
+    state = StateDraft()
+    state.replicas = record.replicas
+    state.directories = _directories(record.directories, record.replicas)
+    state.isr = record.isr
+    state.removing_replicas = record.removing_replicas
+    state.adding_replicas = record.adding_replicas
+    state.leader = record.leader
+    state.leader_recovery_state = record.leader_recovery_state
+    state.leader_epoch = record.leader_epoch
+    state.partition_epoch = record.partition_epoch
+    state.elr = record.eligible_leader_replicas or ()
+    state.last_known_elr = record.last_known_elr or ()
+    state.__class__ = PartitionState
+    made: PartitionState = state
+    return made
 
 
 def partition_after_change(state: PartitionState, change: PartitionChangeRecord) -> PartitionState:
     """Every change bumps the partition epoch; one that names a leader, even the same, bumps the leader epoch too."""
     has_leader = change.leader != NO_LEADER_CHANGE
     replicas = state.replicas if change.replicas is None else change.replicas
-    return PartitionState(
-        replicas=replicas,
-        directories=_changed_directories(state, change, replicas),
-        isr=state.isr if change.isr is None else change.isr,
-        removing_replicas=_changed(state.removing_replicas, change.removing_replicas),
-        adding_replicas=_changed(state.adding_replicas, change.adding_replicas),
-        leader=change.leader if has_leader else state.leader,
-        leader_recovery_state=_changed_recovery(state, change),
-        leader_epoch=state.leader_epoch + 1 if has_leader else state.leader_epoch,
-        partition_epoch=state.partition_epoch + 1,
-        elr=_changed(state.elr, change.eligible_leader_replicas),
-        last_known_elr=_changed(state.last_known_elr, change.last_known_elr),
-    )
+    after = StateDraft()
+    after.replicas = replicas
+    after.directories = _changed_directories(state, change, replicas)
+    after.isr = state.isr if change.isr is None else change.isr
+    after.removing_replicas = _changed(state.removing_replicas, change.removing_replicas)
+    after.adding_replicas = _changed(state.adding_replicas, change.adding_replicas)
+    after.leader = change.leader if has_leader else state.leader
+    after.leader_recovery_state = _changed_recovery(state, change)
+    after.leader_epoch = state.leader_epoch + 1 if has_leader else state.leader_epoch
+    after.partition_epoch = state.partition_epoch + 1
+    after.elr = _changed(state.elr, change.eligible_leader_replicas)
+    after.last_known_elr = _changed(state.last_known_elr, change.last_known_elr)
+    after.__class__ = PartitionState
+    made: PartitionState = after
+    return made
 
 
 def _changed(old: tuple[int, ...], new: tuple[int, ...] | None) -> tuple[int, ...]:

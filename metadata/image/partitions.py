@@ -1,39 +1,38 @@
 """The partitions of one topic, held in columns.
 
 A cluster may have a million partitions, and when a broker dies the question "which of them have it in their ISR"
-must be answered at once. So a partition is no object but a row: numbers in NumPy columns, replica lists in matrices
-padded to the longest list, directories as numbers into a short list of ids. What hardly any partition has (a running
-reassignment, eligible leader replicas) sits in a dict beside the columns.
+must be answered at once. So a partition is no object but one place in columns of numbers: replica lists are padded to
+the longest list, directories are numbers into a short list of ids. All columns of a topic are rows of one array: a
+topic of a hundred partitions would otherwise pay more for the headers of its arrays than for what is in them. What
+hardly any partition has (a running reassignment, eligible leader replicas) sits in a dict beside the columns.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata.image.partition_state import NO_LEADER, PartitionState
+from metadata.image.partition_columns import (
+    NO_RARE_LISTS,
+    NONE_RARE,
+    PADDING,
+    Column,
+    RareLists,
+    lists_differ,
+    merged_ids,
+    padded,
+    rare_lists_of,
+    renumbered,
+    unpadded,
+)
+from metadata.image.partition_state import NO_LEADER, PartitionState, StateDraft
 
-Column = NDArray[np.int32]
-
-# Fills a row of a matrix behind the end of a list that is shorter than the longest; no broker has this id.
-PADDING = int(np.iinfo(np.int32).min)
-
-
-@dataclass(frozen=True, slots=True)
-class RareLists:
-    removing_replicas: tuple[int, ...]
-    adding_replicas: tuple[int, ...]
-    elr: tuple[int, ...]
-    last_known_elr: tuple[int, ...]
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.removing_replicas or self.adding_replicas or self.elr or self.last_known_elr)
-
-
-NO_RARE_LISTS = RareLists((), (), (), ())
+_IDS, _LEADERS, _LEADER_EPOCHS, _PARTITION_EPOCHS, _RECOVERY_STATES = range(5)
+NUMBER_COLUMNS: Final = 5
+_STATES_AT_ONCE: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,22 +40,59 @@ class PartitionTable:
     """Immutable: a change makes a new table, and the columns refuse to be written.
 
     Shapes, for n partitions: `ids`, `leaders`, `leader_epochs`, `partition_epochs`, `recovery_states` are (n,),
-    `replicas` and `directories` (n, longest replica list), `isr` (n, longest ISR). `ids` ascend.
+    `replicas` and `directories` (n, longest replica list), `isr` (n, longest ISR). `ids` ascend. `cells` holds all of
+    them, a column a row; `replica_width` and `isr_width` say how many belong to the two lists. `rare_lists` has no
+    empty entries.
     """
 
-    ids: Column
-    leaders: Column
-    leader_epochs: Column
-    partition_epochs: Column
-    recovery_states: Column
-    replicas: Column
-    isr: Column
-    directories: Column
+    cells: Column
+    replica_width: int
+    isr_width: int
     directory_ids: tuple[UUID, ...]
     rare_lists: Mapping[int, RareLists]
 
+    @property
+    def ids(self) -> Column:
+        return self._column(_IDS)
+
+    @property
+    def leaders(self) -> Column:
+        return self._column(_LEADERS)
+
+    @property
+    def leader_epochs(self) -> Column:
+        return self._column(_LEADER_EPOCHS)
+
+    @property
+    def partition_epochs(self) -> Column:
+        return self._column(_PARTITION_EPOCHS)
+
+    @property
+    def recovery_states(self) -> Column:
+        return self._column(_RECOVERY_STATES)
+
+    @property
+    def replicas(self) -> Column:
+        return self.cells[NUMBER_COLUMNS : self._isr_start].T
+
+    @property
+    def isr(self) -> Column:
+        return self.cells[self._isr_start : self._directories_start].T
+
+    @property
+    def directories(self) -> Column:
+        return self.cells[self._directories_start :].T
+
+    @property
+    def _isr_start(self) -> int:
+        return NUMBER_COLUMNS + self.replica_width
+
+    @property
+    def _directories_start(self) -> int:
+        return NUMBER_COLUMNS + self.replica_width + self.isr_width
+
     def __len__(self) -> int:
-        return len(self.ids)
+        return int(self.cells.shape[1])
 
     def __eq__(self, other: object) -> bool:
         """By content: padding and the numbering of directories do not count."""
@@ -64,19 +100,38 @@ class PartitionTable:
             return NotImplemented
         if self is other:
             return True
-        return np.array_equal(self.ids, other.ids) and list(self.items()) == list(other.items())
+        return np.array_equal(self.ids, other.ids) and not len(self.ids_not_in(other))
 
     __hash__ = None  # type: ignore[assignment]
 
     def get(self, partition_id: int) -> PartitionState | None:
-        row = int(np.searchsorted(self.ids, partition_id))
-        if row == len(self.ids) or self.ids[row] != partition_id:
+        ids = self.ids
+        row = int(ids.searchsorted(partition_id))
+        if row == len(ids) or ids[row] != partition_id:
             return None
         return next(self._states(slice(row, row + 1)))[1]
 
     def items(self) -> Iterator[tuple[int, PartitionState]]:
         """Each partition with its id, ascending."""
-        return self._states(slice(0, len(self.ids)))
+        for start in range(0, len(self), _STATES_AT_ONCE):
+            yield from self._states(slice(start, start + _STATES_AT_ONCE))
+
+    def items_of(self, ids: Column) -> Iterator[tuple[int, PartitionState]]:
+        """The partitions with these ids, all of which are in the table, in their order."""
+        rows = self.ids.searchsorted(ids)
+        for start in range(0, len(rows), _STATES_AT_ONCE):
+            yield from self._states(rows[start : start + _STATES_AT_ONCE])
+
+    def part(self, start: int, stop: int) -> "PartitionTable":
+        """The partitions in these places, counted in the order of their ids."""
+        if start <= 0 and stop >= len(self):
+            return self
+        cells = self.cells[:, start:stop]
+        rare_lists = NONE_RARE
+        if self.rare_lists:
+            known = set(cells[_IDS].tolist())
+            rare_lists = {each: lists for each, lists in self.rare_lists.items() if each in known}
+        return table_of_cells(cells, (self.replica_width, self.isr_width), self.directory_ids, rare_lists)
 
     def led_by(self, broker_id: int) -> Column:
         """Ids of the partitions that this broker leads."""
@@ -93,145 +148,160 @@ class PartitionTable:
     def leaderless(self) -> Column:
         return self._ids_where(self.leaders == NO_LEADER)
 
+    def ids_not_in(self, other: "PartitionTable") -> Column:
+        """Ids of the partitions that `other` lacks, or has in another state."""
+        ids = self.ids
+        if not len(other):
+            return ids
+        if self._is_same_bytes(other):
+            return ids[:0]
+        rows = np.minimum(other.ids.searchsorted(ids), len(other) - 1)
+        differs = other.ids[rows] != ids
+        for column in range(_IDS + 1, NUMBER_COLUMNS):
+            differs |= self.cells[column] != other.cells[column, rows]
+        differs |= lists_differ(self.replicas, other.replicas[rows])
+        differs |= lists_differ(self.isr, other.isr[rows])
+        directories = renumbered(other.directories[rows], other.directory_ids, self.directory_ids)
+        differs |= lists_differ(self.directories, directories)
+        if self.rare_lists or other.rare_lists:
+            differs |= self._has_other_rare_lists(other)
+        differing: Column = ids[differs]
+        return differing
+
     def with_changes(self, changes: Mapping[int, PartitionState]) -> "PartitionTable":
-        """A table with these rows put in or replaced."""
-        if not changes:
-            return self
-        changed_ids = np.array(sorted(changes), dtype=np.int32)
-        states = [changes[partition_id] for partition_id in changed_ids.tolist()]
-        ids = np.union1d(self.ids, changed_ids).astype(np.int32)
-        rows = _Rows(len(ids), np.searchsorted(ids, self.ids), np.searchsorted(ids, changed_ids))
-        directory_ids, directory_numbers = _numbered(self.directory_ids, states)
-        return PartitionTable(
-            ids=_frozen(ids),
-            leaders=rows.column(self.leaders, [state.leader for state in states]),
-            leader_epochs=rows.column(self.leader_epochs, [state.leader_epoch for state in states]),
-            partition_epochs=rows.column(self.partition_epochs, [state.partition_epoch for state in states]),
-            recovery_states=rows.column(
-                self.recovery_states, [state.leader_recovery_state for state in states]
-            ),
-            replicas=rows.matrix(self.replicas, [state.replicas for state in states]),
-            isr=rows.matrix(self.isr, [state.isr for state in states]),
-            directories=rows.matrix(self.directories, directory_numbers),
-            directory_ids=directory_ids,
-            rare_lists=_changed_rare_lists(self.rare_lists, changes),
+        """A table with these partitions put in or replaced."""
+        return self.with_rows(table_of(changes)) if changes else self
+
+    def with_rows(self, rows: "PartitionTable") -> "PartitionTable":
+        """A table with the partitions of `rows` put in or replaced."""
+        if not len(self) or not len(rows):
+            return rows if len(rows) else self
+        ids = self.ids
+        changed = ids.searchsorted(rows.ids)
+        if changed[-1] < len(ids) and np.array_equal(ids[changed], rows.ids):
+            length, old = len(ids), np.arange(len(ids))
+        else:
+            united = np.union1d(ids, rows.ids)
+            length, old, changed = len(united), united.searchsorted(ids), united.searchsorted(rows.ids)
+        directory_ids = merged_ids(self.directory_ids, rows.directory_ids)
+        widths = [
+            max(one.shape[1], two.shape[1]) for one, two in zip(_parts(self), _parts(rows), strict=True)
+        ]
+        cells = np.full((sum(widths), length), PADDING, dtype=np.int32)
+        start = 0
+        for number, (mine, new, width) in enumerate(zip(_parts(self), _parts(rows), widths, strict=True)):
+            if number == len(widths) - 1:
+                new = renumbered(new, rows.directory_ids, directory_ids)
+            part = cells[start : start + width].T
+            part[old, : mine.shape[1]] = mine
+            part[changed, new.shape[1] :] = PADDING
+            part[changed, : new.shape[1]] = new
+            start += width
+        rare_lists = self._merged_rare_lists(rows)
+        return table_of_cells(cells, (widths[1], widths[2]), directory_ids, rare_lists)
+
+    def _is_same_bytes(self, other: "PartitionTable") -> bool:
+        """The quick answer of large tables, where False says nothing."""
+        return (
+            (self.replica_width, self.isr_width) == (other.replica_width, other.isr_width)
+            and self.rare_lists == other.rare_lists
+            and np.array_equal(self.cells, other.cells)
+            and self.directory_ids == other.directory_ids
         )
+
+    def _column(self, number: int) -> Column:
+        column: Column = self.cells[number]
+        return column
 
     def _ids_where(self, mask: NDArray[np.bool_]) -> Column:
         selected: Column = self.ids[mask]
         return selected
 
-    def _states(self, rows: slice) -> Iterator[tuple[int, PartitionState]]:
-        numbers = zip(
-            self.ids[rows].tolist(),
-            self.leaders[rows].tolist(),
-            self.leader_epochs[rows].tolist(),
-            self.partition_epochs[rows].tolist(),
-            self.recovery_states[rows].tolist(),
-            self.replicas[rows].tolist(),
-            self.isr[rows].tolist(),
-            self.directories[rows].tolist(),
-            strict=True,
-        )
-        for (
-            partition_id,
-            leader,
-            leader_epoch,
-            partition_epoch,
-            recovery,
-            replicas,
-            isr,
-            directories,
-        ) in numbers:
-            rare = self.rare_lists.get(partition_id, NO_RARE_LISTS)
-            yield (
-                partition_id,
-                PartitionState(
-                    replicas=_unpadded(replicas),
-                    directories=tuple(self.directory_ids[number] for number in _unpadded(directories)),
-                    isr=_unpadded(isr),
-                    removing_replicas=rare.removing_replicas,
-                    adding_replicas=rare.adding_replicas,
-                    leader=leader,
-                    leader_recovery_state=recovery,
-                    leader_epoch=leader_epoch,
-                    partition_epoch=partition_epoch,
-                    elr=rare.elr,
-                    last_known_elr=rare.last_known_elr,
-                ),
+    def _has_other_rare_lists(self, other: "PartitionTable") -> NDArray[np.bool_]:
+        both = self.rare_lists.keys() | other.rare_lists.keys()
+        differing = [each for each in both if self.rare_lists.get(each) != other.rare_lists.get(each)]
+        return np.isin(self.ids, differing)
+
+    def _merged_rare_lists(self, rows: "PartitionTable") -> Mapping[int, RareLists]:
+        if not self.rare_lists:
+            return rows.rare_lists
+        replaced = set(rows.ids.tolist())
+        kept = {each: lists for each, lists in self.rare_lists.items() if each not in replaced}
+        return {**kept, **rows.rare_lists} or NONE_RARE
+
+    def _states(self, rows: "slice | NDArray[np.intp]") -> Iterator[tuple[int, PartitionState]]:
+        isr_start, directories_start = self._isr_start, self._directories_start
+        for numbers in self.cells[:, rows].T.tolist():
+            rare = self.rare_lists.get(numbers[_IDS], NO_RARE_LISTS) if self.rare_lists else NO_RARE_LISTS
+            state = StateDraft()
+            state.replicas = unpadded(numbers[NUMBER_COLUMNS:isr_start])
+            state.directories = tuple(
+                [self.directory_ids[number] for number in unpadded(numbers[directories_start:])]
             )
+            state.isr = unpadded(numbers[isr_start:directories_start])
+            state.removing_replicas = rare.removing_replicas
+            state.adding_replicas = rare.adding_replicas
+            state.leader = numbers[_LEADERS]
+            state.leader_recovery_state = numbers[_RECOVERY_STATES]
+            state.leader_epoch = numbers[_LEADER_EPOCHS]
+            state.partition_epoch = numbers[_PARTITION_EPOCHS]
+            state.elr = rare.elr
+            state.last_known_elr = rare.last_known_elr
+            state.__class__ = PartitionState
+            yield numbers[_IDS], state
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Where old rows go in a table of `length` rows, and where changed ones are put over them."""
-
-    length: int
-    old: NDArray[np.intp]
-    changed: NDArray[np.intp]
-
-    def column(self, old: Column, values: Sequence[int]) -> Column:
-        new = np.empty(self.length, dtype=np.int32)
-        new[self.old] = old
-        new[self.changed] = values
-        return _frozen(new)
-
-    def matrix(self, old: Column, lists: Sequence[Sequence[int]]) -> Column:
-        width = max(old.shape[1], *(len(values) for values in lists))
-        new = np.full((self.length, width), PADDING, dtype=np.int32)
-        new[self.old, : old.shape[1]] = old
-        new[self.changed] = [(*values, *(PADDING,) * (width - len(values))) for values in lists]
-        return _frozen(new)
-
-
-def _numbered(
-    known: tuple[UUID, ...], states: Sequence[PartitionState]
-) -> tuple[tuple[UUID, ...], list[list[int]]]:
-    """The directories of `states` as numbers into a list of ids, which grows where they are new."""
-    numbers = {directory_id: number for number, directory_id in enumerate(known)}
-    lists = [
-        [numbers.setdefault(directory, len(numbers)) for directory in state.directories] for state in states
+def table_of(states: Mapping[int, PartitionState]) -> PartitionTable:
+    """The table of these partitions."""
+    ids = sorted(states)
+    ordered = [states[partition_id] for partition_id in ids]
+    numbers: dict[UUID, int] = {}
+    directories = [
+        [numbers.setdefault(each, len(numbers)) for each in state.directories] for state in ordered
     ]
-    return tuple(numbers), lists
+    replica_width = max((len(state.replicas) for state in ordered), default=0)
+    isr_width = max((len(state.isr) for state in ordered), default=0)
+    rows = [
+        (
+            partition_id,
+            state.leader,
+            state.leader_epoch,
+            state.partition_epoch,
+            state.leader_recovery_state,
+            *padded(state.replicas, replica_width),
+            *padded(state.isr, isr_width),
+            *padded(where, replica_width),
+        )
+        for partition_id, state, where in zip(ids, ordered, directories, strict=True)
+    ]
+    width = NUMBER_COLUMNS + 2 * replica_width + isr_width
+    cells = np.array(rows, dtype=np.int32).reshape(len(rows), width).T
+    rare_lists = {
+        each: lists for each, state in states.items() if not (lists := rare_lists_of(state)).is_empty
+    }
+    return table_of_cells(cells, (replica_width, isr_width), tuple(numbers), rare_lists or NONE_RARE)
 
 
-def _changed_rare_lists(
-    old: Mapping[int, RareLists], changes: Mapping[int, PartitionState]
-) -> Mapping[int, RareLists]:
-    changed = {partition_id: _rare_lists(state) for partition_id, state in changes.items()}
-    if not old and all(lists.is_empty for lists in changed.values()):
-        return old
-    return {partition_id: lists for partition_id, lists in {**old, **changed}.items() if not lists.is_empty}
-
-
-def _rare_lists(state: PartitionState) -> RareLists:
-    return RareLists(state.removing_replicas, state.adding_replicas, state.elr, state.last_known_elr)
-
-
-def _unpadded(values: list[int]) -> tuple[int, ...]:
-    return tuple(values) if not values or values[-1] != PADDING else tuple(v for v in values if v != PADDING)
-
-
-def _frozen(column: Column) -> Column:
-    column.flags.writeable = False
-    return column
-
-
-def _empty_table() -> PartitionTable:
-    column = _frozen(np.empty(0, dtype=np.int32))
-    matrix = _frozen(np.empty((0, 0), dtype=np.int32))
+def table_of_cells(
+    cells: Column,
+    widths: tuple[int, int],
+    directory_ids: tuple[UUID, ...],
+    rare_lists: Mapping[int, RareLists] = NONE_RARE,
+) -> PartitionTable:
+    """`widths` are those of the replica lists and of the ISRs; `cells` is not written to any more."""
+    cells = np.ascontiguousarray(cells)
+    cells.flags.writeable = False
     return PartitionTable(
-        ids=column,
-        leaders=column,
-        leader_epochs=column,
-        partition_epochs=column,
-        recovery_states=column,
-        replicas=matrix,
-        isr=matrix,
-        directories=matrix,
-        directory_ids=(),
-        rare_lists={},
+        cells=cells,
+        replica_width=widths[0],
+        isr_width=widths[1],
+        directory_ids=directory_ids,
+        rare_lists=rare_lists,
     )
 
 
-EMPTY_PARTITIONS = _empty_table()
+def _parts(table: PartitionTable) -> tuple[Column, Column, Column, Column]:
+    return table.cells[:NUMBER_COLUMNS].T, table.replicas, table.isr, table.directories
+
+
+EMPTY_PARTITIONS = table_of({})

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 
 from metadata.image.cluster import BrokerRegistration, ClusterImage, ControllerRegistration
 from metadata.image.configs import ConfigsImage
-from metadata.image.delta import MetadataDelta
-from metadata.image.directories import MIGRATING
 from metadata.image.features import FeaturesImage
 from metadata.image.image import MetadataImage, Provenance
-from metadata.image.metadata_version import DIRECTORIES, METADATA_VERSION, record_version
-from metadata.image.partition_state import PartitionState
+from metadata.image.loading import delta_from_values
+from metadata.image.metadata_version import (
+    METADATA_VERSION,
+    record_version,
+)
 from metadata.image.quotas import ClientQuotasImage, ProducerIdsImage
 from metadata.image.security import SecurityImage
-from metadata.image.topics import TopicImage, TopicsImage
+from metadata.image.topic_records import partition_record, topic_records, topic_values
 from wire.metadata_records.cluster import (
     BrokerEndpoint,
     BrokerFeature,
@@ -28,37 +29,50 @@ from wire.metadata_records.security import (
     DelegationTokenRecord,
     UserScramCredentialRecord,
 )
-from wire.metadata_records.topics import PartitionRecord, TopicRecord
-from wire.record_frame import decode_record, encode_record
+from wire.record_frame import encode_record
 from wire.schema import MetadataRecord
+
+# Callers find both ways between an image and its records here.
+__all__ = ["delta_from_values", "image_from_values", "image_records", "image_values", "partition_record"]
 
 
 def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     """Replayed into an empty image, these make an equal one (but for the provenance)."""
-    yield from _features(image.features)
-    yield from _cluster(image.cluster)
-    yield from _topics(image.topics, image.metadata_version)
-    yield from _configs(image.configs)
-    yield from _client_quotas(image.client_quotas)
-    yield from _producer_ids(image.producer_ids)
-    yield from _security(image.security)
+    yield from _before_topics(image)
+    yield from topic_records(image.topics, image.metadata_version)
+    yield from _after_topics(image)
 
 
 def image_values(image: MetadataImage) -> Iterator[bytes]:
     """The same, encoded in the record versions of the image's metadata.version.
 
-    Raises UnsupportedVersion when that level has no room for something in the image.
+    Streams: some thousand partitions are encoded at a time. Raises UnsupportedVersion when that level
+    has no room for something in the image.
     """
-    for record in image_records(image):
-        yield encode_record(record, record_version(record, image.metadata_version))
+    level = image.metadata_version
+    for record in _before_topics(image):
+        yield encode_record(record, record_version(record, level))
+    for values in topic_values(image.topics, level):
+        yield from values
+    for record in _after_topics(image):
+        yield encode_record(record, record_version(record, level))
 
 
 def image_from_values(values: Iterator[bytes], provenance: Provenance) -> MetadataImage:
     """Load a snapshot's record values; raises DecodeError and ReplayError (its offset is the record's ordinal)."""
-    delta = MetadataDelta(MetadataImage.empty())
-    for ordinal, value in enumerate(values):
-        delta.replay(decode_record(value), ordinal)
-    return delta.apply(provenance)
+    return delta_from_values(values).apply(provenance)
+
+
+def _before_topics(image: MetadataImage) -> Iterator[MetadataRecord]:
+    yield from _features(image.features)
+    yield from _cluster(image.cluster)
+
+
+def _after_topics(image: MetadataImage) -> Iterator[MetadataRecord]:
+    yield from _configs(image.configs)
+    yield from _client_quotas(image.client_quotas)
+    yield from _producer_ids(image.producer_ids)
+    yield from _security(image.security)
 
 
 def _features(image: FeaturesImage) -> Iterator[MetadataRecord]:
@@ -121,39 +135,6 @@ def controller_record(controller: ControllerRegistration) -> RegisterControllerR
             )
             for f in controller.features
         ),
-    )
-
-
-def _topics(image: TopicsImage, metadata_version: int) -> Iterator[MetadataRecord]:
-    for _, topic in sorted(image.by_name.items()):
-        yield TopicRecord(name=topic.name, topic_id=topic.id)
-        yield from _partitions(topic, metadata_version)
-
-
-def _partitions(topic: TopicImage, metadata_version: int) -> Iterator[PartitionRecord]:
-    for partition_id, state in topic.partitions.items():
-        yield partition_record(topic, partition_id, state, metadata_version)
-
-
-def partition_record(
-    topic: TopicImage, partition_id: int, state: PartitionState, metadata_version: int
-) -> PartitionRecord:
-    """Directories are left out only where the level has no field for them and none of them says anything."""
-    has_directories = metadata_version >= DIRECTORIES or any(each != MIGRATING for each in state.directories)
-    return PartitionRecord(
-        partition_id=partition_id,
-        topic_id=topic.id,
-        replicas=state.replicas,
-        isr=state.isr,
-        removing_replicas=state.removing_replicas,
-        adding_replicas=state.adding_replicas,
-        leader=state.leader,
-        leader_recovery_state=state.leader_recovery_state,
-        leader_epoch=state.leader_epoch,
-        partition_epoch=state.partition_epoch,
-        directories=state.directories if has_directories else (),
-        eligible_leader_replicas=state.elr or None,
-        last_known_elr=state.last_known_elr or None,
     )
 
 

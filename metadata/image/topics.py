@@ -1,11 +1,13 @@
 """The topics, by id and by name."""
 
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from immutables import Map
 
-from metadata.image.partition_state import PartitionState
+from metadata.image.partition_state import NO_LEADER, PartitionState
 from metadata.image.partitions import PartitionTable
 
 
@@ -18,15 +20,17 @@ class TopicImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsImage:
-    """Invariant: the three maps hold the same topics.
+    """Invariant: the first three maps hold the same topics. What follows from `by_id` is not compared.
 
+    `led_counts` says of how many partitions a broker is the leader; brokers that lead none are not in it.
     `colliding_names` holds, under the name with each '.' made '_', the topics whose names have either: their metrics
     would share names, so two such topics may not exist together.
     """
 
     by_id: Map[UUID, TopicImage] = field(default_factory=Map)
-    by_name: Map[str, TopicImage] = field(default_factory=Map)
-    colliding_names: Map[str, frozenset[str]] = field(default_factory=Map)
+    by_name: Map[str, TopicImage] = field(default_factory=Map, compare=False)
+    colliding_names: Map[str, frozenset[str]] = field(default_factory=Map, compare=False)
+    led_counts: Map[int, int] = field(default_factory=Map, compare=False)
 
     @property
     def is_empty(self) -> bool:
@@ -37,13 +41,31 @@ class TopicsImage:
         return None if topic is None else topic.partitions.get(partition_id)
 
     def is_leading_any(self, broker_id: int) -> bool:
-        return any(len(topic.partitions.led_by(broker_id)) for topic in self.by_id.values())
+        return broker_id in self.led_counts
 
     def with_topic(self, topic: TopicImage) -> "TopicsImage":
+        """With a topic that is new."""
         return TopicsImage(
             by_id=self.by_id.set(topic.id, topic),
             by_name=self.by_name.set(topic.name, topic),
             colliding_names=_with_name(self.colliding_names, topic.name),
+            led_counts=_counted(self.led_counts, [(None, topic.partitions)]),
+        )
+
+    def with_partitions(self, topics: Collection[TopicImage]) -> "TopicsImage":
+        """With topics in place of those of the same ids and names."""
+        if not topics:
+            return self
+        tables = [(self.by_id[topic.id].partitions, topic.partitions) for topic in topics]
+        by_id, by_name = self.by_id.mutate(), self.by_name.mutate()
+        for topic in topics:
+            by_id[topic.id] = topic
+            by_name[topic.name] = topic
+        return TopicsImage(
+            by_id=by_id.finish(),
+            by_name=by_name.finish(),
+            colliding_names=self.colliding_names,
+            led_counts=_counted(self.led_counts, tables),
         )
 
     def without_topic(self, topic: TopicImage) -> "TopicsImage":
@@ -51,6 +73,7 @@ class TopicsImage:
             by_id=self.by_id.delete(topic.id),
             by_name=self.by_name.delete(topic.name),
             colliding_names=_without_name(self.colliding_names, topic.name),
+            led_counts=_counted(self.led_counts, [(topic.partitions, None)]),
         )
 
 
@@ -77,3 +100,23 @@ def _without_name(names: Map[str, frozenset[str]], name: str) -> Map[str, frozen
     key = collision_key(name)
     others = names[key] - {name}
     return names.set(key, others) if others else names.delete(key)
+
+
+def _counted(
+    counts: Map[int, int], tables: Sequence[tuple[PartitionTable | None, PartitionTable | None]]
+) -> Map[int, int]:
+    """The counts of leaders after tables gave way to others."""
+    changes: Counter[int] = Counter()
+    for old, new in tables:
+        if old is not None and new is not None and len(old) == len(new):
+            differs = old.leaders != new.leaders
+            changes.update(new.leaders[differs].tolist())
+            changes.subtract(old.leaders[differs].tolist())
+        else:
+            changes.update(() if new is None else new.leaders.tolist())
+            changes.subtract(() if old is None else old.leaders.tolist())
+    for broker_id, change in changes.items():
+        count = counts.get(broker_id, 0) + change
+        if change and broker_id != NO_LEADER:
+            counts = counts.set(broker_id, count) if count else counts.delete(broker_id)
+    return counts

@@ -1,16 +1,20 @@
 """How records change topics and partitions.
 
-Changed rows are gathered per topic and put into its table once, when the delta is applied: a thousand changes to a
-table cost one copy of its columns.
+Changed partitions are gathered per topic and put into its table once, when the delta is applied: a thousand changes to
+a table cost one copy of its columns. Only when very many have come together they are put in before.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 from uuid import UUID
 
+import numpy as np
+
 from metadata.image.errors import CannotReplayError
+from metadata.image.partition_columns import Column
 from metadata.image.partition_state import PartitionState, partition_after_change, partition_from_record
-from metadata.image.partitions import EMPTY_PARTITIONS
+from metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable, table_of
 from metadata.image.topics import TopicImage, TopicsImage
 from wire.metadata_records.topics import (
     ClearElrRecord,
@@ -21,19 +25,36 @@ from wire.metadata_records.topics import (
 )
 from wire.uuids import uuid_to_text
 
+# Half a kilobyte each: what a delta of any length holds beside the image.
+MOST_PENDING: Final = 1 << 16
+
 
 class TopicsDelta:
-    """`changed_topics` holds, for each topic with a changed or new partition (or newly made), those partitions' ids."""
+    """`_pending` are partitions whose new state is not in `_image` yet; `_settled` the ids of those that are in it."""
 
     def __init__(self, image: TopicsImage) -> None:
         self._image = image
         self._pending: dict[UUID, dict[int, PartitionState]] = {}
+        self._pending_count = 0
+        self._settled: dict[UUID, list[Column]] = {}
         self.created_topic_ids: set[UUID] = set()
         self.deleted_topic_ids: set[UUID] = set()
 
     @property
-    def changed_topics(self) -> dict[UUID, set[int]]:
-        return {topic_id: set(changes) for topic_id, changes in self._pending.items()}
+    def changed_topics(self) -> Mapping[UUID, Collection[int]]:
+        """For each topic with a changed or new partition (or newly made), these partitions' ids, each once."""
+        changed: dict[UUID, Collection[int]] = {}
+        for topic_id in self._settled.keys() | self._pending.keys():
+            settled, pending = self._settled.get(topic_id), self._pending.get(topic_id, {})
+            if settled:
+                ids = np.concatenate([*settled, np.array(list(pending), dtype=np.int32)])
+                changed[topic_id] = np.unique(ids).tolist()
+            else:
+                changed[topic_id] = pending.keys()
+        return changed
+
+    def has_topic(self, topic_id: UUID) -> bool:
+        return topic_id in self._image.by_id
 
     def replay_topic(self, record: TopicRecord) -> None:
         if record.topic_id in self._image.by_id:
@@ -47,19 +68,23 @@ class TopicsDelta:
 
     def replay_partition(self, record: PartitionRecord) -> None:
         self._topic(record.topic_id)
-        state = partition_from_record(record)
-        self._pending.setdefault(record.topic_id, {})[record.partition_id] = state
+        self._put(record.topic_id, record.partition_id, partition_from_record(record))
+
+    def replay_partitions(self, tables: Sequence[tuple[UUID, PartitionTable]]) -> None:
+        """As many PartitionRecords; the topics exist."""
+        self._settle([topic_id for topic_id, _ in tables if topic_id in self._pending])
+        self._settle_rows(tables)
 
     def replay_partition_change(self, record: PartitionChangeRecord) -> None:
         state = self._partition(self._topic(record.topic_id), record.partition_id)
-        changed = partition_after_change(state, record)
-        self._pending.setdefault(record.topic_id, {})[record.partition_id] = changed
+        self._put(record.topic_id, record.partition_id, partition_after_change(state, record))
 
     def replay_remove_topic(self, record: RemoveTopicRecord) -> TopicImage:
         """Answers the removed topic; one made in this same delta was never there, so it is not "deleted" either."""
         topic = self._topic(record.topic_id)
         self._image = self._image.without_topic(topic)
         self._pending.pop(topic.id, None)
+        self._settled.pop(topic.id, None)
         if topic.id in self.created_topic_ids:
             self.created_topic_ids.remove(topic.id)
         else:
@@ -73,32 +98,54 @@ class TopicsDelta:
                 partition_id: replace(
                     state, elr=(), last_known_elr=(), partition_epoch=state.partition_epoch + 1
                 )
-                for partition_id, state in self._partitions(topic)
-                if state.elr or state.last_known_elr
+                for partition_id, state in self._with_elr(topic)
             }
-            if cleared:
-                self._pending.setdefault(topic.id, {}).update(cleared)
+            for partition_id, state in cleared.items():
+                self._put(topic.id, partition_id, state)
 
     def become(self, target: TopicsImage) -> None:
         """Lead to `target`, starting from the image that this delta was made for (nothing replayed yet)."""
         current = self._image
-        self.created_topic_ids = set(target.by_id) - set(current.by_id)
-        self.deleted_topic_ids = set(current.by_id) - set(target.by_id)
-        for topic in target.by_id.values():
-            known = current.by_id.get(topic.id)
+        self.created_topic_ids = {topic_id for topic_id in target.by_id if topic_id not in current.by_id}
+        self.deleted_topic_ids = {topic_id for topic_id in current.by_id if topic_id not in target.by_id}
+        for topic_id, topic in target.by_id.items():
+            known = current.by_id.get(topic_id)
+            if known is topic:
+                continue
             old = EMPTY_PARTITIONS if known is None else known.partitions
-            changes = {p: state for p, state in topic.partitions.items() if old.get(p) != state}
-            if known is None or changes:
-                self._pending[topic.id] = changes
+            changed = topic.partitions.ids_not_in(old)
+            if known is None or len(changed):
+                self._settled[topic_id] = [changed]
         self._image = target
 
     def apply(self) -> TopicsImage:
-        image = self._image
-        for topic_id, changes in self._pending.items():
-            if changes:
-                topic = image.by_id[topic_id]
-                image = image.with_topic(replace(topic, partitions=topic.partitions.with_changes(changes)))
-        return image
+        self._settle(list(self._pending))
+        return self._image
+
+    def _put(self, topic_id: UUID, partition_id: int, state: PartitionState) -> None:
+        pending = self._pending.get(topic_id)
+        if pending is None:
+            pending = self._pending[topic_id] = {}
+        pending[partition_id] = state
+        self._pending_count += 1
+        if self._pending_count >= MOST_PENDING:
+            self.apply()
+            self._pending_count = 0
+
+    def _settle(self, topic_ids: Sequence[UUID]) -> None:
+        """Put what is pending for these topics into their tables."""
+        self._settle_rows([(topic_id, table_of(self._pending.pop(topic_id))) for topic_id in topic_ids])
+
+    def _settle_rows(self, tables: Sequence[tuple[UUID, PartitionTable]]) -> None:
+        topics: dict[UUID, TopicImage] = {}
+        for topic_id, rows in tables:
+            self._settled.setdefault(topic_id, []).append(rows.ids)
+            if len(rows):
+                topic = topics.get(topic_id) or self._image.by_id[topic_id]
+                topics[topic_id] = TopicImage(
+                    name=topic.name, id=topic_id, partitions=topic.partitions.with_rows(rows)
+                )
+        self._image = self._image.with_partitions(topics.values())
 
     def _topic(self, topic_id: UUID) -> TopicImage:
         topic = self._image.by_id.get(topic_id)
@@ -120,9 +167,14 @@ class TopicsDelta:
             raise CannotReplayError(f"topic '{topic.name}' has no partition {partition_id}")
         return state
 
-    def _partitions(self, topic: TopicImage) -> Iterator[tuple[int, PartitionState]]:
+    def _with_elr(self, topic: TopicImage) -> Iterator[tuple[int, PartitionState]]:
+        """The partitions that have eligible leader replicas, or know of earlier ones."""
         pending = self._pending.get(topic.id, {})
-        yield from pending.items()
-        for partition_id, state in topic.partitions.items():
-            if partition_id not in pending:
+        for partition_id, state in pending.items():
+            if state.elr or state.last_known_elr:
                 yield partition_id, state
+        for partition_id, lists in topic.partitions.rare_lists.items():
+            if partition_id not in pending and (lists.elr or lists.last_known_elr):
+                state_in_table = topic.partitions.get(partition_id)
+                assert state_in_table is not None, "rare lists are of partitions in the table"
+                yield partition_id, state_in_table

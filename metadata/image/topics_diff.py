@@ -59,8 +59,7 @@ def _topic(old: TopicImage | None, new: TopicImage | None) -> Iterator[StateChan
     elif old.name != new.name:
         yield _topic_change(new, Action.CHANGED, (FieldChange("name", old.name, new.name),))
     old_table = EMPTY_PARTITIONS if old is None else old.partitions
-    if not same_columns(old_table, new.partitions):
-        yield from _partitions(new, old_table)
+    yield from _partitions(new, old_table)
 
 
 def _topic_change(topic: TopicImage, action: Action, fields: tuple[FieldChange, ...]) -> StateChange:
@@ -70,54 +69,23 @@ def _topic_change(topic: TopicImage, action: Action, fields: tuple[FieldChange, 
     )
 
 
-def same_columns(one: PartitionTable, other: PartitionTable) -> bool:
-    """Whether the tables are equal to the last byte: the quick answer for large ones, where False says nothing."""
-    return one is other or (
-        one.directory_ids == other.directory_ids
-        and one.rare_lists == other.rare_lists
-        and all(
-            np.array_equal(getattr(one, name), getattr(other, name))
-            for name in (
-                "ids",
-                "leaders",
-                "leader_epochs",
-                "partition_epochs",
-                "recovery_states",
-                "replicas",
-                "isr",
-                "directories",
-            )
-        )
-    )
-
-
 def _partitions(topic: TopicImage, old_table: PartitionTable) -> Iterator[StateChange]:
-    for partition_id, old, new in _side_by_side(old_table, topic.partitions):
-        if old != new:
-            action = Action.ADDED if old is None else Action.REMOVED if new is None else Action.CHANGED
-            keys = (
-                ("topic", topic.name),
-                ("topic_id", uuid_to_text(topic.id)),
-                ("partition", partition_id),
-            )
-            fields = field_changes(old, new, _PARTITION_FIELDS)
-            yield StateChange(StateKind.PARTITION, action, f"{topic.name}-{partition_id}", keys, fields)
+    for partition_id, old, new in _differing(old_table, topic.partitions):
+        action = Action.ADDED if old is None else Action.REMOVED if new is None else Action.CHANGED
+        keys = (
+            ("topic", topic.name),
+            ("topic_id", uuid_to_text(topic.id)),
+            ("partition", partition_id),
+        )
+        fields = field_changes(old, new, _PARTITION_FIELDS)
+        yield StateChange(StateKind.PARTITION, action, f"{topic.name}-{partition_id}", keys, fields)
 
 
-def _side_by_side(
+def _differing(
     old_table: PartitionTable, new_table: PartitionTable
 ) -> Iterator[tuple[int, PartitionState | None, PartitionState | None]]:
-    """Both tables ascend: walk them together and hold one row of each."""
-    old_rows, new_rows = old_table.items(), new_table.items()
-    old, new = next(old_rows, None), next(new_rows, None)
-    while old is not None or new is not None:
-        if new is None or (old is not None and old[0] < new[0]):
-            assert old is not None, "one side has a row left"
-            yield old[0], old[1], None
-            old = next(old_rows, None)
-        elif old is None or new[0] < old[0]:
-            yield new[0], None, new[1]
-            new = next(new_rows, None)
-        else:
-            yield new[0], old[1], new[1]
-            old, new = next(old_rows, None), next(new_rows, None)
+    """The partitions that are not the same in both tables; the columns tell which, so only these are looked at."""
+    changed = new_table.ids_not_in(old_table)
+    gone = np.setdiff1d(old_table.ids, new_table.ids)
+    for partition_id in np.union1d(changed, gone).tolist():
+        yield partition_id, old_table.get(partition_id), new_table.get(partition_id)

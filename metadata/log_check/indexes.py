@@ -72,26 +72,31 @@ class IndexWalk:
         if whole != len(self._data):
             self._fault(whole, f"the file has {len(self._data)} bytes, which is no multiple of {size}")
         previous: tuple[int, int] | None = None
+        unused_from = self._unused_from()
         for position in range(0, whole, size):
             entry = self.entry.unpack_from(self._data, position)
             if previous is not None and not self._is_later(entry, previous):
-                if not any(entry) and self._is_unused(position):
+                if position >= unused_from:
                     return
                 text = f"the entry {self._text(*entry)} does not ascend from {self._text(*previous)}"
                 self._fault(position, text)
                 continue
-            if previous is None and not any(entry) and self._is_unused(position):
+            if previous is None and position >= unused_from:
                 return
             previous = entry
             self.entry_count += 1
             yield position, *entry
 
-    def _is_unused(self, position: int) -> bool:
-        """Whether only zeros follow; a megabyte at a time, as Kafka reserves ten."""
-        return not any(
-            any(bytes(self._data[start : start + (1 << 20)]))
-            for start in range(position, len(self._data), 1 << 20)
-        )
+    def _unused_from(self) -> int:
+        """Where the zeros at the end begin; a megabyte at a time, as Kafka reserves ten."""
+        end = len(self._data)
+        while end > 0:
+            start = max(0, end - (1 << 20))
+            used = len(bytes(self._data[start:end]).rstrip(b"\x00"))
+            if used:
+                return start + used
+            end = start
+        return 0
 
     def _entry_fault(self, position: int, reason: str, offset: int | None) -> None:
         if not self._is_unsure:

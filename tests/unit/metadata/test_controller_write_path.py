@@ -1,9 +1,12 @@
 """When answers are given, what readers see, and what is left when leadership is lost."""
 
 import hashlib
+from uuid import UUID
 
+import pytest
 from kio.schema.errors import ErrorCode
 
+from metadata.controller.activation import LogUnsupported
 from metadata.controller.audit import audit_notes
 from metadata.controller.config import ControllerConfig
 from metadata.image.image import MetadataImage
@@ -297,3 +300,13 @@ def test_describe_cluster_is_answered_by_standbys_from_what_is_committed() -> No
     assert [(each["broker_id"], each["port"]) for each in answer["brokers"]] == [(NODE_ID, 9093)]
     wrong = world.send(ApiKey.DESCRIBE_CLUSTER, 2, endpoint_type=1, **values)[0]
     assert wrong["error_code"] is ErrorCode.mismatched_endpoint_type
+
+
+def test_a_log_of_records_without_metadata_version_is_not_written_into() -> None:
+    """Kafka before 3.3 wrote such logs; whoever leads them decides nothing."""
+    world = World()
+    record = TopicRecord(name="orders", topic_id=UUID(int=1))
+    world.raft.append(world.now_ms, [(None, encode_record(record))])
+    with pytest.raises(LogUnsupported, match=r"older than 3\.3"):
+        world.lead()
+    assert world.raft.records() == [record]

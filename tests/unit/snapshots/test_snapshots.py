@@ -1,11 +1,9 @@
-"""Snapshot names, bytes and files."""
+"""Snapshot names and bytes, and the bootstrap checkpoint."""
 
-from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from snapshots.adapters.files import SnapshotFileError, SnapshotFolder, write_bootstrap_file
 from snapshots.bootstrap import bootstrap_records, read_bootstrap_checkpoint, write_bootstrap_checkpoint
 from snapshots.naming import SnapshotId, snapshot_id_of
 from snapshots.reader import SnapshotReader
@@ -136,50 +134,3 @@ class TestBootstrap:
             read_bootstrap_checkpoint(write_bootstrap_checkpoint([NoOpRecord()], NOW_MS))
         with pytest.raises(DecodeError, match="3 is too old"):
             read_bootstrap_checkpoint(write_bootstrap_checkpoint(bootstrap_records(3, {}), NOW_MS))
-
-
-class TestFiles:
-    def test_write_list_and_read(self, tmp_path: Path) -> None:
-        folder = SnapshotFolder(tmp_path)
-        assert folder.latest() is None
-        for snapshot_id in (SnapshotId(9, 1), SnapshotId(5, 2)):
-            folder.write(snapshot_id, written([b"x"]))
-        assert folder.list() == (SnapshotId(9, 1), SnapshotId(5, 2))
-        assert folder.latest() == SnapshotId(5, 2)
-        assert list(folder.read(SnapshotId(9, 1)).values()) == [b"x"]
-        assert folder.path(SnapshotId(9, 1)).stat().st_mode & 0o777 == 0o444
-
-    def test_existing_snapshot_is_left_alone(self, tmp_path: Path) -> None:
-        folder = SnapshotFolder(tmp_path)
-        folder.write(ID, written([b"x"]))
-        folder.write(ID, written([b"other"]))
-        assert list(folder.read(ID).values()) == [b"x"]
-
-    def test_failure_while_writing_leaves_nothing(self, tmp_path: Path) -> None:
-        def failing() -> list[bytes]:
-            raise RuntimeError("the image could not be encoded")
-
-        with pytest.raises(RuntimeError):
-            SnapshotFolder(tmp_path).write(ID, (batch for _ in range(1) for batch in failing()))
-        assert list(tmp_path.iterdir()) == []
-
-    def test_leftovers_of_a_crash_are_removed(self, tmp_path: Path) -> None:
-        folder = SnapshotFolder(tmp_path)
-        kept = folder.write(ID, written([b"x"]))
-        for suffix in (".part", ".deleted"):
-            (tmp_path / f"00000000000000000001-0000000001-abc.checkpoint{suffix}").write_bytes(b"")
-        assert len(folder.remove_leftovers()) == 2
-        assert list(tmp_path.iterdir()) == [kept]
-
-    def test_file_that_is_no_snapshot_is_named(self, tmp_path: Path) -> None:
-        folder = SnapshotFolder(tmp_path)
-        folder.path(ID).write_bytes(b"hello")
-        with pytest.raises(SnapshotFileError, match=ID.file_name):
-            folder.read(ID)
-
-    def test_bootstrap_file(self, tmp_path: Path) -> None:
-        content = write_bootstrap_checkpoint(bootstrap_records(), NOW_MS)
-        path = write_bootstrap_file(tmp_path, content)
-        assert path == tmp_path / "bootstrap.checkpoint"
-        assert path.read_bytes() == content
-        assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,141 @@
+"""Records read per second: batches found and checked, split into records, and each record decoded.
+
+    python -m benchmarks.decode_records [LOG ...] [--records 1000000] [--fast] [--json]
+
+This is what `log dump` and the audit do with a log, without what they make of it: `scan_batches`, `read_records`,
+`decode_record`. Beside the given segments of real clusters there are generated ones: partition records of three
+replicas with directories, in batches of a thousand and by lz4, and no-ops of one batch each. One process; best of
+seven runs. The bare limit of the same run only finds the batches and checks their CRC-32C.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from uuid import UUID
+
+from benchmarks._report import hardware, print_result
+from wire.compression import CompressionCodec
+from wire.log_scan import ScannedBatch, scan_batches
+from wire.metadata_records.features import NoOpRecord
+from wire.metadata_records.topics import PartitionRecord
+from wire.record_batch import read_records, write_batch
+from wire.record_frame import decode_record, encode_record
+
+RUNS = 7
+BATCH_RECORDS = 1000
+TIMESTAMP_MS = 1_700_000_000_000
+DIRECTORIES = tuple(UUID(int=(9 << 100) + number) for number in range(30))
+
+
+def partition_values(count: int) -> Iterator[bytes]:
+    for number in range(count):
+        first = number % 28
+        replicas = (first, first + 1, first + 2)
+        record = PartitionRecord(
+            partition_id=number % 100,
+            topic_id=UUID(int=(5 << 100) + number // 100),
+            replicas=replicas,
+            isr=replicas if number % 50 else replicas[:2],
+            leader=first,
+            leader_epoch=number % 7,
+            partition_epoch=number % 11,
+            directories=tuple(DIRECTORIES[broker] for broker in replicas),
+        )
+        yield encode_record(record, 1)
+
+
+def log_of(values: Iterator[bytes], batch_records: int, codec: CompressionCodec) -> bytes:
+    out = bytearray()
+    offset = 0
+    batch: list[tuple[bytes | None, bytes | None]] = []
+
+    def write() -> None:
+        nonlocal offset, batch
+        out.extend(
+            write_batch(
+                base_offset=offset, leader_epoch=1, timestamp_ms=TIMESTAMP_MS, records=batch, codec=codec
+            )
+        )
+        offset += len(batch)
+        batch = []
+
+    for value in values:
+        batch.append((None, value))
+        if len(batch) == batch_records:
+            write()
+    if batch:
+        write()
+    return bytes(out)
+
+
+def read_all(data: bytes) -> tuple[int, int]:
+    """Batches and records."""
+    batches = records = 0
+    for item in scan_batches(data):
+        assert isinstance(item, ScannedBatch), item
+        batches += 1
+        is_control = item.header.is_control
+        for record in read_records(item.data, 0, item.header):
+            records += 1
+            if not is_control and record.value is not None:
+                decode_record(record.value)
+    return batches, records
+
+
+def find_only(data: bytes) -> int:
+    return sum(1 for _ in scan_batches(data))
+
+
+def best_s(action: Callable[[], object]) -> float:
+    taken = []
+    for _ in range(RUNS):
+        begin = time.perf_counter()
+        action()
+        taken.append(time.perf_counter() - begin)
+    return min(taken)
+
+
+def row(name: str, data: bytes) -> dict[str, object]:
+    batches, records = read_all(data)
+    seconds = best_s(lambda: read_all(data))
+    return {
+        "log": name,
+        "mb": len(data) / 1e6,
+        "batches": batches,
+        "records": records,
+        "records_per_s": records / seconds,
+        "us_per_record": seconds / records * 1e6,
+        "bare_us": best_s(lambda: find_only(data)) / records * 1e6,
+    }
+
+
+def logs(paths: Sequence[Path], count: int) -> Iterator[tuple[str, bytes]]:
+    for path in paths:
+        yield "/".join(path.parts[-3:-1]) or path.name, path.read_bytes()
+    yield "partitions, batches of 1000", log_of(partition_values(count), BATCH_RECORDS, CompressionCodec.NONE)
+    yield "the same, lz4", log_of(partition_values(count), BATCH_RECORDS, CompressionCodec.LZ4)
+    no_op = encode_record(NoOpRecord(), 0)
+    yield "no-ops, batches of 1", log_of(iter([no_op] * (count // 10)), 1, CompressionCodec.NONE)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("logs", nargs="*", type=Path, help="log segments or snapshots of real clusters")
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument(
+        "--fast", action="store_true", help="a hundredth of the records, to see that all works"
+    )
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args(arguments)
+    count = options.records // 100 if options.fast else options.records
+    machine = hardware()
+    rows = [row(name, data) for name, data in logs(options.logs, count)]
+    settings = {"generated records": count, "runs": RUNS}
+    print_result("decode_records", machine, settings, {"decoding": rows}, as_json=options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+"""Partition records by columns against the codec and the replay of single records."""
+
+import random
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from metadata.image import topics_delta
+from metadata.image.delta import MetadataDelta
+from metadata.image.errors import ReplayError
+from metadata.image.image import MetadataImage, Provenance
+from metadata.image.loading import delta_from_values
+from metadata.image.metadata_version import record_version
+from metadata.image.partition_reading import read_by_columns
+from metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable
+from metadata.image.records import image_from_values, image_records, image_values
+from metadata.image.topics import TopicsImage
+from tests.properties.test_image import HISTORIES, accepted, partition_states
+from wire.errors import DecodeError, UnsupportedVersion
+from wire.metadata_records import features, topics
+from wire.record_batch import check_batch, read_records, read_values, write_batch
+from wire.record_frame import decode_record, encode_record
+from wire.schema import MetadataRecord
+
+TOPICS = [UUID(int=1 << 120), UUID(int=256), UUID(int=77)]
+# Ids that end in zeros, and one that means "none".
+DIRECTORIES = [UUID(int=0), UUID(int=256), UUID(int=1 << 127), UUID(int=5)]
+
+
+@st.composite
+def alike(draw: st.DrawFn) -> list[MetadataRecord]:
+    """Partition records of which most have one of few shapes, with topics made in between."""
+    counts = draw(st.lists(st.integers(0, 4), min_size=1, max_size=2))
+    made: list[MetadataRecord] = []
+    for topic_id in draw(st.permutations(TOPICS)):
+        made.append(topics.TopicRecord(name=str(topic_id), topic_id=topic_id))
+        numbers = draw(st.lists(st.integers(0, 30), max_size=20, unique=draw(st.booleans())))
+        seed = draw(st.integers(0, 2**32))
+        for place, number in enumerate(numbers):
+            stray = TOPICS[0] if (seed + place) % 10 == 0 else topic_id
+            made.append(plain_record(stray, number, counts, seed + place))
+    return made
+
+
+def plain_record(topic_id: UUID, number: int, counts: list[int], seed: int) -> topics.PartitionRecord:
+    """A record that follows from `seed`: a draw for each of its fields would take most of the time."""
+    dice = random.Random(seed)
+    size = dice.choice(counts)
+    replicas = tuple(dice.randrange(6) for _ in range(size))
+    directories = tuple(dice.choice(DIRECTORIES) for _ in range(size))
+    is_rare = dice.randrange(16) == 0
+    return topics.PartitionRecord(
+        partition_id=number,
+        topic_id=topic_id,
+        replicas=replicas,
+        isr=replicas[: dice.choice([size, size, max(size - 1, 0)])],
+        leader=dice.randrange(-1, 6),
+        leader_epoch=dice.randrange(2**31),
+        partition_epoch=dice.randrange(9),
+        directories=directories if dice.randrange(10) else directories[:1] if is_rare else (),
+        leader_recovery_state=int(is_rare),
+        adding_replicas=(9,) if is_rare else (),
+        eligible_leader_replicas=(4,) if is_rare and dice.randrange(2) else None,
+    )
+
+
+def one_by_one(values: Sequence[bytes]) -> MetadataDelta:
+    delta = MetadataDelta(MetadataImage.empty())
+    for ordinal, value in enumerate(values):
+        delta.replay(decode_record(value), ordinal)
+    return delta
+
+
+def outcome(load: Callable[[Sequence[bytes]], MetadataDelta], values: Sequence[bytes]) -> object:
+    """The delta, or where and on what the replay failed."""
+    try:
+        return load(values)
+    except ReplayError as error:
+        return error.offset, error.record
+
+
+@given(alike(), st.integers(0, 2), st.booleans())
+@settings(deadline=None)
+def test_loading_by_columns_is_loading_one_by_one(
+    history: list[MetadataRecord], version: int, is_shuffled: bool
+) -> None:
+    values = []
+    for record in history:
+        try:
+            is_partition = isinstance(record, topics.PartitionRecord)
+            values.append(encode_record(record, version if is_partition else 0))
+        except UnsupportedVersion:
+            continue
+    if is_shuffled:
+        values.reverse()
+    expected = outcome(one_by_one, values)
+    if not isinstance(expected, MetadataDelta):
+        assert outcome(delta_from_values, values) == expected
+        return
+    loaded = delta_from_values(values)
+    assert loaded.apply(Provenance()) == expected.apply(Provenance())
+    assert loaded.record_count == expected.record_count
+    assert {each: set(ids) for each, ids in loaded.changed_topics.items()} == {
+        each: set(ids) for each, ids in expected.changed_topics.items()
+    }
+
+
+@given(alike(), st.data())
+@settings(deadline=None)
+def test_mutilated_values_fail_alike(history: list[MetadataRecord], data: st.DataObject) -> None:
+    values = [encode_record(record, 1 if record.api_key == 3 else 0) for record in history if plain(record)]
+    assume(values)
+    number = data.draw(st.integers(0, len(values) - 1))
+    broken = bytearray(values[number])
+    broken[data.draw(st.integers(0, len(broken) - 1))] = data.draw(st.integers(0, 255))
+    values[number] = bytes(broken)
+    try:
+        expected = one_by_one(values).apply(Provenance())
+    except (DecodeError, ReplayError):
+        with pytest.raises((DecodeError, ReplayError)):
+            delta_from_values(values)
+        return
+    assert delta_from_values(values).apply(Provenance()) == expected
+
+
+def plain(record: MetadataRecord) -> bool:
+    return not isinstance(record, topics.PartitionRecord) or record.eligible_leader_replicas is None
+
+
+@given(HISTORIES, alike(), st.sampled_from([1, 16, 17, 22, 23, 30]))
+@settings(deadline=None)
+def test_values_by_columns_are_the_bytes_of_single_records(
+    history: list[MetadataRecord], more: list[MetadataRecord], level: int
+) -> None:
+    first: list[MetadataRecord] = [features.FeatureLevelRecord(name="metadata.version", feature_level=level)]
+    image = accepted(MetadataImage.empty(), first + history + more)[0].apply(Provenance())
+    level = image.metadata_version
+    try:
+        expected = [encode_record(record, record_version(record, level)) for record in image_records(image)]
+    except UnsupportedVersion:
+        with pytest.raises(UnsupportedVersion):
+            list(image_values(image))
+        return
+    assert list(image_values(image)) == expected
+    assert image_from_values(image_values(image), Provenance()) == image
+
+
+def test_most_records_go_by_columns() -> None:
+    records = [
+        topics.PartitionRecord(
+            partition_id=number,
+            topic_id=TOPICS[number // 50],
+            replicas=(1, 2, 3),
+            isr=(1, 2, 3)[: 3 - number % 2],
+            directories=(UUID(int=number),) * 3,
+        )
+        for number in range(150)
+    ]
+    tables, others = read_by_columns([encode_record(record, 1) for record in records])
+    assert not others
+    assert [(topic_id, len(table)) for topic_id, table in tables] == [(each, 50) for each in TOPICS]
+    assert all(len(table.directory_ids) == 50 for _, table in tables), (
+        "each lists the directories that it uses"
+    )
+
+
+STATES = st.dictionaries(st.integers(0, 9), partition_states(), max_size=6)
+
+
+@given(STATES, STATES, STATES)
+@settings(deadline=None)
+def test_differing_ids_are_those_that_differ(one: dict, two: dict, three: dict) -> None:  # type: ignore[type-arg]
+    table: PartitionTable = EMPTY_PARTITIONS.with_changes(one).with_changes(two)
+    other = EMPTY_PARTITIONS.with_changes(three).with_changes(two)
+    mine, others = {**one, **two}, {**three, **two}
+    expected = [each for each in sorted(mine) if others.get(each) != mine[each]]
+    assert table.ids_not_in(other).tolist() == expected
+    assert (table == other) == (mine == others)
+    assert list(table.part(1, 3).items()) == sorted(mine.items())[1:3]
+
+
+@given(HISTORIES, st.integers(1, 5))
+@settings(deadline=None)
+def test_led_counts_and_settling_before_the_end(history: list[MetadataRecord], most: int) -> None:
+    expected, kept = accepted(MetadataImage.empty(), history)
+    image = expected.apply(Provenance())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topics_delta, "MOST_PENDING", most)
+        delta = accepted(MetadataImage.empty(), kept)[0]
+        changed = delta.changed_topics
+        assert delta.apply(Provenance()) == image
+    assert {each: set(ids) for each, ids in changed.items()} == {
+        each: set(ids) for each, ids in expected.changed_topics.items()
+    }
+    assert dict(image.topics.led_counts) == counted(image.topics)
+
+
+def counted(image: TopicsImage) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for topic in image.by_id.values():
+        for _, state in topic.partitions.items():
+            if state.leader != -1:
+                counts[state.leader] = counts.get(state.leader, 0) + 1
+    return counts
+
+
+@given(st.lists(st.binary(max_size=200), min_size=1, max_size=80), st.data())
+@settings(deadline=None)
+def test_values_alone_are_those_of_the_records(values: list[bytes], data: st.DataObject) -> None:
+    keys = [data.draw(st.sampled_from([None, None, None, b"k"])) for _ in values]
+    batch = bytearray(
+        write_batch(
+            base_offset=3, leader_epoch=1, timestamp_ms=5, records=list(zip(keys, values, strict=True))
+        )
+    )
+    header = check_batch(batch)
+    assert read_values(batch, 0, header) == values
+    assert read_values(memoryview(batch), 0, header) == values
+    batch[data.draw(st.integers(61, len(batch) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        expected = [record.value for record in read_records(batch, 0, header)]
+    except DecodeError as error:
+        with pytest.raises(type(error)):
+            read_values(batch, 0, header)
+        return
+    assert read_values(batch, 0, header) == expected

@@ -1,0 +1,46 @@
+"""The benchmarks of images, decoding and replay do what they say, at a size that takes no time."""
+
+import json
+from typing import Any
+
+import pytest
+
+from benchmarks import big_image, decode_records, replay_memory
+from metadata.image.image import Provenance
+from metadata.image.records import image_from_values, image_values
+
+
+def result(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)["results"]
+
+
+def test_the_big_image_is_an_image_like_any_other() -> None:
+    image = big_image.big_image(3, 20)
+    assert [len(topic.partitions) for topic in image.topics.by_name.values()] == [20, 20, 20]
+    assert all(
+        state.leader in state.isr
+        for topic in image.topics.by_id.values()
+        for _, state in topic.partitions.items()
+    )
+    loaded = image_from_values(image_values(image), Provenance())
+    assert (loaded.topics, loaded.features) == (image.topics, image.features)
+
+
+def test_big_image(capsys: pytest.CaptureFixture[str]) -> None:
+    big_image.main(["--topics", "3", "--partitions", "20", "--json"])
+    found = result(capsys)
+    assert [row["codec"] for row in found["snapshot"]] == ["lz4", "none"]
+    assert all(row["load_s"] > 0 and row["peak_mb_beyond_start"] > 0 for row in found["snapshot"])
+
+
+def test_decode_records(capsys: pytest.CaptureFixture[str]) -> None:
+    decode_records.main(["--records", "2500", "--json"])
+    rows = result(capsys)["decoding"]
+    assert [(row["batches"], row["records"]) for row in rows] == [(3, 2500), (3, 2500), (250, 250)]
+
+
+def test_replay_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    replay_memory.main(["--records", "12000", "--json"])
+    rows = result(capsys)["replay"]
+    assert [row["replay"] for row in rows] == ["MetadataLoader", "kquorum log verify"]
+    assert all(row["peak_mb"] > 5 for row in rows)
