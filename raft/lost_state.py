@@ -60,6 +60,5 @@ def maybe_regain_trust(replica: Replica, role: Follower, response: FetchResponse
     is_current = epoch == replica.epoch and start_offset < response.high_watermark <= log.flushed_offset
     if is_current and role.witnesses.issuperset(replica.other_voters):
         replica.has_lost_its_state = False
-        replica.damaged_epoch = None
         replica.outbox.has_caught_up = True
         replica.outbox.quorum_state = replica.state

@@ -41,7 +41,7 @@ class OnDisk(Protocol):
 def look_at_folder(config: NodeConfig) -> bool:
     """Whether a voter's state is gone, before its log is opened. What is damaged is kept beside it.
 
-    Raises StorageFailed or FsyncFailed.
+    Raises QuorumStateDamaged for a file that may not be read, StorageFailed or FsyncFailed.
     """
     folder = config.metadata_log_dir / FOLDER_NAME
     reason = _set_damaged_state_aside(folder)
@@ -64,10 +64,12 @@ def look_at_folder(config: NodeConfig) -> bool:
 
 
 def _set_damaged_state_aside(folder: Path) -> str | None:
-    """Answers what is wrong with it, if anything."""
+    """Answers what is wrong with it, if anything. A file that cannot be read at all may be sound: that is raised."""
     try:
         QuorumStateFile(folder, ()).read()
     except QuorumStateDamaged as error:
+        if isinstance(error.__cause__, OSError):
+            raise
         return _set_state_aside(folder, error.reason)
     return None
 
@@ -153,7 +155,7 @@ class LogRepair:
         if self.has_lost_its_state:
             return "; this node does not vote before it has caught up, for it lost what it had voted"
         if self._damage is not None:
-            return "; this node does not stand for election before its log is repaired, and hardly votes"
+            return "; this node does not stand before its log is repaired, and votes only where it can judge"
         return ""
 
 

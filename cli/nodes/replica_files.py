@@ -15,6 +15,8 @@ from raft.adapters.reserved_space import ReservedSpace
 from raft.adapters.segment import SegmentLimits
 from raft.adapters.snapshot_store import SnapshotStore
 from raft.adapters.space_watch import SpaceWatch
+from raft.adapters.spare_space import FILE_NAME as SPARE_FILE
+from raft.adapters.spare_space import SPARE_BYTES, SparingStateStore
 from raft.ready import VotersChanged
 from raft.voters import ReplicaKey, VoterSet
 
@@ -48,9 +50,12 @@ class ReplicaFiles:
         key = ReplicaKey(config.node_id, folders.metadata_directory_id)
         # Before anything is read off the log or the election state: it may set either of them aside.
         self.repair = LogRepair(self.log, static_voters, config, key, is_lost=is_lost)
-        self.state_store = QuorumStateFile(
+        state_file = QuorumStateFile(
             self.folder, lambda: in_force().voters.ids, lambda: in_force().kraft_version
         )
+        spare_bytes = min(SPARE_BYTES, config.kquorum_reserved_space_bytes)
+        spare = ReservedSpace(config.metadata_log_dir, spare_bytes, file_name=SPARE_FILE)
+        self.state_store = SparingStateStore(state_file, spare)
 
     def snapshots(self, handle_unsound: Callable[[], None]) -> Snapshots:
         """For the driver; `handle_unsound` is told when one cannot be served."""

@@ -6,9 +6,26 @@ order. Every clock is the replica's own; nothing compares two of them.
 
 from dataclasses import replace
 
+from raft.batches import OffsetAndEpoch
 from raft.errors import LogDivergedBelowHighWatermarkError
-from raft.inputs import Input, LogFlushed, RequestReceived, ResponseReceived, TimeAdvanced
-from raft.messages import ApiVersionsRequest, ApiVersionsResponse, FetchResponse, LogSlice, Request, Response
+from raft.inputs import (
+    Input,
+    LogFlushed,
+    RequestReceived,
+    ResponseReceived,
+    SnapshotReceived,
+    TimeAdvanced,
+)
+from raft.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FetchResponse,
+    FetchSnapshotResponse,
+    LogSlice,
+    Request,
+    Response,
+    SnapshotSlice,
+)
 from raft.node import RaftNode
 from raft.ready import (
     LeaderAndEpoch,
@@ -26,6 +43,7 @@ from tests.scenarios.host import Asked, Host
 from tests.scenarios.network import Message, Network
 from tests.scenarios.transcript import Transcript
 from tests.scenarios.wording import (
+    at_text,
     batch_text,
     kind_of,
     request_text,
@@ -35,6 +53,8 @@ from tests.scenarios.wording import (
 )
 
 EVENTS_MAX = 20_000
+SNAPSHOT = b"snapshot"
+CHUNK_BYTES = 5
 
 
 class Cluster:
@@ -94,6 +114,8 @@ class Cluster:
         if ready.is_shut_down:
             self.transcript.event(f"{host.node_id} is shut down")
             self.stop(host)
+        elif ready.snapshot_chunks and ready.snapshot_chunks[-1].is_last:
+            self._install(host, ready.snapshot_chunks[-1].snapshot_id)
         elif host.flushes_itself and host.disk.flushed_offset < host.disk.end_offset:
             host.disk.flush()
             self.step(host, LogFlushed(host.disk.end_offset, host.truncations))
@@ -116,11 +138,21 @@ class Cluster:
                 self.transcript.event(f"{host.node_id} persists {state_text(ready.quorum_state)}")
             host.disk.state = ready.quorum_state
 
+    def _install(self, host: Host, snapshot_id: OffsetAndEpoch) -> None:
+        """All of a snapshot is here: the log begins anew at its end."""
+        host.disk.begin_at(snapshot_id)
+        host.truncations += 1
+        host.applied = max(host.applied, snapshot_id.offset)
+        self.transcript.event(f"{host.node_id} installs the snapshot {at_text(snapshot_id)}")
+        self.step(host, SnapshotReceived(snapshot_id, host.disk.summary().quorum_records))
+
     def _tell(self, host: Host, ready: Ready) -> None:
         if ready.voters_changed is not None:
             self._note_voters(host, ready.voters_changed)
         if ready.has_caught_up:
-            self.transcript.event(f"{host.node_id} has its lost state back")
+            what = "lost state" if host.config.damaged_until is None else "log"
+            self.transcript.event(f"{host.node_id} has its {what} back")
+            host.config = replace(host.config, damaged_until=None)
         if ready.high_watermark is not None:
             self.transcript.event(f"{host.node_id} high watermark {ready.high_watermark}")
             batches = host.disk.between(host.applied, ready.high_watermark)
@@ -310,4 +342,8 @@ def _with_records(host: Host, response: Response) -> Response:
     if isinstance(response, FetchResponse) and isinstance(response.records, LogSlice):
         data = host.disk.read(response.records.start_offset, response.records.max_bytes)
         return replace(response, records=data)
+    if isinstance(response, FetchSnapshotResponse) and isinstance(response.data, SnapshotSlice):
+        # Every snapshot has the same bytes: what is in one is nobody's business here.
+        position = response.data.position
+        return replace(response, data=SNAPSHOT[position : position + CHUNK_BYTES], size=len(SNAPSHOT))
     return response

@@ -16,6 +16,7 @@ from tests.scenarios.commands_faults import (
     pause,
     restart,
     resume,
+    space,
     start,
 )
 from tests.scenarios.commands_messages import (
@@ -37,7 +38,8 @@ from tests.scenarios.views import hide, log, messages, show, state
 Handler = Callable[[Cluster, Arguments], None]
 
 _NAMED: tuple[Handler, ...] = (
-    *(cluster, given, start, restart, crash, pause, resume, disk, flush, dice, partition, cut, heal),
+    *(cluster, given, start, restart, crash, pause, resume, disk, space, flush, dice),
+    *(partition, cut, heal),
     *(advance, run, watch, skip, timeout, elect),
     *(deliver, drop, hold, release, duplicate, fail, answer, request),
     *(propose, resign, shutdown, read, transfer, upgrade),

@@ -1,6 +1,6 @@
 """Commands that hurt: links, processes, disks and dice."""
 
-from raft.inputs import LogFlushed
+from raft.inputs import LogFlushed, WritesPaused
 from tests.scenarios.arguments import Arguments
 from tests.scenarios.cluster import Cluster
 from tests.scenarios.errors import ScenarioError
@@ -84,6 +84,16 @@ def disk(cluster: Cluster, arguments: Arguments) -> None:
     if speed not in ("slow", "fast"):
         raise ScenarioError(f"a disk is slow or fast, not '{speed}'")
     cluster.host(node_id).flushes_itself = speed == "fast"
+
+
+def space(cluster: Cluster, arguments: Arguments) -> None:
+    """`space 2 full`: its disk takes no more records; `space 2 free`: it does again."""
+    node_id = arguments.number("the node")
+    state = arguments.word("full or free")
+    if state not in ("full", "free"):
+        raise ScenarioError(f"a disk is full or free, not '{state}'")
+    cluster.live(node_id)
+    cluster.step(cluster.host(node_id), WritesPaused(state == "full"))
 
 
 def flush(cluster: Cluster, arguments: Arguments) -> None:

@@ -62,7 +62,7 @@ def _write_bootstrap(made: Cluster, voters: list[int]) -> None:
 def given(made: Cluster, arguments: Arguments) -> None:
     """`given 2 log=1x3,3x2 epoch=5 leader=1 voted=3`: what node 2's disk holds, all of it durable. Also
     `snapshots=3@1`, `start=3` (where the log begins), `directory=7` (another disk), `endpoint=host2b`,
-    `lost-state=yes`, `wiped=yes`."""
+    `lost-state=yes`, `wiped=yes`; `damaged=7`: from offset 7 on, what was in the log is lost."""
     host = made.host(arguments.number("the node"))
     if host.node is not None:
         raise ScenarioError(f"node {host.node_id} runs: a disk is changed while it does not")
@@ -70,6 +70,7 @@ def given(made: Cluster, arguments: Arguments) -> None:
     if arguments.option("wiped", "no") == "yes":
         host.disk = type(host.disk)()
     _fill_log(host, arguments)
+    _damage(host, arguments)
     epoch = arguments.maybe("epoch")
     if epoch is not None:
         voted = arguments.option("voted", "-")
@@ -89,6 +90,13 @@ def _fill_log(host: Host, arguments: Arguments) -> None:
     if log is not None:
         host.disk.batches = read_log(log, host.disk.start_offset)
         host.disk.flushed_batches = len(host.disk.batches)
+
+
+def _damage(host: Host, arguments: Arguments) -> None:
+    sound_until = arguments.maybe("damaged")
+    if sound_until is not None:
+        host.config = replace(host.config, damaged_until=host.disk.end_offset)
+        host.disk.truncate_to(int(sound_until))
 
 
 def _places(text: str) -> list[OffsetAndEpoch]:

@@ -40,6 +40,11 @@ class Disk:
         assert self.end_offset == end_offset, f"offset {end_offset} is inside a batch"
         self.flushed_batches = min(self.flushed_batches, len(self.batches))
 
+    def begin_at(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Drop the log for a snapshot, which is durable."""
+        self.batches, self.flushed_batches = [], 0
+        self.start_offset, self.snapshots = snapshot_id.offset, (snapshot_id,)
+
     def flush(self, end_offset: int | None = None) -> None:
         """Make all durable, or only what ends at or below `end_offset`."""
         kept = [batch for batch in self.batches if end_offset is None or batch.next_offset <= end_offset]

@@ -16,6 +16,8 @@ from raft.messages import (
     EndQuorumEpochResponse,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     RemoveRaftVoterRequest,
     Request,
     Response,
@@ -87,6 +89,17 @@ def _fetch(arguments: Arguments, node_id: int) -> Request:
     )
 
 
+def _fetch_snapshot(arguments: Arguments, node_id: int) -> Request:
+    return FetchSnapshotRequest(
+        cluster_id=cluster_id(arguments),
+        replica=read_key(arguments.option("from", "9")),
+        current_leader_epoch=int(arguments.option("epoch", "1")),
+        snapshot_id=read_place(arguments.option("snapshot", "0@0")),
+        position=int(arguments.option("position", "0")),
+        max_bytes=int(arguments.option("bytes", "1000000")),
+    )
+
+
 def _describe(arguments: Arguments, node_id: int) -> Request:
     return DescribeQuorumRequest()
 
@@ -130,6 +143,7 @@ REQUESTS: dict[str, Callable[[Arguments, int], Request]] = {
     "begin": _begin,
     "end": _end,
     "fetch": _fetch,
+    "fetchsnapshot": _fetch_snapshot,
     "describe": _describe,
     "add-voter": _add_voter,
     "remove-voter": _remove_voter,
@@ -175,6 +189,8 @@ def forge_response(request: Request, target: int, arguments: Arguments) -> Respo
             )
         case FetchRequest():
             return _fetched(error, is_top_level, leader_id, leader_epoch, arguments)
+        case FetchSnapshotRequest():
+            return _fetched_snapshot(request, error, is_top_level, leader_id, leader_epoch, arguments)
         case AddRaftVoterRequest() | RemoveRaftVoterRequest() | UpdateRaftVoterRequest():
             return ChangeVotersResponse(
                 error=error, is_top_level=is_top_level, leader_id=leader_id, leader_epoch=leader_epoch
@@ -201,6 +217,29 @@ def _fetched(
     )
 
 
+def _fetched_snapshot(
+    request: FetchSnapshotRequest,
+    error: ErrorCode,
+    is_top_level: bool,
+    leader_id: int,
+    leader_epoch: int,
+    arguments: Arguments,
+) -> FetchSnapshotResponse:
+    """A piece of what was asked for, unless the script says of what, from where, or how much."""
+    asked = f"{request.snapshot_id.offset}@{request.snapshot_id.epoch}"
+    data = arguments.option("data", "").encode()
+    return FetchSnapshotResponse(
+        error=error,
+        is_top_level=is_top_level,
+        leader_id=leader_id,
+        leader_epoch=leader_epoch,
+        snapshot_id=read_place(arguments.option("snapshot", asked)),
+        size=int(arguments.option("size", str(request.position + len(data)))),
+        position=int(arguments.option("position", str(request.position))),
+        data=data,
+    )
+
+
 def _api_versions(error: ErrorCode, arguments: Arguments) -> ApiVersionsResponse:
     lowest, dash, highest = arguments.option("versions", "0-1").partition("-")
     versions = VersionRange(int(lowest), int(highest)) if dash and lowest else None
@@ -213,7 +252,7 @@ def _epoch_of(request: Request) -> int:
             return request.replica_epoch
         case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
             return request.leader_epoch
-        case FetchRequest() | UpdateRaftVoterRequest():
+        case FetchRequest() | FetchSnapshotRequest() | UpdateRaftVoterRequest():
             return request.current_leader_epoch
         case _:
             return -1

@@ -16,6 +16,8 @@ from raft.messages import (
     EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     RemoveRaftVoterRequest,
     ReplicaStatus,
     Request,
@@ -36,6 +38,7 @@ KINDS: dict[type[Request], str] = {
     BeginQuorumEpochRequest: "BeginQuorumEpoch",
     EndQuorumEpochRequest: "EndQuorumEpoch",
     FetchRequest: "Fetch",
+    FetchSnapshotRequest: "FetchSnapshot",
     DescribeQuorumRequest: "DescribeQuorum",
     AddRaftVoterRequest: "AddRaftVoter",
     RemoveRaftVoterRequest: "RemoveRaftVoter",
@@ -100,6 +103,9 @@ def _request_details(request: Request) -> str:
             place = f"{request.fetch_offset}@{request.last_fetched_epoch}"
             known = "" if request.high_watermark is None else f" hw={id_text(request.high_watermark)}"
             return f"epoch={request.current_leader_epoch} at={place}{known}"
+        case FetchSnapshotRequest():
+            place = at_text(request.snapshot_id)
+            return f"epoch={request.current_leader_epoch} snapshot={place} from={request.position}"
         case AddRaftVoterRequest():
             waits = "" if request.ack_when_committed else " without waiting for the commit"
             return f"voter={key_text(request.voter)}{waits}"
@@ -137,6 +143,8 @@ def _response_details(response: Response) -> list[str]:
             return ["granted" if response.vote_granted else "refused"]
         case FetchResponse() if response.error is ErrorCode.none:
             return [*_fetched(response), f"hw={id_text(response.high_watermark)}"]
+        case FetchSnapshotResponse() if response.error is ErrorCode.none and isinstance(response.data, bytes):
+            return [f"{len(response.data)} bytes of {response.size}"]
         case DescribeQuorumResponse() if response.error is ErrorCode.none:
             voters = " ".join(_status_text(status) for status in response.current_voters)
             observers = " ".join(_status_text(status) for status in response.observers) or "-"

@@ -105,7 +105,9 @@ def test_snapshots_and_retention_have_kafkas_keys_and_defaults(tmp_path: Path) -
     assert node.metadata_max_retention_bytes == 100 * 1024 * 1024
     assert node.metadata_max_retention_ms == node.metadata_log_segment_ms == 7 * 24 * 3_600_000
     assert node.kquorum_reserved_space_bytes == 16 * 1024 * 1024
-    text = changed("node.id = 11", "node.id = 11\nmetadata.max.retention.ms = -1\nmetadata.log.segment.ms = 5")
+    text = changed(
+        "node.id = 11", "node.id = 11\nmetadata.max.retention.ms = -1\nmetadata.log.segment.ms = 5"
+    )
     cluster = load_config(write(tmp_path, text))
     assert (cluster.node(11).metadata_max_retention_ms, cluster.node(11).metadata_log_segment_ms) == (-1, 5)
     assert cluster.warnings == ()

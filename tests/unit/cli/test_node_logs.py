@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,17 @@ class TestTerminal:
         assert not out
         assert err[8:] == " warning: the disk is slow\n"
         assert "CRITICAL raft.adapters.driver: the disk is gone" in file
+
+
+class TestFile:
+    def test_a_disk_that_takes_no_more_lines_costs_these_lines_and_nothing_else(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(RotatingFileHandler, "shouldRollover", refuse)
+        log = logging.getLogger("raft.adapters.driver")
+        out, err, file = logged(tmp_path, capsys, lambda: log.warning("the disk is full"))
+        assert (out, file) == ("", "")
+        assert err[8:] == " warning: the disk is full\n"

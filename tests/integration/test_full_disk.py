@@ -1,0 +1,159 @@
+"""Disks that run full, for real: small file systems in memory, mounted by the test (which needs root), and filled."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.processes import wait_until
+from tests.integration.damaged_files import (
+    BUSY,
+    WAIT_S,
+    answers,
+    await_growth,
+    is_level,
+    lag_of,
+    logs_agree,
+    metadata_folder,
+)
+from tests.support.cluster import Cluster
+
+DISK_BYTES = 8 * 1024 * 1024
+RESERVED_BYTES = 1024 * 1024
+FULL = "this node is read-only now"
+SPACE = "takes records again"
+
+
+def _mount(folder: Path) -> None:
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        folder.rmdir()
+        pytest.skip(f"a small file system cannot be mounted here: {done.stderr.strip()}")
+
+
+def _unmount(folder: Path) -> None:
+    subprocess.run(["umount", str(folder)], capture_output=True, check=True)
+
+
+@pytest.fixture
+def small_disks(tmp_path: Path) -> Iterator[list[Path]]:
+    """Folders of nodes 1 to 3, each on a file system of its own."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    mounted: list[Path] = []
+    try:
+        for node_id in (1, 2, 3):
+            folder = tmp_path / f"node-{node_id}"
+            _mount(folder)
+            mounted.append(folder)
+        yield mounted
+    finally:
+        for folder in mounted:
+            _unmount(folder)
+
+
+def cluster_on_small_disks(folder: Path, controllers: int = 3) -> Cluster:
+    return Cluster(
+        folder,
+        controllers=controllers,
+        brokers=0,
+        overrides={**BUSY, "kquorum.reserved.space.bytes": RESERVED_BYTES},
+    )
+
+
+def fill(folder: Path) -> Path:
+    """Take all space there is; files that have room in their last page may grow by that much."""
+    filler = folder / "filler"
+    with filler.open("ab", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 65536)
+        except OSError:
+            pass
+    return filler
+
+
+def await_said(cluster: Cluster, node_id: int, text: str) -> None:
+    assert wait_until(lambda: text in cluster.output(node_id), WAIT_S), cluster.tails()
+
+
+def check_quiet(cluster: Cluster, node_id: int) -> None:
+    assert cluster.is_running(node_id), cluster.tails()
+    assert "Traceback" not in cluster.output(node_id)
+    assert "Logging error" not in cluster.output(node_id)
+
+
+def test_a_leader_whose_disk_is_full_hands_over_and_comes_back_by_itself(
+    tmp_path: Path, small_disks: list[Path]
+) -> None:
+    with cluster_on_small_disks(tmp_path) as cluster:
+        cluster.start()
+        await_growth(cluster)
+        full = cluster.leader_id()
+        filler = fill(small_disks[full - 1])
+        await_said(cluster, full, FULL)
+        assert wait_until(lambda: cluster.leader_id() != full, WAIT_S), cluster.tails()
+        leader, epoch = cluster.leader_id(), cluster.quorum().leader_epoch
+        # The others go on; the full one answers, stays behind, and disturbs nobody.
+        await_growth(cluster, 200)
+        assert answers(cluster, full)
+        assert (lag_of(cluster, full) or 0) >= 200
+        assert (cluster.leader_id(), cluster.quorum().leader_epoch) == (leader, epoch)
+        check_quiet(cluster, full)
+        filler.unlink()
+        await_said(cluster, full, SPACE)
+        assert wait_until(lambda: is_level(cluster, full), WAIT_S), cluster.tails()
+        own, others = metadata_folder(cluster, full), metadata_folder(cluster, leader)
+        assert wait_until(lambda: logs_agree(own, others, 2_000), WAIT_S)
+        check_quiet(cluster, full)
+
+
+def test_a_full_voter_still_votes(tmp_path: Path, small_disks: list[Path]) -> None:
+    """With one voter dead, its vote is what elects the third."""
+    with cluster_on_small_disks(tmp_path) as cluster:
+        cluster.start()
+        await_growth(cluster)
+        first = cluster.leader_id()
+        full = next(node_id for node_id in cluster.controller_ids if node_id != first)
+        third = next(node_id for node_id in cluster.controller_ids if node_id not in (first, full))
+        fill(small_disks[full - 1])
+        await_said(cluster, full, FULL)
+        cluster.kill(first)
+        assert wait_until(lambda: "leader in epoch" in cluster.output(third), WAIT_S), cluster.tails()
+        check_quiet(cluster, full)
+        assert "leader in epoch" not in cluster.output(full).partition(FULL)[2]
+
+
+def test_a_sole_voter_is_read_only_until_there_is_space(tmp_path: Path, small_disks: list[Path]) -> None:
+    with cluster_on_small_disks(tmp_path, controllers=1) as cluster:
+        cluster.start()
+        await_growth(cluster)
+        filler = fill(small_disks[0])
+        await_said(cluster, 1, FULL)
+        assert answers(cluster, 1)
+        check_quiet(cluster, 1)
+        filler.unlink()
+        await_said(cluster, 1, SPACE)
+        assert cluster.leader_id() == 1
+        await_growth(cluster)
+
+
+def test_a_node_starts_on_a_full_disk(tmp_path: Path, small_disks: list[Path]) -> None:
+    """Its reserve is gone already, so that it must do without from the first moment on."""
+    with cluster_on_small_disks(tmp_path) as cluster:
+        cluster.start()
+        await_growth(cluster)
+        full = next(node_id for node_id in cluster.controller_ids if node_id != cluster.leader_id())
+        fill(small_disks[full - 1])
+        await_said(cluster, full, FULL)
+        filler = fill(small_disks[full - 1])
+        cluster.restart(full)
+        await_said(cluster, full, FULL)
+        check_quiet(cluster, full)
+        filler.unlink()
+        await_said(cluster, full, SPACE)
+        assert wait_until(lambda: is_level(cluster, full), WAIT_S), cluster.tails()

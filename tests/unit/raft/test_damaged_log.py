@@ -1,0 +1,177 @@
+"""A voter whose log lost what it had acknowledged: when it votes, stands and counts again (raft/damaged_log.py)."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from raft.batches import OffsetAndEpoch
+from raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse
+from raft.ready import QuorumState
+from tests.unit.raft.context import RaftContext, batch, key_of
+
+EPOCH = 3
+
+
+def damaged(leader_id: int = 2, *, epoch: int = EPOCH) -> RaftContext:
+    """Sound up to offset 2 (epoch 1), and in epoch 3 when it lost the rest."""
+    state = QuorumState(leader_epoch=epoch, leader_id=leader_id)
+    return RaftContext(log=[batch(0, 1, 2)], state=state, damaged_until=9)
+
+
+def votes(context: RaftContext, last_epoch: int, last_offset: int = 50, epoch: int = 9) -> bool:
+    return context.ask_for_vote(3, epoch, last_offset_epoch=last_epoch, last_offset=last_offset).vote_granted
+
+
+@pytest.mark.parametrize(("last_epoch", "is_granted"), [(1, False), (EPOCH, False), (EPOCH + 1, True)])
+def test_it_votes_only_for_a_log_of_a_later_epoch_than_that_of_its_loss(
+    last_epoch: int, is_granted: bool
+) -> None:
+    assert votes(damaged(), last_epoch) is is_granted
+
+
+@pytest.mark.parametrize(("last_epoch", "is_granted"), [(EPOCH, False), (EPOCH + 1, True)])
+def test_pre_votes_are_given_as_votes_are(last_epoch: int, is_granted: bool) -> None:
+    response = damaged().ask_for_pre_vote(3, 9, last_offset_epoch=last_epoch, last_offset=50)
+    assert response.vote_granted is is_granted
+
+
+def test_the_epoch_of_the_loss_is_the_logs_where_the_election_state_is_older() -> None:
+    context = RaftContext(log=[batch(0, 5, 2)], state=QuorumState(leader_epoch=3), damaged_until=9)
+    assert not votes(context, 5)
+
+
+def test_a_vote_once_given_is_not_given_to_another() -> None:
+    context = damaged()
+    assert votes(context, EPOCH + 1)
+    assert not context.ask_for_vote(2, 9, last_offset_epoch=EPOCH + 1, last_offset=50).vote_granted
+
+
+def test_it_does_not_stand_however_long_it_hears_of_nobody() -> None:
+    context = damaged()
+    for _ in range(20):
+        context.advance(1_000)
+    assert (context.node.role, context.node.leader_epoch) == ("unattached", EPOCH)
+
+
+def test_it_fetches_under_its_own_name() -> None:
+    context = damaged()
+    (fetch,) = context.sent(FetchRequest)
+    assert (fetch.request.replica.id, fetch.request.fetch_offset, fetch.request.last_fetched_epoch) == (
+        1,
+        2,
+        1,
+    )
+
+
+def test_in_its_own_epoch_it_is_whole_when_the_leader_has_nothing_more() -> None:
+    context = damaged()
+    (fetch,) = context.sent(FetchRequest)
+    ready = context.answer(fetch, context.fetched(batch(2, 2, 3), high_watermark=5))
+    # All that is committed is here. It had acknowledged more.
+    assert context.node.high_watermark == 5
+    assert not ready.has_caught_up
+    (fetch,) = context.sent(FetchRequest)
+    ready = context.answer(fetch, context.fetched(batch(5, EPOCH, 2), high_watermark=5))
+    assert not ready.has_caught_up
+    (fetch,) = context.sent(FetchRequest)
+    assert context.answer(fetch, context.fetched(high_watermark=7)).has_caught_up
+    assert votes(context, EPOCH, last_offset=7)
+
+
+def test_an_empty_answer_of_a_later_epoch_proves_nothing() -> None:
+    """That leader may not have sent its first record yet; until then it may commit nothing either."""
+    context = damaged()
+    fetch = context.follow(leader_id=3, epoch=EPOCH + 1)
+    assert not context.answer(fetch, context.fetched(high_watermark=2)).has_caught_up
+    assert not votes(context, EPOCH)
+
+
+def test_a_record_of_a_later_epoch_proves_that_all_before_it_is_here() -> None:
+    context = damaged()
+    fetch = context.follow(leader_id=3, epoch=EPOCH + 1)
+    context.answer(fetch, context.fetched(batch(2, EPOCH, 3), batch(5, EPOCH + 1)))
+    (fetch,) = context.sent(FetchRequest)
+    context.auto_flush = False
+    assert context.answer(fetch, context.fetched(batch(6, EPOCH + 1), high_watermark=6)).has_caught_up
+    assert votes(context, EPOCH + 1)
+    assert not votes(context, EPOCH, epoch=10), "it compares what it has"
+
+
+def test_it_is_not_whole_before_the_proof_is_flushed() -> None:
+    context = damaged()
+    fetch = context.follow(leader_id=3, epoch=EPOCH + 1)
+    context.auto_flush = False
+    ready = context.answer(fetch, context.fetched(batch(2, EPOCH, 3), batch(5, EPOCH + 1)))
+    assert not ready.has_caught_up
+    assert context.sent(FetchRequest) == [], "nothing is acknowledged before"
+    context.flush()
+    (fetch,) = context.sent(FetchRequest)
+    assert context.answer(fetch, context.fetched()).has_caught_up
+
+
+def test_what_is_left_may_have_to_be_cut() -> None:
+    context = damaged()
+    fetch = context.follow(leader_id=3, epoch=EPOCH + 1)
+    context.answer(fetch, context.fetched(diverging=OffsetAndEpoch(0, 0)))
+    assert context.log_end_offset == 0
+    (fetch,) = context.sent(FetchRequest)
+    context.answer(fetch, context.fetched(batch(0, 2, 3), batch(3, EPOCH + 1)))
+    (fetch,) = context.sent(FetchRequest)
+    assert context.answer(fetch, context.fetched()).has_caught_up
+
+
+def test_a_leader_tells_the_others_to_begin_at_once_and_leads_no_more() -> None:
+    context = damaged(leader_id=1)
+    assert context.node.role == "resigned"
+    ends = context.sent(EndQuorumEpochRequest)
+    assert [end.destination_id for end in ends] == [2, 3]
+    assert {key.id for key in ends[0].request.preferred_candidates} == {2, 3}
+    for _ in range(20):
+        context.advance(1_000)
+    assert (context.node.role, context.node.leader_epoch) == ("unattached", EPOCH + 1)
+
+
+def test_an_observer_has_a_damaged_log_too() -> None:
+    state = QuorumState(leader_epoch=EPOCH, leader_id=2)
+    context = RaftContext(voters=(2, 3), log=[batch(0, 1, 2)], state=state, damaged_until=9)
+    (fetch,) = context.sent(FetchRequest)
+    context.answer(fetch, context.fetched(batch(2, EPOCH, 3)))
+    (fetch,) = context.sent(FetchRequest)
+    assert context.answer(fetch, context.fetched(high_watermark=5)).has_caught_up
+
+
+def test_what_an_observer_has_not_flushed_is_not_there() -> None:
+    """It need not flush before it fetches on."""
+    state = QuorumState(leader_epoch=EPOCH, leader_id=2)
+    context = RaftContext(voters=(2, 3), log=[batch(0, 1, 2)], state=state, damaged_until=9, auto_flush=False)
+    (fetch,) = context.sent(FetchRequest)
+    context.answer(fetch, context.fetched(batch(2, EPOCH, 3)))
+    (fetch,) = context.sent(FetchRequest)
+    assert not context.answer(fetch, context.fetched(high_watermark=5)).has_caught_up
+    context.flush()
+    context.advance(1)
+    (fetch,) = context.sent(FetchRequest)
+    assert context.answer(fetch, context.fetched(high_watermark=5)).has_caught_up
+
+
+def test_trust_in_its_votes_is_trust_in_its_log() -> None:
+    """With every voter's word for the leader, and all that this one has, there is nothing left to be proven."""
+    state = QuorumState(leader_epoch=EPOCH, leader_id=2)
+    context = RaftContext(log=[batch(0, 1, 2)], state=state, damaged_until=9, has_lost_its_state=True)
+    fetches = {fetch.destination_id: fetch for fetch in context.sent(FetchRequest)}
+    naming = FetchResponse(error=ErrorCode.not_leader_or_follower, leader_id=2, leader_epoch=EPOCH)
+    context.answer(fetches[3], naming)
+    context.answer(fetches[2], context.fetched(batch(2, EPOCH)))
+    (fetch,) = context.sent(FetchRequest)
+    assert context.answer(fetch, context.fetched(high_watermark=3)).has_caught_up
+    context.advance(2 * context.config.fetch_timeout_ms)
+    assert context.node.role == "prospective"
+
+
+def test_who_lost_its_votes_as_well_waits_for_the_witnesses() -> None:
+    state = QuorumState(leader_epoch=EPOCH, leader_id=2)
+    context = RaftContext(log=[batch(0, 1, 2)], state=state, damaged_until=9, has_lost_its_state=True)
+    fetches = context.sent(FetchRequest)
+    to_leader = next(fetch for fetch in fetches if fetch.destination_id == 2)
+    assert to_leader.request.replica != key_of(1), "nobody in particular"
+    assert not context.answer(to_leader, context.fetched(high_watermark=2)).has_caught_up
+    assert not votes(context, 8)
