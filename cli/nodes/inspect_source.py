@@ -59,7 +59,7 @@ class NodeInspectSource:
         return self._member.log.log_start_offset
 
     def read_log(self, start_offset: int, max_bytes: int, end_offset: int | None = None) -> bytes:
-        if self._member.driver.is_replacing_log:
+        if self._member.driver.is_cutting_log:
             return b""
         return self._member.log.read(start_offset, max_bytes, end_offset)
 

@@ -27,7 +27,7 @@ def activation_records(config: ControllerConfig, loader: MetadataLoader) -> tupl
     if loader.has_data and METADATA_VERSION not in loader.image.features.finalized:
         raise LogUnsupported(
             "the metadata log holds records but no metadata.version, so a Kafka older than 3.3 wrote it: let Kafka "
-            "3.3 to 3.9 upgrade it first (kafka-features.sh upgrade --metadata). Nothing was written into it"
+            "3.3 to 3.9 upgrade it first (kafka-features.sh upgrade --metadata). No metadata was written into it"
         )
     records: list[MetadataRecord] = []
     if loader.transaction_start_offset is not None:

@@ -4,8 +4,9 @@ Everything happens in one thread, driven from outside: commits, leader changes, 
 to the raft port, answers to the requesters.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
@@ -31,9 +32,11 @@ from metadata.controller.requests import (
     not_controller,
     refusal,
 )
+from metadata.controller.sweep import PartitionSweep
 from metadata.controller.timeline import Publisher, Timeline
 from metadata.controller.transitions import fence_records
 from metadata.controller.update_features import update_features
+from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import NO_OP_RECORD, record_version
 from metadata.snapshot_loading import LoadedSnapshot
@@ -69,6 +72,8 @@ class _Active:
     leader_epoch: int
     liveness: BrokerLiveness
     no_op_due_ms: int | None
+    fencing: PartitionSweep | None = None
+    sweeps: deque[PartitionSweep] = field(default_factory=deque)
 
 
 class Controller:
@@ -126,23 +131,46 @@ class Controller:
             self._activate(now_ms, leader_epoch)
 
     def handle_time(self, now_ms: int) -> None:
-        """Fences at most one broker, so that what else waits is not held up; the next deadline is then at once."""
+        """Does one slice of what is to be done, so that nothing else is held up; the next deadline is then at once."""
         active = self._active
         if active is None:
             return
-        brokers = self.image.cluster.brokers.values()
-        stale = active.liveness.stale_broker(brokers, now_ms)
+        stale = active.liveness.stale_broker(self.image.cluster.brokers.values(), now_ms)
         if stale is not None:
-            active.liveness.end_controlled_shutdown(stale.id)
-            self._append_own(now_ms, tuple(fence_records(self._context(now_ms, active), stale)))
+            self._fence_on(now_ms, active, stale)
+        elif active.sweeps:
+            self._sweep_on(now_ms, active)
         if active.no_op_due_ms is not None and active.no_op_due_ms <= now_ms:
             active.no_op_due_ms = now_ms + self._config.metadata_max_idle_interval_ms
             if self._active is active and self.image.metadata_version >= NO_OP_RECORD:
                 self._append_own(now_ms, (NoOpRecord(),))
 
+    def _fence_on(self, now_ms: int, active: _Active, stale: BrokerRegistration) -> None:
+        """A slice of what the broker leads and is in sync with, or at last the fence."""
+        context = self._context(now_ms, active)
+        if active.fencing is None or not active.fencing.concerns(stale):
+            active.fencing = PartitionSweep(context, stale, is_leaving=True)
+        if active.fencing.is_done:
+            active.fencing = None
+            active.liveness.end_controlled_shutdown(stale.id)
+            self._append_own(now_ms, tuple(fence_records(context, stale)))
+        else:
+            self._append_own(now_ms, tuple(active.fencing.next_records(context)))
+
+    def _sweep_on(self, now_ms: int, active: _Active) -> None:
+        context, sweep = self._context(now_ms, active), active.sweeps[0]
+        if sweep.is_done or not sweep.is_still_due(context):
+            active.sweeps.popleft()
+            return
+        self._append_own(now_ms, tuple(sweep.next_records(context)))
+        if sweep.is_leaving:
+            active.liveness.move_shutdown_offset(sweep.broker_id, self._timeline.last_offset)
+
     def next_deadline_ms(self) -> int | None:
         if self._active is None:
             return None
+        if self._active.sweeps:
+            return 0
         expiry = self._active.liveness.next_expiry_ms(self.image.cluster.brokers.values())
         return min((due for due in (expiry, self._active.no_op_due_ms) if due is not None), default=None)
 
@@ -202,6 +230,8 @@ class Controller:
         for start in range(0, len(result.records), room):
             chunk = self._with_note(result.records[start : start + room], result.audit_reason, request)
             self._append_batch(now_ms, active, chunk)
+        if result.sweep is not None:
+            active.sweeps.append(result.sweep)
         if result.after_append is not None:
             result.after_append(self._timeline.last_offset)
 

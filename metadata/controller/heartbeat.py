@@ -6,11 +6,12 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
 from metadata.controller.requests import ControllerRequest, ControllerResult
+from metadata.controller.sweep import PartitionSweep
 from metadata.controller.transitions import (
     controlled_shutdown_records,
     fence_records,
     offline_directory_records,
-    unfence_records,
+    unfence_record,
 )
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.metadata_version import DIRECTORIES
@@ -38,7 +39,7 @@ def heartbeat(context: DecisionContext, request: ControllerRequest) -> Controlle
     is_caught_up = body.current_metadata_offset >= caught_up_offset
     current = _current_state(context, broker)
     following = _next_state(context, broker, request, current, is_caught_up=is_caught_up)
-    records = _records(context, broker, current, following)
+    records, sweep = _records(context, broker, current, following)
     context.liveness.touch(
         broker.id, context.now_ms, body.current_metadata_offset, fenced=following.is_fenced
     )
@@ -61,6 +62,7 @@ def heartbeat(context: DecisionContext, request: ControllerRequest) -> Controlle
         },
         is_atomic=False,
         after_append=after_append,
+        sweep=sweep,
     )
 
 
@@ -109,11 +111,20 @@ def _next_while_leaving(context: DecisionContext, broker: BrokerRegistration) ->
 
 def _records(
     context: DecisionContext, broker: BrokerRegistration, current: BrokerState, following: BrokerState
-) -> list[MetadataRecord]:
+) -> tuple[list[MetadataRecord], PartitionSweep | None]:
+    """The first slice of what changes, and the rest if there is more."""
     if following is current:
-        return []
+        return [], None
     if following is BrokerState.UNFENCED:
-        return unfence_records(context, broker)
+        return _begin(context, broker, [unfence_record(context, broker)], is_leaving=False)
     if following is BrokerState.CONTROLLED_SHUTDOWN:
-        return controlled_shutdown_records(context, broker)
-    return [] if broker.fenced else fence_records(context, broker)
+        return _begin(context, broker, controlled_shutdown_records(context, broker), is_leaving=True)
+    return ([] if broker.fenced else fence_records(context, broker)), None
+
+
+def _begin(
+    context: DecisionContext, broker: BrokerRegistration, records: list[MetadataRecord], *, is_leaving: bool
+) -> tuple[list[MetadataRecord], PartitionSweep | None]:
+    sweep = PartitionSweep(context, broker, is_leaving=is_leaving)
+    records = [*records, *sweep.next_records(context)]
+    return records, None if sweep.is_done else sweep

@@ -60,6 +60,12 @@ class BrokerLiveness:
         if contact.shutdown_offset is None:
             self._contacts[broker_id] = replace(contact, shutdown_offset=offset)
 
+    def move_shutdown_offset(self, broker_id: int, offset: int) -> None:
+        """More of what it led was given to others."""
+        contact = self._contacts.get(broker_id)
+        if contact is not None and contact.shutdown_offset is not None:
+            self._contacts[broker_id] = replace(contact, shutdown_offset=offset)
+
     def shutdown_offset(self, broker_id: int) -> int | None:
         contact = self._contacts.get(broker_id)
         return None if contact is None else contact.shutdown_offset

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
 
 from wire.protocol.api_keys import ApiKey
 from wire.schema import MetadataRecord
+
+if TYPE_CHECKING:
+    from metadata.controller.sweep import PartitionSweep
 
 # A response as `wire.protocol.entities.build` takes it: kio's field names, every version's fields together.
 Values = dict[str, Any]
@@ -44,6 +47,7 @@ class ControllerResult:
     what an administrative change does; None for what nobody asked for as an administrator. `after_append` is told
     the end offset once the records are in the log of the leader (not yet committed). `waits_for_log_end` holds the
     answer back until all that is in the log then is committed: for what `after_append` appended by other means.
+    `sweep` is what is left to be done of it in later turns.
     """
 
     response: Values
@@ -52,6 +56,7 @@ class ControllerResult:
     audit_reason: str | None = None
     after_append: Callable[[int], None] | None = None
     waits_for_log_end: bool = False
+    sweep: "PartitionSweep | None" = None
 
 
 def not_controller(leader_id: int) -> ApiError:

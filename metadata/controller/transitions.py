@@ -16,7 +16,7 @@ from metadata.image.metadata_version import (
     IN_CONTROLLED_SHUTDOWN_STATE,
 )
 from metadata.image.partition_columns import Column
-from metadata.image.partition_state import PartitionState
+from metadata.image.partition_state import NO_LEADER, PartitionState
 from metadata.image.topics import TopicImage
 from wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
@@ -43,28 +43,22 @@ def fence_records(context: DecisionContext, broker: BrokerRegistration) -> list[
     ]
 
 
-def unfence_records(context: DecisionContext, broker: BrokerRegistration) -> list[MetadataRecord]:
-    """Partitions without a leader get this broker where it may lead."""
-    unfence: MetadataRecord
+def unfence_record(context: DecisionContext, broker: BrokerRegistration) -> MetadataRecord:
+    """It comes before the partitions that the broker leads then."""
     if context.metadata_version < BROKER_REGISTRATION_CHANGE_RECORD:
-        unfence = UnfenceBrokerRecord(id=broker.id, epoch=broker.epoch)
-    else:
-        unfence = BrokerRegistrationChangeRecord(
-            broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE
-        )
-    leaderless = _affected(context, lambda topic: topic.partitions.leaderless())
-    return [unfence, *_leader_and_isr_records(context, leaderless, broker_to_add=broker.id)]
+        return UnfenceBrokerRecord(id=broker.id, epoch=broker.epoch)
+    return BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE)
 
 
 def controlled_shutdown_records(context: DecisionContext, broker: BrokerRegistration) -> list[MetadataRecord]:
-    records: list[MetadataRecord] = []
-    if context.metadata_version >= IN_CONTROLLED_SHUTDOWN_STATE and not broker.in_controlled_shutdown:
-        records.append(
-            BrokerRegistrationChangeRecord(
-                broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
-            )
+    """That it leaves, where the level can say so; before the partitions that others lead then."""
+    if context.metadata_version < IN_CONTROLLED_SHUTDOWN_STATE or broker.in_controlled_shutdown:
+        return []
+    return [
+        BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
         )
-    return records + _without_broker(context, broker.id)
+    ]
 
 
 def unregister_records(context: DecisionContext, broker: BrokerRegistration) -> list[MetadataRecord]:
@@ -81,7 +75,7 @@ def offline_directory_records(
         return []
     affected = _affected(context, lambda topic: topic.partitions.in_isr(broker.id))
     records: list[MetadataRecord] = list(
-        _leader_and_isr_records(
+        leader_and_isr_records(
             context,
             affected,
             broker_to_remove=broker.id,
@@ -123,7 +117,7 @@ def acceptable_leaders(
 
 def _without_broker(context: DecisionContext, broker_id: int) -> list[MetadataRecord]:
     affected = _affected(context, lambda topic: topic.partitions.in_isr(broker_id))
-    return list(_leader_and_isr_records(context, affected, broker_to_remove=broker_id))
+    return list(leader_and_isr_records(context, affected, broker_to_remove=broker_id))
 
 
 def _affected(context: DecisionContext, query: Callable[[TopicImage], Column]) -> Affected:
@@ -133,7 +127,14 @@ def _affected(context: DecisionContext, query: Callable[[TopicImage], Column]) -
             yield topic, partition_ids
 
 
-def _leader_and_isr_records(
+def is_left_alone(state: PartitionState, broker_id: int | None) -> bool:
+    """Whether nothing is left to be done when this broker goes: it is the last of the ISR, which never gets empty, and
+    nobody leads. A million such partitions must not be gone through in vain."""
+    is_reassigned = state.adding_replicas or state.removing_replicas
+    return state.leader == NO_LEADER and state.isr == (broker_id,) and not is_reassigned
+
+
+def leader_and_isr_records(
     context: DecisionContext,
     affected: Affected,
     *,
@@ -148,6 +149,8 @@ def _leader_and_isr_records(
             state = topic.partitions.get(partition_id)
             assert state is not None, "a query of a table answers ids that the table has"
             if is_concerned is not None and not is_concerned(state):
+                continue
+            if election is Election.ONLINE and is_left_alone(state, broker_to_remove):
                 continue
             record = PartitionChange(
                 topic_id=topic.id,

@@ -71,8 +71,9 @@ class TopicsDelta:
         self._put(record.topic_id, record.partition_id, partition_from_record(record))
 
     def replay_partitions(self, tables: Sequence[tuple[UUID, PartitionTable]]) -> None:
-        """As many PartitionRecords; the topics exist."""
-        self._settle([topic_id for topic_id, _ in tables if topic_id in self._pending])
+        """As many PartitionRecords, a topic perhaps in several tables; the topics exist."""
+        topic_ids = dict.fromkeys(topic_id for topic_id, _ in tables)
+        self._settle([topic_id for topic_id in topic_ids if topic_id in self._pending])
         self._settle_rows(tables)
 
     def replay_partition_change(self, record: PartitionChangeRecord) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from metadata.log_check import remedies
 from metadata.log_check.findings import Check, Finding, Findings, Severity
 from metadata.log_check.indexes import IndexWalk
-from metadata.log_check.snapshot_comparison import SnapshotComparison
+from metadata.log_check.snapshot_comparison import LogEnd, SnapshotComparison
 from metadata.log_check.snapshot_image import LoadedSnapshot
 from snapshots.naming import SnapshotId
 from wire.batch_rules import header_fault, record_fault
@@ -42,19 +42,23 @@ class _Segment:
 
 
 class LogChecker:
-    """`load` reads a snapshot (None where it has no image); it is asked for each at most once."""
+    """`load` reads a snapshot (None where it has no image); it is asked for each at most once. `has_come_up_to` says
+    whether a log that is being written has reached an offset meanwhile."""
 
     def __init__(
         self,
         findings: Findings,
         snapshots: Sequence[SnapshotId],
         load: Callable[[SnapshotId], LoadedSnapshot | None],
+        has_come_up_to: Callable[[int], bool] = lambda _: False,
     ) -> None:
         self.facts = LogFacts()
         self._findings = findings
         self.comparison = SnapshotComparison(findings, snapshots, load)
         self._segment = _Segment("", True, (), None)
+        self._has_come_up_to = has_come_up_to
         self._next_offset: int | None = None
+        self._gap: tuple[int, int] | None = None
         self._epoch = -1
 
     def begin_segment(
@@ -68,8 +72,7 @@ class LogChecker:
         if is_first:
             facts.start_offset = facts.end_offset = base_offset
         elif base_offset is not None and self._next_offset is not None and base_offset != self._next_offset:
-            reason = f"the segment begins at offset {base_offset}, but the one before it ends at {self._next_offset}"
-            self._add(Check.SEGMENTS, Severity.VIOLATION, file, reason, remedies.FETCH_AGAIN, 0, base_offset)
+            self._gap = (self._next_offset, base_offset)
             self.comparison.lose(f"records before offset {base_offset} are missing")
         expected = base_offset if base_offset is not None else self._next_offset
         self._segment = _Segment(file, is_last, indexes, expected)
@@ -78,18 +81,54 @@ class LogChecker:
 
     def take(self, found: ScannedBatch | Damage) -> None:
         """The next batch of the segment, or what stands in its place."""
+        self._maybe_tell_gap(found)
         if isinstance(found, Damage):
             self._take_damage(found)
         else:
             self._take_batch(found)
 
+    def pass_over(self, reason: str) -> None:
+        """The segment cannot be read at all."""
+        segment = self._segment
+        self._add(
+            Check.SEGMENTS, Severity.DAMAGE, segment.file, reason, remedies.UNREADABLE, None, segment.expected
+        )
+        self.facts.is_damaged = True
+        self.comparison.lose(f"{segment.file} cannot be read")
+        segment.expected = None
+
     def end_segment(self) -> None:
+        self._maybe_tell_gap(None)
         for index in self._segment.indexes:
             index.finish()
         self._next_offset = self._segment.expected
 
     def finish(self) -> None:
-        self.comparison.finish(self.facts.end_offset)
+        facts = self.facts
+        self.comparison.finish(
+            LogEnd(
+                offset=facts.end_offset,
+                epoch=facts.epochs[-1][0] if facts.epochs else None,
+                is_damaged=bool(facts.segment_count) and self._next_offset is None,
+            ),
+            self._has_come_up_to,
+        )
+
+    def _maybe_tell_gap(self, first: ScannedBatch | Damage | None) -> None:
+        """A segment does not go on where the one before it ends: now its first batch says whether its name is right."""
+        if self._gap is None:
+            return
+        (due, begins), self._gap = self._gap, None
+        if isinstance(first, ScannedBatch) and first.header.base_offset == due:
+            reason = f"by its name the segment begins at offset {begins}, but its first batch is at {due}"
+            severity, remedy = Severity.VIOLATION, remedies.FETCH_AGAIN
+        elif begins < due:
+            reason = f"the segment begins at offset {begins}, but the one before it ends at {due}"
+            severity, remedy = Severity.VIOLATION, remedies.FETCH_AGAIN
+        else:
+            reason = f"offsets {due} to {begins - 1} are missing before it: {due:020d}.log should be there"
+            severity, remedy = Severity.DAMAGE, remedies.MISSING_FILE
+        self._add(Check.SEGMENTS, severity, self._segment.file, reason, remedy, 0, begins)
 
     def _take_damage(self, damage: Damage) -> None:
         segment = self._segment
@@ -201,7 +240,7 @@ class LogChecker:
         file: str,
         reason: str,
         remedy: str,
-        position: int,
+        position: int | None,
         offset: int | None,
     ) -> None:
         self._findings.add(

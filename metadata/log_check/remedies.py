@@ -27,4 +27,12 @@ EMPTY_FOLDER = "empty this folder and let the node catch up from the others"
 OWN_FOLDER = "point the node at its own folder, or copy the file from a backup"
 FORMAT_AGAIN = "copy the file from another node of the cluster, or format the folder afresh"
 HARMLESS_TIME = "none needed: only the deletion of old snapshots by their age goes by that time"
+MISSING_FILE = f"put the file back if you have a copy; else {FETCH_AGAIN}"
+NOT_A_FILE = f"move it away and put the file back if you have a copy; else {FETCH_AGAIN}"
+NOT_A_SNAPSHOT = "move it away; a node cannot read it, nor write a snapshot of that name"
+UNREADABLE = "see who owns the file and who may read it, and whether the disk is sound; then verify again"
+AHEAD = (
+    "if the end of the log is missing here, bring that back first; if the node fetched the snapshot just before it "
+    "stopped, do nothing: it begins anew there; else the name is wrong: move the file away before a node starts here"
+)
 SET_ASIDE = "look at it or delete it: the node put it aside and fetched its records again"

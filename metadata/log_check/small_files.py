@@ -45,6 +45,34 @@ def _cut_below(epochs: Epochs, start_offset: int) -> list[tuple[int, int]]:
     return ([(before[-1], start_offset)] if before else []) + kept
 
 
+def text_fault(content: bytes) -> str | None:
+    """Where the bytes are no text (UTF-8 without zeros); None if they are."""
+    zero = content.find(b"\0")
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        position = error.start if zero < 0 else min(zero, error.start)
+    else:
+        if zero < 0:
+            return None
+        position = zero
+    return f"it is not text: byte {position} is 0x{content[position]:02x}"
+
+
+def epoch_file_fault(content: bytes) -> str | None:
+    """What in a text keeps it from being a `leader-epoch-checkpoint`: which line is no number, or no pair of them."""
+    lines = [line.strip() for line in content.decode().split("\n") if line.strip()]
+    if len(lines) == 1:
+        return "it ends behind the version: the number of entries is missing"
+    for number, line in enumerate(lines, 1):
+        due = 1 if number <= 2 else 2
+        words = line.split()
+        if len(words) != due or not all(word.isascii() and word.isdecimal() for word in words):
+            wanted = "a number" if due == 1 else "an epoch and an offset"
+            return f"line {number}, {line[:40]!r}, is not {wanted}"
+    return None
+
+
 def partition_metadata_fault(content: bytes) -> str | None:
     """What is wrong with `partition.metadata` (version 0 and the topic id of `__cluster_metadata`); None if nothing."""
     try:

@@ -6,6 +6,7 @@ compared is said with the reason.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 
 from metadata.image.diff import diff_images
@@ -21,6 +22,16 @@ from wire.control_records import ControlRecord
 from wire.record_batch import BatchHeader, Record
 
 _DIFFERENCES_TOLD = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEnd:
+    """`offset` None: there is no segment; `epoch` None: no segment holds a record; `is_damaged`: more may have been
+    behind `offset`."""
+
+    offset: int | None
+    epoch: int | None
+    is_damaged: bool
 
 
 class SnapshotComparison:
@@ -66,25 +77,43 @@ class SnapshotComparison:
         """The log was taken up to the end of this batch: the snapshots that end with or inside it are due."""
         while self._waiting and self._waiting[0].end_offset <= header.next_offset:
             snapshot_id = self._waiting.pop(0)
-            self._check_name(file, snapshot_id, header)
             loaded = self._load(snapshot_id)
+            if snapshot_id.end_offset <= header.base_offset:
+                reason = "the record that it ends with is missing in the log"
+                self._findings.skip(Check.SNAPSHOT_NAMES, f"{snapshot_id.file_name}: {reason}")
+                self._not_compared(snapshot_id, reason)
+                continue
+            self._check_name(file, snapshot_id, header)
             if snapshot_id.end_offset == header.next_offset:
                 self._compare(snapshot_id, loaded, header)
             else:
                 self._not_compared(snapshot_id, "it ends inside a batch")
 
-    def finish(self, log_end_offset: int | None) -> None:
+    def finish(self, end: LogEnd, has_come_up_to: Callable[[int], bool]) -> None:
         """The log has ended; what is left lies behind it."""
         for snapshot_id in self._waiting:
-            self._load(snapshot_id)
-            where = (
-                "there is no log"
-                if log_end_offset is None
-                else f"the log ends before it, at {log_end_offset}"
-            )
-            self._findings.skip(Check.SNAPSHOT_NAMES, f"{snapshot_id.file_name}: {where}")
+            loaded = self._load(snapshot_id)
+            where = "there is no log" if end.offset is None else f"the log ends before it, at {end.offset}"
+            if end.epoch is None or loaded is None or not loaded.is_sound:
+                self._findings.skip(Check.SNAPSHOT_NAMES, f"{snapshot_id.file_name}: {where}")
+            elif has_come_up_to(snapshot_id.end_offset):
+                where = "the log came up to it after it was read"
+                self._findings.skip(Check.SNAPSHOT_NAMES, f"{snapshot_id.file_name}: {where}")
+            else:
+                self._tell_ahead(snapshot_id, end)
             self._not_compared(snapshot_id, where)
         self._close()
+
+    def _tell_ahead(self, snapshot_id: SnapshotId, end: LogEnd) -> None:
+        """A snapshot is of what was committed, so a log with records has those below it, or was about to be emptied
+        when the node stopped; where records were lost, they may be those that it stands for."""
+        self._findings.checked(Check.SNAPSHOT_NAMES)
+        ends = "can be read up to" if end.is_damaged else "ends at"
+        reason = f"by its name it ends at offset {snapshot_id.end_offset}, but the log {ends} {end.offset}"
+        if end.epoch is not None and snapshot_id.epoch >= end.epoch:
+            reason += "; a node that starts here drops its log for it"
+        severity = Severity.NOTE if end.is_damaged else Severity.VIOLATION
+        self._add(Check.SNAPSHOT_NAMES, severity, snapshot_id, reason, remedies.AHEAD)
 
     def _start(self, image: MetadataImage, quorum: QuorumView) -> None:
         self._replay = StateReplay(image, quorum, self._report)

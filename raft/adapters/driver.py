@@ -87,8 +87,8 @@ class RaftDriver(DriverFront):
         self._is_running = False
         self._turn_is_due = False
         self._waits_for_disk = False
-        # The log is being dropped for a snapshot: nobody may read it.
-        self.is_replacing_log = False
+        # The log is being cut, or dropped for a snapshot: nobody may read it.
+        self.is_cutting_log = False
         self._node_deadline_ms: int | None = None
 
     def start(self, state_machine: StateMachine, transport: Transport, responder: Responder) -> None:
@@ -171,11 +171,12 @@ class RaftDriver(DriverFront):
             self._truncate(ready, ready.truncate_to)
 
     def _truncate(self, ready: Ready, end_offset: int) -> None:
-        self._waits_for_disk = True
+        self._waits_for_disk = self.is_cutting_log = True
         self._flusher.log_was_cut()
         self._write(lambda: self._log.truncate_to(end_offset), lambda _: self._truncated(ready))
 
     def _truncated(self, ready: Ready) -> None:
+        self.is_cutting_log = False
         # What was written below the cut may have been on its way to the disk in a flush that counts no more.
         self._flusher.flush_soon()
         self._append(ready)
@@ -265,12 +266,12 @@ class RaftDriver(DriverFront):
 
         def install() -> None:
             self._delivery.hold()
-            self._waits_for_disk = self.is_replacing_log = True
+            self._waits_for_disk = self.is_cutting_log = True
             self._flusher.log_was_cut()
             self._write(lambda: self._log.truncate_fully_to(snapshot_id.offset), lambda _: installed())
 
         def installed() -> None:
-            self._waits_for_disk = self.is_replacing_log = False
+            self._waits_for_disk = self.is_cutting_log = False
             self.receive(SnapshotReceived(snapshot_id, self._log.summary().quorum_records))
 
         self._when_free.append(install)

@@ -37,8 +37,17 @@ class OpenedLog:
 
 
 def open_log(folder: Path, recovery_point: int | None, fs: FileSystem = POSIX) -> OpenedLog:
-    """Read and check it all. Raises QuorumRecordUnreadable, QuorumCheckpointDamaged, StorageFailed or FsyncFailed."""
-    remove_leftovers(folder, fs)
+    """Read and check it all. Raises QuorumRecordUnreadable, QuorumCheckpointDamaged, StorageFailed or FsyncFailed.
+
+    What was on its way out of the folder goes only if the log is sound without it.
+    """
+    opened = _read_log(folder, recovery_point, fs)
+    if opened.damage is None:
+        remove_leftovers(folder, fs)
+    return opened
+
+
+def _read_log(folder: Path, recovery_point: int | None, fs: FileSystem) -> OpenedLog:
     first_voters = read_quorum_checkpoint(folder, fs)
     recovered = recover_segments(folder, KnownDurable(recovery_point, read_epochs(folder, fs)), fs)
     snapshots = tuple(each for each in check_snapshots(folder, fs) if each.offset > 0)
@@ -62,12 +71,7 @@ def _is_ahead(newest: OffsetAndEpoch, recovered: RecoveredLog) -> bool:
     """Whether a snapshot stands for more than the log and for all that is damaged in it (kraft-semantics A10.3)."""
     if recovered.damage is not None and newest.offset < recovered.damage.end_offset:
         return False
-    if not recovered.epochs:
-        return newest.offset > _end_offset(recovered)
-    last_epoch = recovered.epochs[-1][0]
-    if newest.epoch > last_epoch or (newest.epoch == last_epoch and newest.offset > _end_offset(recovered)):
-        return True
-    return _holds_another_record(newest, recovered)
+    return newest.offset > _end_offset(recovered) or _holds_another_record(newest, recovered)
 
 
 def _holds_another_record(newest: OffsetAndEpoch, recovered: RecoveredLog) -> bool:
@@ -77,7 +81,7 @@ def _holds_another_record(newest: OffsetAndEpoch, recovered: RecoveredLog) -> bo
     later epoch than the snapshot: that of a leader which died with it.
     """
     last = newest.offset - 1
-    if not recovered.segments[0].base_offset <= last < _end_offset(recovered):
+    if not recovered.segments or not recovered.segments[0].base_offset <= last < _end_offset(recovered):
         return False
     return [epoch for epoch, start in recovered.epochs if start <= last][-1:] != [newest.epoch]
 

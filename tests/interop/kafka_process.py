@@ -138,6 +138,10 @@ class KafkaServer:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def exit_status(self) -> int | None:
+        return None if self._process is None else self._process.poll()
+
     def output(self) -> str:
         return self._output_path.read_text(errors="replace") if self._output_path.exists() else ""
 

@@ -9,7 +9,7 @@ with Site(kafka, folder, Layout(controllers=(1,), brokers=(101,))) as site:
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -22,23 +22,31 @@ from cli.errors import CliError
 from cli.main import run as run_kquorum
 from cli.processes import NodeProcess, wait_until
 from cli.quorum_status import QuorumStatus, describe_quorum
-from cli.topic_client import NewTopic, create_topic, describe_topics
+from cli.topic_client import NewTopic, TopicView, create_topic, delete_topic, describe_topics
 from tests.interop.kafka_process import PROJECT_ROOT, Kafka, KafkaServer
 from tests.interop.node_config import LOOPBACK, NodeConfig, bootstrap_servers, static_voters
 from tests.support.cluster import CLUSTER_ID
 
 WAIT_S = 45.0
+CLIENTS = 8
+# Of our nodes, and of a JVM that was told to end.
+ORDERLY = (0, 143)
 STORAGE_TOOL = "kafka.tools.StorageTool"
+QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """In a dynamic quorum the first controller begins alone. `settings` are further keys of single nodes."""
+    """In a dynamic quorum the first controller begins alone. `settings` are further keys of single nodes, `ours` those
+    of all nodes while our program runs them, `kafkas` while Kafka does."""
 
     controllers: tuple[int, ...] = (1,)
     brokers: tuple[int, ...] = (101,)
     is_dynamic: bool = False
+    cluster_id: str = CLUSTER_ID
     settings: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
+    ours: Mapping[str, object] = field(default_factory=dict)
+    kafkas: Mapping[str, object] = field(default_factory=dict)
 
 
 class Site:
@@ -71,12 +79,23 @@ class Site:
 
     def format_with_kafka(self, node_ids: Iterable[int] | None = None) -> None:
         for node_id in node_ids or self.nodes:
-            arguments = ("--cluster-id", CLUSTER_ID, "--config", str(self.nodes[node_id].path))
+            arguments = (
+                "--cluster-id",
+                self.layout.cluster_id,
+                "--config",
+                str(self.nodes[node_id].kafka_path),
+            )
             self._kafka.run(STORAGE_TOOL, "format", *arguments, *self._beginning(node_id))
 
     def format_with_ours(self, node_ids: Iterable[int] | None = None) -> None:
         for node_id in node_ids or self.nodes:
-            arguments = ["format", "--cluster-id", CLUSTER_ID, "--config", str(self.nodes[node_id].path)]
+            arguments = [
+                "format",
+                "--cluster-id",
+                self.layout.cluster_id,
+                "--config",
+                str(self.nodes[node_id].path),
+            ]
             assert run_kquorum([*arguments, *self._beginning(node_id)]) == 0
 
     def _beginning(self, node_id: int) -> Sequence[str]:
@@ -86,13 +105,14 @@ class Site:
 
     # Life and death
 
-    def start_kafka(self, *node_ids: int) -> None:
+    def start_kafka(self, *node_ids: int) -> list[KafkaServer]:
         """Start these at once, and wait until each serves."""
-        servers = [self._kafka.server(self.nodes[node_id].path) for node_id in node_ids]
+        servers = [self._kafka.server(self.nodes[node_id].kafka_path) for node_id in node_ids]
         for node_id, server in zip(node_ids, servers, strict=True):
             self._running[node_id] = server.start()
         for server in servers:
             server.wait_started()
+        return servers
 
     def start_ours(self, *node_ids: int) -> None:
         """Start these at once, and wait until each serves."""
@@ -108,15 +128,20 @@ class Site:
             process.wait_ready(WAIT_S)
 
     def stop(self, *node_ids: int) -> None:
-        """One after the other, in order; AssertionError if one has to be killed."""
+        """One after the other, in order; AssertionError if one has to be killed, or had ended before."""
         for node_id in node_ids:
             process = self._running.pop(node_id)
             process.terminate()
             assert process.wait_stopped(WAIT_S), f"node {node_id} did not stop:\n{process.tail()}"
+            assert process.exit_status in ORDERLY, f"node {node_id}, {process.exit_status}:\n{process.tail()}"
 
     def kill(self, *node_ids: int) -> None:
         for node_id in node_ids:
             self._running.pop(node_id).kill()
+
+    def output(self, node_id: int) -> str:
+        """What a running node has said since it started."""
+        return self._running[node_id].output()
 
     def tails(self) -> str:
         return "\n".join(
@@ -154,6 +179,47 @@ class Site:
         assert isinstance(last, QuorumStatus)
         return last
 
+    def add_voter(self, node_id: int) -> None:
+        """By Kafka's tool, asked of whoever leads; a node may be added once it has caught up."""
+
+        def is_observed(status: QuorumStatus) -> bool:
+            return any(observer.replica_id == node_id for observer in status.observers)
+
+        leader_id = self.await_quorum(is_observed).leader_id
+        where = ("--bootstrap-controller", self.nodes[leader_id].address)
+        config = ("--command-config", str(self.nodes[node_id].kafka_path))
+        self._kafka.run(QUORUM_TOOL, *where, *config, "add-controller")
+
+    def create_topics(self, names: Iterable[str], broker_id: int, partitions: int = 1) -> None:
+        """Several at a time."""
+
+        async def create(client: ClusterClient, name: str) -> None:
+            topic = NewTopic(name=name, partitions=partitions, replication_factor=1, configs={})
+            await create_topic(client, topic, 30_000, if_not_exists=True)
+
+        self._for_each(names, broker_id, create)
+
+    def delete_topics(self, names: Iterable[str], broker_id: int) -> None:
+        """Several at a time."""
+        self._for_each(names, broker_id, lambda client, name: delete_topic(client, name, 30_000))
+
+    def _for_each(
+        self, names: Iterable[str], broker_id: int, act: Callable[[ClusterClient, str], Awaitable[None]]
+    ) -> None:
+        """So many requests wait at once that the controller writes several into one batch."""
+        address = HostPort(LOOPBACK, self.ports[broker_id])
+        waiting = iter(names)
+
+        async def work() -> None:
+            async with ClusterClient([address], 30_000) as client:
+                for name in waiting:
+                    await act(client, name)
+
+        async def ask() -> None:
+            await asyncio.gather(*(work() for _ in range(CLIENTS)))
+
+        run_asking(ask())
+
     def create_topic(self, name: str, broker_id: int, partitions: int = 2) -> None:
         async def ask() -> None:
             async with ClusterClient([HostPort(LOOPBACK, self.ports[broker_id])], 30_000) as client:
@@ -169,6 +235,13 @@ class Site:
 
         return run_asking(ask())
 
+    def topic(self, broker_id: int, name: str) -> TopicView:
+        async def ask() -> TopicView:
+            async with ClusterClient([HostPort(LOOPBACK, self.ports[broker_id])], 10_000) as client:
+                return (await describe_topics(client, [name]))[0]
+
+        return run_asking(ask())
+
     def _config(self, folder: Path, node_id: int) -> NodeConfig:
         role = "controller" if node_id in self.layout.controllers else "broker"
         return NodeConfig(
@@ -178,4 +251,6 @@ class Site:
             role=role,
             quorum=self.quorum_keys,
             settings=self.layout.settings.get(node_id),
+            ours=self.layout.ours,
+            kafkas=self.layout.kafkas,
         )

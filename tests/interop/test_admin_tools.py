@@ -57,7 +57,7 @@ def test_the_tool_for_quorums_describes_and_changes_the_voters(kafka: Kafka, sit
     replicas = replication(kafka, *controller)
     roles = {node_id: role for node_id, (_, role) in replicas.items()}
     assert (roles[1], roles[2], roles[OUR_BROKER]) == ("Leader", "Observer", "Observer")
-    kafka.run(QUORUM, *controller, "--command-config", str(site.nodes[2].path), "add-controller")
+    kafka.run(QUORUM, *controller, "--command-config", str(site.nodes[2].kafka_path), "add-controller")
     added = replication(kafka, *controller)
     assert {node_id for node_id, (_, role) in added.items() if role != "Observer"} == {1, 2}
     directory = added[2][0]

@@ -9,7 +9,7 @@ from cli.processes import wait_until
 from cli.quorum_status import QuorumStatus
 from tests.interop.dumps import Dumped, assert_same_dumps, dump_with_ours
 from tests.interop.kafka_process import Kafka
-from tests.interop.site import WAIT_S, Layout, Site
+from tests.interop.site import QUORUM_TOOL, WAIT_S, Layout, Site
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -19,9 +19,6 @@ CONTROLLERS = (KAFKA, *OURS)
 # Whoever is in a hurry stands for election first, so that a test may choose the leader.
 HASTE = {"controller.quorum.election.timeout.ms": 150, "controller.quorum.fetch.timeout.ms": 1_000}
 PATIENCE = {"controller.quorum.election.timeout.ms": 2_000, "controller.quorum.fetch.timeout.ms": 3_000}
-
-
-QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 
 
 def site_of(kafka: Kafka, folder: Path, *, is_dynamic: bool = False) -> Site:
@@ -89,17 +86,6 @@ def test_kafka_leads_dies_returns_and_leads_again(kafka: Kafka, tmp_path: Path) 
         check_logs(kafka, site, made)
 
 
-def add_voter(kafka: Kafka, site: Site, node_id: int) -> None:
-    """By Kafka's tool, asked of whoever leads; a node may be added once it has caught up."""
-
-    def is_observed(status: QuorumStatus) -> bool:
-        return any(observer.replica_id == node_id for observer in status.observers)
-
-    leader_id = site.await_quorum(is_observed).leader_id
-    where = ("--bootstrap-controller", site.nodes[leader_id].address)
-    kafka.run(QUORUM_TOOL, *where, "--command-config", str(site.nodes[node_id].path), "add-controller")
-
-
 def remove_voter(kafka: Kafka, site: Site, node_id: int) -> None:
     status = site.quorum()
     voter = status.voter(node_id)
@@ -119,7 +105,7 @@ def test_ours_join_a_quorum_of_kafkas_and_take_it_over(kafka: Kafka, tmp_path: P
         site.start_ours(*OURS, BROKER)
         create(site, made)
         for node_id in OURS:
-            add_voter(kafka, site, node_id)
+            site.add_voter(node_id)
         first = await_caught_up(site, CONTROLLERS)
         assert first.leader_id == KAFKA
         create(site, made)
@@ -131,7 +117,7 @@ def test_ours_join_a_quorum_of_kafkas_and_take_it_over(kafka: Kafka, tmp_path: P
         create(site, made)
 
         site.start_kafka(KAFKA)
-        add_voter(kafka, site, KAFKA)
+        site.add_voter(KAFKA)
         await_caught_up(site, CONTROLLERS)
         create(site, made)
         site.kill(second.leader_id)

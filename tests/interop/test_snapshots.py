@@ -1,138 +1,195 @@
-"""Snapshots change hands: a log whose beginning is only in a snapshot is gone on with, and fetched, by the other."""
+"""Snapshots change hands over the wire: who comes late, ours or Kafka's, gets from the other what its log has cut."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from cli.processes import wait_until
-from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, snapshot_id_of
-from tests.interop.dumps import assert_same_dumps, dump_with_ours
+from cli.quorum_status import QuorumStatus
+from snapshots.naming import snapshot_id_of
+from tests.interop.dumps import Dumped, assert_same_dumps, dump_with_ours
 from tests.interop.kafka_process import Kafka
 from tests.interop.node_config import NodeConfig
 from tests.interop.site import WAIT_S, Layout, Site
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-FIRST, SECOND = 1, 2
-KAFKA_BROKER, OUR_BROKER, NEW_KAFKA_BROKER, NEW_BROKER_OF_OURS = 101, 102, 103, 104
-OFTEN = {"metadata.log.max.record.bytes.between.snapshots": 500}
-QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
+FIRST, SECOND, LATE = 1, 2, 3
+KAFKA_BROKER, OUR_BROKER = 101, 102
+OFTEN = {
+    "metadata.log.max.record.bytes.between.snapshots": 3_000,
+    "metadata.log.max.snapshot.interval.ms": 1_000,
+    "metadata.max.retention.bytes": 12_000,
+}
+SMALL = {"metadata.log.segment.bytes": 4_096}
+# Kafka gives up where a batch is larger than this, such as that of a broker which leads all partitions and stops.
+KAFKAS_SMALL = {"internal.metadata.log.segment.bytes": 16_384}
+HASTE = {"controller.quorum.election.timeout.ms": 150, "controller.quorum.fetch.timeout.ms": 1_000}
+PATIENCE = {"controller.quorum.election.timeout.ms": 3_000, "controller.quorum.fetch.timeout.ms": 5_000}
+# Kafka looks once a minute for what its retention has no more use for.
+CUT_WITHIN_S = 120.0
 
 
-def site_of(kafka: Kafka, folder: Path) -> Site:
-    """A dynamic quorum of controller 1; every node makes snapshots often."""
-    brokers = (KAFKA_BROKER, OUR_BROKER, NEW_KAFKA_BROKER, NEW_BROKER_OF_OURS)
-    settings = dict.fromkeys((FIRST, SECOND, *brokers), OFTEN)
-    return Site(
-        kafka,
-        folder,
-        Layout(controllers=(FIRST, SECOND), brokers=brokers, is_dynamic=True, settings=settings),
+def site_of(
+    kafka: Kafka,
+    folder: Path,
+    *,
+    is_dynamic: bool,
+    settings: Mapping[int, Mapping[str, object]] | None = None,
+) -> Site:
+    layout = Layout(
+        controllers=(FIRST, SECOND) if is_dynamic else (FIRST, SECOND, LATE),
+        brokers=(KAFKA_BROKER, OUR_BROKER),
+        is_dynamic=is_dynamic,
+        settings=settings or {},
+        ours=OFTEN | SMALL,
+        kafkas=OFTEN | KAFKAS_SMALL,
     )
+    return Site(kafka, folder, layout)
 
 
-def snapshots(node: NodeConfig) -> list[Path]:
-    """Those of the running log, the newest last."""
-    ids = {path: snapshot_id_of(path.name) for path in node.checkpoints()}
-    taken = [(each.order, path) for path, each in ids.items() if each and each != BOOTSTRAP_SNAPSHOT_ID]
-    return [path for _, path in sorted(taken)]
+def names(kind: str, number: int = 60) -> set[str]:
+    return {f"{kind}-{each}" for each in range(number)}
 
 
-def topics_in(path: Path) -> set[str]:
-    return {record.payload["name"] for record in dump_with_ours(path) if record.type == "topicrecord"}
-
-
-def await_snapshot_of(site: Site, node_id: int, topics: set[str]) -> None:
-    """Until a snapshot has all of these; new records, which snapshots wait for, come by themselves."""
+def await_cut(site: Site, node_id: int, above: int = 0) -> None:
     node = site.nodes[node_id]
-    assert wait_until(lambda: any(topics <= topics_in(path) for path in snapshots(node)), WAIT_S), (
-        site.tails()
+    assert wait_until(lambda: node.log_start() > above, CUT_WITHIN_S, 0.2), site.tails()
+
+
+def end_of(node: NodeConfig) -> int:
+    return dump_with_ours(node.segments()[-1])[-1].offset + 1
+
+
+def topics_in(node: NodeConfig) -> set[str]:
+    """Of the newest snapshot, and of the log behind it."""
+    newest = node.snapshots()[-1]
+    found = {record.payload["name"] for record in dump_with_ours(newest) if record.type == "topicrecord"}
+    return found | {record.payload["name"] for record in records_of(node) if record.type == "topicrecord"}
+
+
+def records_of(node: NodeConfig) -> list[Dumped]:
+    return [record for path in node.segments() for record in dump_with_ours(path)]
+
+
+def check(kafka: Kafka, site: Site, *node_ids: int, topics: set[str]) -> None:
+    """What each of them has is sound, has all topics, and is the same wherever two logs have the same offsets: the
+    first two, which have stopped last, have some."""
+    logs: dict[int, dict[int, Dumped]] = {}
+    for node_id in node_ids:
+        node = site.nodes[node_id]
+        assert_same_dumps(kafka, [*node.segments(), *node.checkpoints()])
+        assert topics_in(node) == topics
+        logs[node_id] = {record.offset: record for record in records_of(node)}
+    first, *others = logs.values()
+    assert first.keys() & others[0].keys()
+    for other in others:
+        common = first.keys() & other.keys()
+        # Where a segment begins is each replica's own business.
+        assert [said(first[offset]) for offset in sorted(common)] == [
+            said(other[offset]) for offset in sorted(common)
+        ]
+
+
+def said(record: Dumped) -> tuple[object, ...]:
+    return (
+        record.batch_base_offset,
+        record.leader_epoch,
+        record.timestamp_ms,
+        record.type,
+        repr(record.payload),
     )
 
 
-def keep_only_newest_snapshot(node: NodeConfig) -> Path:
-    """As the folder of a replica is that has just fetched it: who voted for whom stays."""
-    newest = snapshots(node)[-1]
-    for path in node.metadata.iterdir():
-        if path.name not in {newest.name, "quorum-state", "partition.metadata"}:
-            path.unlink()
-    return newest
+def came_through_snapshot(node: NodeConfig, end_before: int) -> bool:
+    """It has none of what the log held from where its own had ended."""
+    (first, *_) = node.snapshots()
+    snapshot_id = snapshot_id_of(first.name)
+    assert snapshot_id is not None
+    return node.log_start() > end_before and snapshot_id.end_offset >= node.log_start()
 
 
-def starts_behind_snapshot(node: NodeConfig) -> bool:
-    return int(node.segments()[0].stem) > 0
-
-
-def check_files(kafka: Kafka, node: NodeConfig) -> None:
-    assert_same_dumps(kafka, [*node.segments(), *node.checkpoints()])
-
-
-def test_ours_goes_on_with_a_trimmed_log_of_kafkas(kafka: Kafka, tmp_path: Path) -> None:
-    with site_of(kafka, tmp_path) as site:
-        node = site.nodes[FIRST]
+def test_a_controller_and_a_broker_of_ours_fetch_kafkas_snapshot(kafka: Kafka, tmp_path: Path) -> None:
+    with site_of(kafka, tmp_path, is_dynamic=True) as site:
         site.format_with_kafka([FIRST, KAFKA_BROKER])
         site.start_kafka(FIRST, KAFKA_BROKER)
-        site.create_topic("one", KAFKA_BROKER)
-        await_snapshot_of(site, FIRST, {"one"})
-        site.stop(KAFKA_BROKER, FIRST)
-        check_files(kafka, node)
-        keep_only_newest_snapshot(node)
-        site.start_kafka(FIRST)
-        before = site.await_quorum(lambda status: status.leader_id == FIRST)
-        site.stop(FIRST)
-        assert starts_behind_snapshot(node)
-
-        site.format_with_ours([OUR_BROKER])
-        site.start_ours(FIRST, OUR_BROKER)
-        site.create_topic("two", OUR_BROKER)
-        assert wait_until(lambda: site.topics(OUR_BROKER) == {"one", "two"}, WAIT_S), site.tails()
-        assert site.quorum().leader_epoch > before.leader_epoch
-        site.stop(OUR_BROKER, FIRST)
-        check_files(kafka, node)
-
-
-def test_a_controller_of_ours_fetches_kafkas_snapshot(kafka: Kafka, tmp_path: Path) -> None:
-    with site_of(kafka, tmp_path) as site:
-        node = site.nodes[FIRST]
-        site.format_with_kafka([FIRST, KAFKA_BROKER])
-        site.start_kafka(FIRST, KAFKA_BROKER)
-        site.create_topic("one", KAFKA_BROKER)
-        await_snapshot_of(site, FIRST, {"one"})
-        site.stop(KAFKA_BROKER, FIRST)
-        keep_only_newest_snapshot(node)
+        early = names("early", 150)
+        site.create_topics(early, KAFKA_BROKER)
+        await_cut(site, FIRST)
         site.format_with_ours([SECOND, OUR_BROKER])
-        site.start_kafka(FIRST)
         site.start_ours(SECOND, OUR_BROKER)
-        add_voter(kafka, site, SECOND)
-        assert starts_behind_snapshot(site.nodes[SECOND])
-        site.create_topic("two", OUR_BROKER)
-        assert wait_until(lambda: site.topics(OUR_BROKER) == {"one", "two"}, WAIT_S), site.tails()
-        site.stop(OUR_BROKER, SECOND, FIRST)
-        check_files(kafka, site.nodes[SECOND])
+        site.add_voter(SECOND)
+        assert came_through_snapshot(site.nodes[SECOND], 0)
+        assert came_through_snapshot(site.nodes[OUR_BROKER], 0)
+        site.create_topics(names("late"), OUR_BROKER)
+        topics = early | names("late")
+        assert wait_until(lambda: site.topics(OUR_BROKER) == topics, WAIT_S), site.tails()
+        site.stop(OUR_BROKER, KAFKA_BROKER, SECOND, FIRST)
+        check(kafka, site, FIRST, SECOND, OUR_BROKER, topics=topics)
 
 
-def test_kafka_fetches_a_snapshot_of_ours(kafka: Kafka, tmp_path: Path) -> None:
-    with site_of(kafka, tmp_path) as site:
-        node = site.nodes[FIRST]
+def test_a_controller_and_a_broker_of_kafkas_fetch_our_snapshot(kafka: Kafka, tmp_path: Path) -> None:
+    with site_of(kafka, tmp_path, is_dynamic=True) as site:
         site.format_with_ours([FIRST, OUR_BROKER])
         site.start_ours(FIRST, OUR_BROKER)
-        site.create_topic("one", OUR_BROKER)
-        await_snapshot_of(site, FIRST, {"one"})
-        site.stop(OUR_BROKER, FIRST)
-        check_files(kafka, node)
-        keep_only_newest_snapshot(node)
-        site.start_ours(FIRST, OUR_BROKER)
-        site.format_with_kafka([SECOND, NEW_KAFKA_BROKER])
-        site.start_kafka(SECOND, NEW_KAFKA_BROKER)
-        add_voter(kafka, site, SECOND)
-        assert starts_behind_snapshot(node)
-        assert starts_behind_snapshot(site.nodes[SECOND])
-        site.create_topic("two", NEW_KAFKA_BROKER)
-        assert wait_until(lambda: site.topics(NEW_KAFKA_BROKER) == {"one", "two"}, WAIT_S), site.tails()
-        assert_same_dumps(kafka, site.nodes[SECOND].segments())
-        site.stop(NEW_KAFKA_BROKER, OUR_BROKER, FIRST)
+        site.create_topics(names("early"), OUR_BROKER)
+        await_cut(site, FIRST)
+        site.format_with_kafka([SECOND, KAFKA_BROKER])
+        site.start_kafka(SECOND, KAFKA_BROKER)
+        site.add_voter(SECOND)
+        assert came_through_snapshot(site.nodes[SECOND], 0)
+        assert came_through_snapshot(site.nodes[KAFKA_BROKER], 0)
+        site.create_topics(names("late"), KAFKA_BROKER)
+        topics = names("early") | names("late")
+        assert wait_until(lambda: site.topics(KAFKA_BROKER) == topics, WAIT_S), site.tails()
+        site.stop(KAFKA_BROKER, OUR_BROKER, SECOND, FIRST)
+        check(kafka, site, FIRST, SECOND, KAFKA_BROKER, topics=topics)
 
 
-def add_voter(kafka: Kafka, site: Site, node_id: int) -> None:
-    site.await_quorum(lambda status: any(each.replica_id == node_id for each in status.observers))
-    where = ("--bootstrap-controller", site.nodes[FIRST].address)
-    kafka.run(QUORUM_TOOL, *where, "--command-config", str(site.nodes[node_id].path), "add-controller")
+@pytest.mark.parametrize("late", ["kafka", "ours"])
+def test_a_voter_that_was_away_comes_back_through_a_snapshot(kafka: Kafka, tmp_path: Path, late: str) -> None:
+    """The voters are static. It had a log of its own, which ends where the leader's has long been cut."""
+    leader = {FIRST: HASTE, SECOND: PATIENCE, LATE: PATIENCE}
+    with site_of(kafka, tmp_path, is_dynamic=False, settings=leader) as site:
+        is_kafka_late = late == "kafka"
+        start_late = site.start_kafka if is_kafka_late else site.start_ours
+        start_leader = site.start_ours if is_kafka_late else site.start_kafka
+        format_late, format_leader = site.format_with_kafka, site.format_with_ours
+        if not is_kafka_late:
+            format_late, format_leader = format_leader, format_late
+        format_late([LATE])
+        format_leader([FIRST])
+        site.format_with_ours([SECOND, OUR_BROKER])
+        start_leader(FIRST)
+        site.start_ours(SECOND, OUR_BROKER)
+        start_late(LATE)
+        assert site.await_quorum(has_caught_up(LATE)).leader_id == FIRST
+        site.create_topics(names("early", 5), OUR_BROKER)
+        site.await_quorum(has_caught_up(LATE))
+        site.stop(LATE)
+        end = end_of(site.nodes[LATE])
+
+        missed = names("missed", 60 if is_kafka_late else 150)
+        site.create_topics(missed, OUR_BROKER)
+        await_cut(site, FIRST, above=end)
+        start_late(LATE)
+        site.await_quorum(has_caught_up(LATE))
+        assert came_through_snapshot(site.nodes[LATE], end)
+
+        # It counts for the majority again: with it alone, the other voter leads and commits.
+        site.kill(FIRST)
+        assert site.await_quorum(lambda status: status.leader_id in {SECOND, LATE}).leader_id != FIRST
+        site.create_topics(names("late", 5), OUR_BROKER)
+        topics = names("early", 5) | missed | names("late", 5)
+        assert wait_until(lambda: site.topics(OUR_BROKER) == topics, WAIT_S), site.tails()
+        site.stop(OUR_BROKER, LATE, SECOND)
+        check(kafka, site, SECOND, LATE, topics=topics)
+
+
+def has_caught_up(node_id: int) -> Callable[[QuorumStatus], bool]:
+    def holds(status: QuorumStatus) -> bool:
+        voter = status.voter(node_id)
+        return voter is not None and voter.lag in {0, 1}
+
+    return holds

@@ -1,7 +1,5 @@
 """What must be true after every event (design, "What correct means"); each breach raises with the facts."""
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from raft.batches import LogBatch
@@ -9,6 +7,7 @@ from raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
+    FetchSnapshotRequest,
     Request,
     Response,
     VoteRequest,
@@ -17,11 +16,13 @@ from raft.messages import (
 from raft.node import RaftNode
 from raft.ready import QuorumState, Ready, RoleChanged
 from raft.roles import Follower, Leader
-from raft.voters import ReplicaKey, Voter
-from tests.simulation.disk import SimulatedDisk
+from raft.voters import ReplicaKey
+from tests.simulation.committed import CommittedLog
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
-from tests.simulation.membership_checks import check_new_voters, may_stand
+from tests.simulation.log_checks import LogChecks
+from tests.simulation.membership_checks import may_stand
+from tests.simulation.snapshot_checks import SnapshotChecks
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -34,20 +35,15 @@ TIMER_TURNS_A_PEER = 60
 
 
 class Checkers:
-    """Watches every replica of a run; knows what was committed by whom, independent of the replicas' own memory."""
+    """Watches every replica of a run: `log` its log and what is committed, `snapshots` its snapshots."""
 
     def __init__(self, world: "World") -> None:
         self.world = world
+        self.log = LogChecks(world)
+        self.snapshots = SnapshotChecks(self.log.committed)
         self.leaders: dict[int, tuple[Host, int]] = {}
         self.votes: dict[tuple[ReplicaKey, int], ReplicaKey] = {}
         self.epochs: dict[ReplicaKey, int] = {}
-        self.high_watermarks: dict[int, int] = {}
-        self.committed: list[LogBatch] = []
-        # In which epoch each of them was: a leader must have what was committed in the epochs before its own.
-        self.commit_epochs: list[int] = []
-        self.checked: dict[int, int] = {}
-        self.written: dict[tuple[int, int], tuple[LogBatch, int]] = {}
-        self.newest_leader = (0, -1)
         self.idle_turns: dict[tuple[int, int], int] = {}
         self.max_idle_turns = 0
         self.timer_turns: dict[tuple[int, int], int] = {}
@@ -55,13 +51,16 @@ class Checkers:
         self.stable_until_ms = 0
 
     @property
+    def committed(self) -> CommittedLog:
+        return self.log.committed
+
+    @property
     def committed_end(self) -> int:
-        return self.committed[-1].last_offset + 1 if self.committed else 0
+        return self.log.committed.end_offset
 
     def forget_life(self, host: Host) -> None:
         """A replica died: its high watermark is relearned, its epoch is not."""
-        self.high_watermarks.pop(host.node_id, None)
-        self.checked.pop(host.node_id, None)
+        self.log.forget_life(host)
 
     def forget_epoch(self, host: Host) -> None:
         """Its disk was emptied: this replica begins again, but what it promised still counts."""
@@ -74,13 +73,14 @@ class Checkers:
             host.is_timer_turn = False
             self._check_idleness(host, ready)
         self._check_state(host, node)
+        self.snapshots.core_knows(node)
         role = node.replica.role
         if isinstance(role, Leader):
             self._check_single_leader(host, node, role)
         for outbound in ready.requests:
             _check_request(host, node, outbound.request)
         if ready.high_watermark is not None:
-            self._check_commit(host, node, ready.high_watermark)
+            self.log.commits(host, node, ready.high_watermark)
 
     def _check_idleness(self, host: Host, ready: Ready) -> None:
         """A replica whose timer fires and leads to nothing is on its way to a busy loop (KAFKA-17751); and even one
@@ -120,19 +120,10 @@ class Checkers:
         other = self.leaders.get(node.leader_epoch)
         if other is None:
             self.leaders[node.leader_epoch] = life
-            self._check_leader_completeness(host, node)
+            self.log.leader_begins(host, node)
         elif other != life:
             raise InvariantBroken(
                 f"nodes {other[0].node_id} and {host.node_id} both lead epoch {node.leader_epoch}"
-            )
-
-    def _check_leader_completeness(self, host: Host, node: RaftNode) -> None:
-        """A candidate may win late, when a newer epoch has long had its leader and its commits: it lacks those by
-        right, can commit nothing, and gives way to the first it hears of."""
-        count = bisect_left(self.commit_epochs, node.leader_epoch)
-        if host.disk.batches[:count] != self.committed[:count]:
-            raise InvariantBroken(
-                f"node {host.node_id} leads epoch {node.leader_epoch} without all that was committed before"
             )
 
     # Roles
@@ -166,105 +157,12 @@ class Checkers:
             return
         if node.replica.has_lost_its_state:
             raise InvariantBroken(f"node {host.node_id} lost its state and became {change.role}")
+        if node.replica.installing is not None:
+            raise InvariantBroken(
+                f"node {host.node_id} became {change.role} while its log was being replaced"
+            )
         if not host.can_be_voter or not may_stand(host, node.voters, node.high_watermark):
             raise InvariantBroken(f"node {host.node_id} is no voter and became {change.role}")
-
-    # The log
-
-    def before_append(self, host: Host, batches: Sequence[LogBatch]) -> None:
-        """Log matching: an epoch and an offset name one batch, with one history before it."""
-        check_new_voters(host, batches, self.committed_end)
-        last = host.disk.batches[-1] if host.disk.batches else None
-        epoch_before = -1 if last is None else last.leader_epoch
-        for batch in batches:
-            known = self.written.setdefault((batch.leader_epoch, batch.base_offset), (batch, epoch_before))
-            if known[1] != epoch_before or (known[0] is not batch and known[0] != batch):
-                raise InvariantBroken(
-                    f"node {host.node_id} appends another batch at offset {batch.base_offset} of epoch "
-                    f"{batch.leader_epoch} than another node has there, or after another one"
-                )
-            epoch_before = batch.leader_epoch
-
-    def before_truncation(self, host: Host, end_offset: int) -> None:
-        if end_offset < self.high_watermarks.get(host.node_id, 0):
-            raise InvariantBroken(
-                f"node {host.node_id} cut its log at {end_offset}, below its high watermark"
-            )
-        if end_offset >= self.committed_end:
-            return
-        lost = host.disk.between(end_offset, self.committed_end)
-        if lost and lost[0].base_offset >= end_offset and lost[0] in self.committed:
-            raise InvariantBroken(
-                f"node {host.node_id} cut its log at {end_offset} and with it what was committed"
-            )
-
-    def _check_commit(self, host: Host, node: RaftNode, high_watermark: int) -> None:
-        before = self.high_watermarks.get(host.node_id, -1)
-        if high_watermark < before:
-            raise InvariantBroken(
-                f"the high watermark of node {host.node_id} fell from {before} to {high_watermark}"
-            )
-        self.high_watermarks[host.node_id] = high_watermark
-        if isinstance(node.replica.role, Leader):
-            self._check_leader_commit(host, node, node.replica.role, high_watermark)
-        self._check_committed_batches(host, high_watermark)
-
-    def _check_leader_commit(self, host: Host, node: RaftNode, role: Leader, high_watermark: int) -> None:
-        if high_watermark <= role.epoch_start_offset:
-            return
-        epoch, offset = self.newest_leader
-        if node.leader_epoch >= epoch:
-            if high_watermark < offset:
-                raise InvariantBroken(
-                    f"leader {host.node_id} of epoch {node.leader_epoch} commits {high_watermark}, "
-                    f"the leader of epoch {epoch} had committed {offset}"
-                )
-            self.newest_leader = (node.leader_epoch, high_watermark)
-        self._check_majority(host, node, high_watermark)
-
-    def _check_majority(self, host: Host, node: RaftNode, high_watermark: int) -> None:
-        """The high watermark rests on flushed logs of a majority of the voters in force."""
-        mine = host.disk.between(0, high_watermark)[-1]
-        holders = 0
-        for voter in node.replica.voters:
-            batches = (disk.durable_batch_before(high_watermark) for disk in self._disks_of(voter))
-            holders += any(batch is mine or batch == mine for batch in batches)
-        if holders < node.replica.voters.majority:
-            raise InvariantBroken(
-                f"leader {host.node_id} committed {high_watermark} with {holders} durable copies "
-                f"among {len(node.replica.voters)} voters"
-            )
-
-    def _disks_of(self, voter: Voter) -> Iterator[SimulatedDisk]:
-        """The disk of a voter, and those which it had before: a leader may have counted what has since been lost."""
-        host = self.world.hosts[voter.key.id]
-        if voter.matches(host.key):
-            yield host.disk
-        for key, disks in self.world.operator.former_disks.items():
-            if voter.matches(key):
-                yield from disks
-
-    def _check_committed_batches(self, host: Host, high_watermark: int) -> None:
-        batches, ends = host.disk.batches, host.disk.ends
-        position = self.checked.get(host.node_id, 0)
-        while position < len(batches) and ends[position] <= high_watermark:
-            batch = batches[position]
-            if position == len(self.committed):
-                self.committed.append(batch)
-                assert host.node is not None
-                epoch = max(host.node.leader_epoch, self.commit_epochs[-1] if self.commit_epochs else 0)
-                self.commit_epochs.append(epoch)
-            elif batch is not self.committed[position] and batch != self.committed[position]:
-                raise InvariantBroken(
-                    f"node {host.node_id} committed another batch at offset {batch.base_offset} "
-                    f"(epoch {batch.leader_epoch}) than was committed before"
-                )
-            position += 1
-        self.checked[host.node_id] = position
-        if high_watermark != (ends[position - 1] if position else 0):
-            raise InvariantBroken(
-                f"the high watermark {high_watermark} of node {host.node_id} is not the end of a batch it has"
-            )
 
     # Delivery and reads
 
@@ -281,7 +179,7 @@ class Checkers:
 
     def local_read(self, host: Host) -> None:
         node = host.node
-        if node is not None and node.log_end_offset < host.applied:
+        if node is not None and node.log_end_offset < host.applied and host.damaged_epoch is None:
             raise InvariantBroken(f"the log of node {host.node_id} ends before what it has applied")
 
     # Messages
@@ -326,7 +224,7 @@ def _check_request(host: Host, node: RaftNode, request: Request) -> None:
             is_true = _remembers_vote(state, request.replica_epoch, node.replica.key)
         case VoteRequest():
             is_true = state.leader_epoch >= request.replica_epoch
-        case FetchRequest():
+        case FetchRequest() | FetchSnapshotRequest():
             is_true = state.leader_epoch >= request.current_leader_epoch
         case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
             said = (request.leader_epoch, host.node_id)

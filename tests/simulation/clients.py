@@ -8,6 +8,7 @@ from raft.inputs import ReadRequested
 from raft.ready import ReadConfirmed, Ready
 from tests.simulation.history import History
 from tests.simulation.hosts import Host
+from tests.simulation.snapshot_files import SnapshotFile, next_state
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -89,13 +90,29 @@ class Clients:
 
     def apply(self, host: Host, high_watermark: int) -> None:
         """Hand committed batches to the state machine, each once and in order, and answer whose they are."""
+        if host.loading is not None:
+            return
         for batch in host.disk.between(host.applied, high_watermark):
             self.world.checkers.delivered(host, batch)
             host.applied = batch.last_offset + 1
+            host.applied_epoch = batch.leader_epoch
+            host.state = next_state(host.state, batch)
+            host.bytes_since_snapshot += len(batch.data)
             if host.appends:
                 self._answer(host, batch.base_offset, batch.last_offset, batch.leader_epoch)
+            self.world.snapshots.applied(host)
         if host.confirmed_reads:
             self._end_reads(host)
+
+    def loaded(self, host: Host, snapshot: SnapshotFile) -> None:
+        """The state machine starts over from a snapshot; what it had proposed below has an outcome that is not known
+        here."""
+        snapshot_id = snapshot.snapshot_id
+        self.world.checkers.snapshots.loaded(host, snapshot_id)
+        host.applied, host.applied_epoch, host.state = snapshot_id.offset, snapshot_id.epoch, snapshot.state
+        host.bytes_since_snapshot = 0
+        host.appends = {offset: append for offset, append in host.appends.items() if offset >= host.applied}
+        self._end_reads(host)
 
     def _answer(self, host: Host, first_offset: int, last_offset: int, epoch: int) -> None:
         """A proposer that sees its own record committed in the epoch of its proposal tells its client."""

@@ -128,6 +128,37 @@ def _burst(world: "World", action: Action) -> None:
     world.clients.burst(target_of(world, action), action.amount)
 
 
+# Snapshots
+
+
+def _snapshot(world: "World", action: Action) -> None:
+    world.snapshots.take(target_of(world, action))
+
+
+def _retention(world: "World", action: Action) -> None:
+    """The log is forgotten up to a snapshot, and older snapshots with it, whoever may be fetching one."""
+    world.snapshots.advance(target_of(world, action))
+
+
+def _bad_download(world: "World", action: Action) -> None:
+    target_of(world, action).spoils_download = True
+
+
+def _death_over_snapshot(world: "World", action: Action) -> None:
+    world.traps.snapshot_steps.append(action)
+
+
+# Failing disks
+
+
+def _full_disk(world: "World", action: Action) -> None:
+    world.failing_disks.fill(target_of(world, action), action.for_ms)
+
+
+def _damaged_disk(world: "World", action: Action) -> None:
+    world.failing_disks.damage(target_of(world, action), action.for_ms, action.amount)
+
+
 # Links
 
 
@@ -260,6 +291,12 @@ FAULTS: dict[str, Callable[["World", Action], None]] = {
     "move": _move,
     "replace disk": _replace_disk,
     "upgrade": _upgrade,
+    "snapshot": _snapshot,
+    "retention": _retention,
+    "bad download": _bad_download,
+    "death over snapshot": _death_over_snapshot,
+    "full disk": _full_disk,
+    "damaged disk": _damaged_disk,
     "cut off": _cut_off,
     "split": _split,
     "cut link": _cut_link,

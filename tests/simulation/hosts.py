@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
+from raft.batches import OffsetAndEpoch
 from raft.messages import Request
 from raft.node import RaftNode
 from raft.voters import Endpoint, ReplicaKey
@@ -64,8 +65,24 @@ class Host:
     is_timer_turn: bool = False
     dies_at_step: int = 0
     revives_after_ms: int = 0
+    # The state machine: how far it is, and what the batches and snapshots so far have made of it.
     applied: int = 0
-    delivered: int = 0
+    state: int = 0
+    applied_epoch: int = 0
+    bytes_since_snapshot: int = 0
+    # What becomes of snapshots in this process (`snapshots.Snapshots`).
+    loading: OffsetAndEpoch | None = None
+    part: tuple[OffsetAndEpoch, bytearray] | None = None
+    is_installing: bool = False
+    is_writing_snapshot: bool = False
+    spoils_download: bool = False
+    # What its disk has come to (`failing_disks.FailingDisks`): since when its core knows that there is no space, and
+    # where its log ended then; in which epoch it was started with a damaged log that is not whole again.
+    is_full: bool = False
+    paused_writes_since_ms: int | None = None
+    written_when_full: int = 0
+    damaged_epoch: int | None = None
+    disk_before_damage: SimulatedDisk | None = None
     waiting_replies: dict[int, WaitingReply] = field(default_factory=dict)
     next_request_id: int = 0
     appends: dict[int, Append] = field(default_factory=dict)
@@ -99,8 +116,14 @@ class Host:
         self.wakes_at_ms = None
         self.has_turn_due = False
         self.dies_at_step = 0
-        self.applied = 0
-        self.delivered = 0
+        self.applied = self.state = self.applied_epoch = 0
+        self.bytes_since_snapshot = 0
+        self.loading = None
+        self.part = None
+        self.is_installing = False
+        self.is_writing_snapshot = False
+        self.paused_writes_since_ms = None
+        self.damaged_epoch = None
         self.waiting_replies = {}
         self.appends = {}
         self.reads = {}

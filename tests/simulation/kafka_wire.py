@@ -25,7 +25,13 @@ from wire.protocol.headers import encode_body
 
 LISTENER = "CONTROLLER"
 # What a host of an older release knows at most.
-OLD_VERSIONS = {ApiKey.VOTE: 1, ApiKey.FETCH: 16, ApiKey.BEGIN_QUORUM_EPOCH: 0, ApiKey.END_QUORUM_EPOCH: 0}
+OLD_VERSIONS = {
+    ApiKey.VOTE: 1,
+    ApiKey.FETCH: 16,
+    ApiKey.FETCH_SNAPSHOT: 0,
+    ApiKey.BEGIN_QUORUM_EPOCH: 0,
+    ApiKey.END_QUORUM_EPOCH: 0,
+}
 
 __all__ = ("UnsupportedVersion", "request_over_wire", "response_over_wire", "version_between")
 

@@ -84,7 +84,8 @@ class Operator:
         return voter.matches(host.key) and host.endpoint in voter.endpoints
 
     def _is_any_recovering(self) -> bool:
-        return any(host.disk.has_lost_its_state for host in self.world.hosts.values())
+        hosts = self.world.hosts.values()
+        return any(host.disk.has_lost_its_state or host.disk.damaged_until is not None for host in hosts)
 
     # Wishes
 
@@ -208,7 +209,7 @@ class Operator:
         if self._has_static_voters():
             self.lose_state(host, down_ms)
             return
-        if self.wish is not None or not self._survives_without(host):
+        if self.wish is not None or not self.survives_without(host):
             return
         self._lose_disk(host, down_ms, "a new disk")
         # By its configuration it may be a static voter still, perhaps the only one: hence `format --replaced-disk`.
@@ -224,11 +225,11 @@ class Operator:
 
     def lose_state(self, host: Host, down_ms: int) -> None:
         """The folder is formatted with the old directory id, but its contents are gone."""
-        if self.wish is None and self._survives_without(host):
+        if self.wish is None and self.survives_without(host):
             self._lose_disk(host, down_ms, "an emptied disk")
             host.disk.has_lost_its_state = True
 
-    def _survives_without(self, host: Host) -> bool:
+    def survives_without(self, host: Host) -> bool:
         """Whether every voter set that this host is in has a majority left."""
         if self._is_any_recovering():
             return False
@@ -241,14 +242,14 @@ class Operator:
         self.world.note("node %d will come back with %s", host.node_id, what)
         self.world.tally["lost disks"] += 1
         self.former_disks.setdefault(host.key, []).append(host.disk)
-        host.disk = SimulatedDisk(host.disk.dice)
+        host.disk = SimulatedDisk(host.disk.dice, host.disk.segment_batches)
         self.world.at(down_ms, self.world.revive, host)
 
     def move(self, host: Host, down_ms: int) -> None:
         """The machine comes back at another address; too many at once and nobody would find anybody."""
         if self.world.tally["moves"] >= 2 or self._has_static_voters():
             return
-        if self.wish is not None or not self._survives_without(host):
+        if self.wish is not None or not self.survives_without(host):
             return
         self.world.tally["moves"] += 1
         if host.node is not None:

@@ -5,8 +5,18 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING
 
+from kio.schema.errors import ErrorCode
+
 from raft.inputs import FailureReason, RequestFailed, RequestReceived, ResponseReceived
-from raft.messages import ApiVersionsRequest, ApiVersionsResponse, FetchResponse, LogSlice, Response
+from raft.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FetchResponse,
+    FetchSnapshotResponse,
+    LogSlice,
+    Response,
+    SnapshotSlice,
+)
 from raft.ready import OutboundRequest, OutboundResponse, Ready
 from raft.voters import SUPPORTED_KRAFT_VERSIONS
 from tests.simulation.hosts import Host, WaitingReply
@@ -131,11 +141,12 @@ class Network:
 
     def _send_response(self, host: Host, outbound: OutboundResponse) -> None:
         waiting = host.waiting_replies.pop(outbound.request_id)
-        response = read_records(host, outbound.response)
+        response = read_files(host, outbound.response)
         if waiting.source is None:
             self.world.operator.answered(host, waiting.request, response)
             return
         self.world.checkers.response_leaves(host, waiting.request, response)
+        self.world.failing_disks.response_leaves(host, waiting.request, response)
         self.world.traps.response_leaves(host, waiting.request, response)
         if self.world.options.uses_wire:
             response = response_over_wire(waiting.request, response, waiting.version)
@@ -161,8 +172,10 @@ class Network:
         return 1 + int(self._random() * self.weather.delay_ms_max)
 
 
-def read_records(host: Host, response: Response) -> Response:
-    """What the driver does for the core: the slice of the log that an answer names becomes bytes."""
+def read_files(host: Host, response: Response) -> Response:
+    """What the driver does for the core: the slice of the log, or of a snapshot, that an answer names becomes bytes."""
+    if isinstance(response, FetchSnapshotResponse):
+        return _read_snapshot(host, response, response.data)
     if not isinstance(response, FetchResponse) or not isinstance(response.records, LogSlice):
         return response
     data = host.disk.read(response.records.start_offset, response.records.max_bytes)
@@ -174,3 +187,17 @@ def read_records(host: Host, response: Response) -> Response:
         log_start_offset=response.log_start_offset,
         records=data,
     )
+
+
+def _read_snapshot(
+    host: Host, response: FetchSnapshotResponse, asked: SnapshotSlice | bytes
+) -> FetchSnapshotResponse:
+    if not isinstance(asked, SnapshotSlice):
+        return response
+    snapshot = host.disk.snapshots.get(asked.snapshot_id)
+    if snapshot is None:
+        return replace(response, error=ErrorCode.snapshot_not_found, data=b"")
+    size = len(snapshot.data)
+    if asked.position >= size:
+        return replace(response, error=ErrorCode.position_out_of_range, data=b"")
+    return replace(response, size=size, data=snapshot.data[asked.position : asked.position + asked.max_bytes])

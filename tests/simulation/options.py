@@ -37,6 +37,10 @@ class Options:
     shares_turns: bool
     uses_wire: bool
     mixes_releases: bool
+    snapshot_bytes: int
+    snapshot_padding: int
+    retention_percent: int
+    segment_batches: int
     faults: tuple[str, ...]
     fault_count: int
 
@@ -72,13 +76,18 @@ def options_of(dice: Random, kinds_of: Callable[[str], tuple[tuple[str, ...], tu
         faults_until_ms=faults_until_ms,
         delay_ms_max=delay_ms_max,
         flush_ms_max=flush_ms_max,
-        max_fetch_bytes=dice.choice((1, 300, 1_000_000)),
+        # 60 bytes hold no batch, so that a Fetch brings one at a time, and a snapshot takes many pieces.
+        max_fetch_bytes=dice.choice((60, 300, 1_000_000)),
         operation_every_ms=dice.choice((10, 30, 60, 100)) * faults_until_ms // 2000,
         read_percent=dice.choice((0, 10, 50)),
         clock_drift_percent=dice.choice((0, 0, 1, 5, 20)),
         shares_turns=dice.random() < 0.5,
         uses_wire=dice.random() < 0.2,
         mixes_releases=mixes_releases,
+        snapshot_bytes=dice.choice((0, 300, 800, 2000)),
+        snapshot_padding=dice.choice((0, 150, 600)),
+        retention_percent=dice.choice((0, 40, 100)),
+        segment_batches=dice.choice((1, 3, 8)),
         faults=faults,
         fault_count=dice.choice((3, 8, 15, 25)) if faults else 0,
     )

@@ -114,14 +114,17 @@ def _run(
     world.run_until(options.faults_until_ms)
     world.heal()
     quiet_ms = _converge(world)
-    world.clients.history.check_against(world.checkers.committed)
+    world.clients.history.check_against(world.checkers.committed.batches)
     return _outcome(world, quiet_ms)
 
 
 def _outcome(world: World, quiet_ms: int) -> Outcome:
     history, tally = world.clients.history, world.tally
     sets = [
-        found for batch in world.checkers.committed if batch.is_control for found in quorum_records(batch)
+        found
+        for batch in world.checkers.committed.batches
+        if batch.is_control
+        for found in quorum_records(batch)
     ]
     tally["committed voter sets"] = sum(isinstance(found, VotersAt) for found in sets)
     tally["linearizable reads"] = history.linearizable_reads
@@ -171,8 +174,9 @@ def _what_is_missing(world: World) -> str:
             return f"node {host.node_id} does not run"
         if (node.leader_epoch, node.leader_id) != (leader.node.leader_epoch, leader.node.node_id):
             return f"node {host.node_id} believes in leader {node.leader_id} of epoch {node.leader_epoch}"
-        if host.applied != end_offset or host.disk.ends[-1] != end_offset:
+        if host.applied != end_offset or host.disk.log_end_offset != end_offset:
             return f"node {host.node_id} has applied {host.applied} of {end_offset}"
-        if host.disk.batches != world.checkers.committed:
+        if not world.checkers.log.is_as_committed(host.disk):
             return f"the log of node {host.node_id} is not what was committed"
+        world.checkers.snapshots.state_of(host)
     return ""

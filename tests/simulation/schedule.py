@@ -61,6 +61,12 @@ KINDS = (
     Kind("replace disk", 2, (0.1, 1, 5)),
     Kind("upgrade", 8, (0,), prefers_leader=False),
     Kind("burst", 2, (0,), amounts=(5, 20, 40)),
+    Kind("snapshot", 3, (0,)),
+    Kind("retention", 4, (0,)),
+    Kind("bad download", 2, (0,), prefers_leader=False),
+    Kind("full disk", 3, (0.1, 1, 5)),
+    Kind("damaged disk", 3, (0.1, 1, 5), amounts=(0, 1, 3, 10, 1000)),
+    Kind("death over snapshot", 4, (0.05, 0.5, 4), amounts=(0, 1, 2, 3, 4), prefers_leader=False),
 )
 # Changes of the voters, by the kind of quorum: static ones are not changed, and dynamic ones need no upgrade.
 CHANGES = {

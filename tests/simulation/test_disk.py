@@ -29,12 +29,22 @@ def test_a_crash_keeps_what_was_flushed_and_any_prefix_of_the_rest() -> None:
     assert ends == {3, 4, 5, 6}
 
 
-def test_a_crash_may_undo_a_truncation_but_never_half_of_it() -> None:
+def test_a_cut_is_durable_and_what_follows_it_is_not() -> None:
     logs = {
         tuple(found.leader_epoch for found in disk.batches)
         for disk in crashed_disks(flushed=4, written=4, truncate_to=2)
     }
-    assert logs == {(1, 1, 1, 1), (1, 1), (1, 1, 2), (1, 1, 2, 2)}
+    assert logs == {(1, 1), (1, 1, 2), (1, 1, 2, 2)}
+
+
+def test_a_flush_from_before_a_cut_covers_nothing_that_was_written_after_it() -> None:
+    disk = SimulatedDisk(Random(1))
+    disk.append([batch(0), batch(1), batch(2)])
+    operations = disk.begin_flush()
+    disk.truncate_to(1)
+    disk.append([batch(1, 2), batch(2, 2)])
+    disk.end_flush(operations)
+    assert disk.durable == [batch(0)]
 
 
 def test_a_flush_covers_what_was_written_before_it_began() -> None:

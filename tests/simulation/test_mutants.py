@@ -15,13 +15,16 @@ RUNS = 40
 EASY = (
     "acknowledge_before_flush",
     "count_any_fetch_position",
+    "damaged_replica_stands",
     "deadline_in_the_past",
+    "follower_without_space_writes",
     "high_watermark_beyond_the_log",
     "leader_counts_unflushed",
     "minority_commits",
     "observer_campaigns",
     "refusals_count_as_votes",
     "skip_truncation",
+    "snapshot_of_uncommitted_state",
     "vote_for_anybody",
     "vote_twice",
     "vote_without_persisting",
@@ -29,7 +32,7 @@ EASY = (
 
 
 def test_there_are_as_many_mutants_as_were_asked_for() -> None:
-    assert len(MUTANTS) >= 50
+    assert len(MUTANTS) >= 80
     assert len({mutant.safeguard for mutant in MUTANTS.values()}) == len(MUTANTS)
     assert {mutant.schedule for mutant in MUTANTS.values()} <= set(SCHEDULES)
 

@@ -9,24 +9,22 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any
-from uuid import UUID
 
-from raft.config import QuorumConfig
 from raft.inputs import Input, LogFlushed, ShutdownRequested, TimeAdvanced
 from raft.node import RaftNode
 from raft.ready import OutboundRequest, Ready
-from raft.voters import NO_VOTERS, Endpoint
+from raft.voters import NO_VOTERS
+from tests.simulation.building import CLUSTER_ID, FIRST_OBSERVER, build_host, config_of
 from tests.simulation.checkers import Checkers
 from tests.simulation.clients import Clients
-from tests.simulation.disk import SimulatedDisk
+from tests.simulation.failing_disks import FailingDisks
 from tests.simulation.hosts import CheapDice, Host
 from tests.simulation.membership import Operator, bootstrap_records, static_voters
 from tests.simulation.network import Network
 from tests.simulation.options import Options
+from tests.simulation.snapshots import Snapshots
 from tests.simulation.traps import Traps
 
-CLUSTER_ID = "simulated-cluster-id00"
-FIRST_OBSERVER = 101
 CALM_FLUSH_MS = 2
 
 Action = Callable[..., None]
@@ -57,34 +55,21 @@ class World:
         self.network = Network(self)
         self.clients = Clients(self)
         self.traps = Traps(self)
+        self.snapshots = Snapshots(self)
+        self.failing_disks = FailingDisks(self)
         self.operator = Operator(self)
         self.cluster_id = CLUSTER_ID
         controllers = range(1, options.voters + options.spares + 1)
         ids = [*controllers, *range(FIRST_OBSERVER, FIRST_OBSERVER + options.observers)]
-        self.hosts = {node_id: self._host(node_id) for node_id in ids}
+        self.hosts = {node_id: build_host(self, node_id) for node_id in ids}
         first = [self.hosts[node_id] for node_id in controllers[: options.voters]]
         self.voters = NO_VOTERS if options.quorum == "dynamic" else static_voters(first)
         if options.quorum == "dynamic":
             for host in first:
                 host.disk.bootstrap = bootstrap_records(first)
+            self.checkers.committed.before = bootstrap_records(first)
         for host in self.hosts.values():
             self.start(host)
-
-    def _host(self, node_id: int) -> Host:
-        """Disks are of different speeds: that a leader's is the slowest is what makes its own flush count."""
-        dice = Random(self.dice.getrandbits(64))
-        drift = 10 * self.options.clock_drift_percent
-        return Host(
-            node_id=node_id,
-            directory_id=UUID(int=node_id),
-            disk=SimulatedDisk(dice),
-            dice=CheapDice(dice.getrandbits(64)),
-            can_be_voter=node_id < FIRST_OBSERVER,
-            is_old=self.options.mixes_releases and dice.random() < 0.4,
-            flush_ms_max=dice.choice((0, 1, 4)) * self.options.flush_ms_max,
-            clock_permille=1000 + dice.randint(-drift, drift),
-            clock_start_ms=dice.randint(0, 1000) if drift else 0,
-        )
 
     # Events
 
@@ -126,9 +111,11 @@ class World:
         host.forget_process()
         if host.disk.has_lost_its_state:
             self.checkers.forget_epoch(host)
+        host.disk.reopen()
+        self.snapshots.start_from_newest(host)
         state = host.disk.state
         host.node = self.node_class(
-            self.config_of(host),
+            config_of(self, host),
             self.voters,
             host.disk.summary(),
             state,
@@ -138,34 +125,10 @@ class World:
         self.note(
             "node %d starts in epoch %d at %d", host.node_id, host.node.leader_epoch, host.disk.log_end_offset
         )
+        if host.disk.damaged_until is not None:
+            host.damaged_epoch = host.node.leader_epoch
+        self.failing_disks.started(host)
         self.turn(host)
-
-    def config_of(self, host: Host) -> QuorumConfig:
-        options = self.options
-        return QuorumConfig(
-            node_id=host.node_id,
-            directory_id=host.directory_id,
-            cluster_id=CLUSTER_ID,
-            can_be_voter=host.can_be_voter,
-            endpoints=(host.endpoint,),
-            bootstrap_servers=self._bootstrap_servers(host),
-            auto_join=options.auto_join and host.can_be_voter,
-            has_lost_its_state=host.disk.has_lost_its_state,
-            election_timeout_ms=options.election_timeout_ms,
-            fetch_timeout_ms=options.fetch_timeout_ms,
-            request_timeout_ms=options.fetch_timeout_ms,
-            fetch_max_wait_ms=options.fetch_timeout_ms // 4,
-            election_backoff_max_ms=options.election_timeout_ms,
-            max_fetch_bytes=options.max_fetch_bytes,
-        )
-
-    def _bootstrap_servers(self, host: Host) -> tuple[Endpoint, ...]:
-        """`controller.quorum.bootstrap.servers`, as the operator would write it now."""
-        if self.options.quorum == "static":
-            return ()
-        return tuple(
-            other.endpoint for other in self.hosts.values() if other.can_be_voter and other is not host
-        )
 
     def crash(self, host: Host) -> None:
         self.note("node %d crashes", host.node_id)
@@ -216,6 +179,7 @@ class World:
             host.paused_until_ms = self.now_ms
             host.dies_at_step = 0
             host.flush_fails = False
+            self.failing_disks.make_room(host)
             host.flush_ms_max = min(CALM_FLUSH_MS, host.flush_ms_max)
             self.revive(host)
 
@@ -243,26 +207,19 @@ class World:
             self.turn(host)
 
     def turn(self, host: Host) -> None:
-        node, disk = host.node, host.disk
+        node = host.node
         assert node is not None
         ready = node.take_ready(host.clock_ms(self.now_ms))
-        if host.dies_at_step and (ready.append or ready.quorum_state is not None):
+        if host.dies_at_step and (ready.append or ready.snapshot_chunks or ready.quorum_state is not None):
             self._die_in_turn(host, ready)
             return
-        if ready.truncate_to is not None:
-            self.checkers.before_truncation(host, ready.truncate_to)
-            disk.truncate_to(ready.truncate_to)
-            host.truncations += 1
-        if ready.append:
-            self.checkers.before_append(host, ready.append)
-            disk.append(ready.append)
-        if ready.quorum_state is not None:
-            disk.state = ready.quorum_state
+        self._store(host, ready)
         for change in ready.role_changes:
             self.note("node %d %s in epoch %d: %s", host.node_id, change.role, change.epoch, change.cause)
             self.checkers.role_taken(host, change)
             self.traps.role_taken(host, change)
         self.checkers.after_ready(host, node, ready)
+        self.failing_disks.after_turn(host, ready)
         if ready.requests or ready.responses:
             self.network.send(host, ready)
         if ready.high_watermark is not None:
@@ -271,18 +228,32 @@ class World:
             self.clients.reads_done(host, ready)
         if ready.has_caught_up:
             self.note("node %d has caught up", host.node_id)
-            disk.has_lost_its_state = False
-        if disk.pending and not host.is_flushing:
+            host.disk.has_lost_its_state, host.disk.damaged_until = False, None
+        if host.disk.pending and not host.is_flushing:
             self._begin_flush(host)
         self._arm_timer(host, ready)
         if ready.is_shut_down:
             self._stop(host, host.life)
 
+    def _store(self, host: Host, ready: Ready) -> None:
+        """What must be written before anything is said of it."""
+        disk = host.disk
+        if ready.truncate_to is not None:
+            self.checkers.log.before_truncation(host, ready.truncate_to)
+            disk.truncate_to(ready.truncate_to)
+            host.truncations += 1
+        if ready.append:
+            self.checkers.log.before_append(host, ready.append)
+            disk.append(ready.append)
+        self.snapshots.turned(host, ready)
+        if ready.quorum_state is not None:
+            disk.state = ready.quorum_state
+
     def _die_in_turn(self, host: Host, ready: Ready) -> None:
         """The process dies with its turn half carried out: after the append, the state, or the messages."""
         if ready.truncate_to is not None:
             host.disk.truncate_to(ready.truncate_to)
-        self.checkers.before_append(host, ready.append)
+        self.checkers.log.before_append(host, ready.append)
         host.disk.append(ready.append)
         if host.dies_at_step >= 2 and ready.quorum_state is not None:
             host.disk.state = ready.quorum_state

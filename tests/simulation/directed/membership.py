@@ -12,11 +12,11 @@ from raft.messages import (
     RemoveRaftVoterRequest,
     VoteRequest,
 )
+from tests.simulation.building import CLUSTER_ID
 from tests.simulation.directed.elections import deliver_vote_request
 from tests.simulation.directed.registry import schedule
 from tests.simulation.directed.stage import Stage
 from tests.simulation.errors import InvariantBroken
-from tests.simulation.world import CLUSTER_ID
 
 dynamic = partial(Stage, dynamic=True)
 

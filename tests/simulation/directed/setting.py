@@ -31,6 +31,7 @@ class Setting(World):
         election_timeout_ms: int = 100,
         fetch_timeout_ms: int = 300,
         max_fetch_bytes: int = 1_000_000,
+        snapshot_padding: int = 0,
     ) -> None:
         self.watch = Watch(self)
         options = replace(
@@ -43,6 +44,7 @@ class Setting(World):
             election_timeout_ms=election_timeout_ms,
             fetch_timeout_ms=fetch_timeout_ms,
             max_fetch_bytes=max_fetch_bytes,
+            snapshot_padding=snapshot_padding,
         )
         super().__init__(1, options, _spied(self), is_traced=True)
         self.operator = Script(self)
@@ -87,6 +89,9 @@ def _calm(options: Options) -> Options:
         shares_turns=False,
         uses_wire=False,
         mixes_releases=False,
+        snapshot_bytes=0,
+        retention_percent=0,
+        segment_batches=2,
     )
 
 

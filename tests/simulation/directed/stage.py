@@ -100,7 +100,7 @@ class Stage(Post):
         self.settle()
         self.until(lambda: self.append(self.leads()), 5000, "a leader takes a record")
         self.settle()
-        self.clients.history.check_against(self.checkers.committed)
+        self.clients.history.check_against(self.checkers.committed.batches)
 
     def power_off(self, node_id: int) -> None:
         """What is not flushed is gone."""
@@ -125,7 +125,7 @@ class Stage(Post):
     def _lose_disk(self, host: Host) -> None:
         assert host.node is None
         self.operator.former_disks.setdefault(host.key, []).append(host.disk)
-        host.disk = SimulatedDisk(host.disk.dice)
+        host.disk = SimulatedDisk(host.disk.dice, host.disk.segment_batches)
 
     def stick(self, node_id: int) -> None:
         """Flushes of this disk do not end."""
@@ -158,6 +158,25 @@ class Stage(Post):
         host = self.hosts[node_id]
         host.paused_until_ms = self.now_ms
         self.watch.forgive(host)
+
+    # Snapshots
+
+    def take_snapshot(self, node_id: int) -> int:
+        """Of what this node's state machine is now; answers where it ends."""
+        host = self.hosts[node_id]
+        self.snapshots.take(host)
+        self.run(1)
+        assert host.disk.newest_snapshot() is not None
+        return host.applied
+
+    def forget_log(self, node_id: int) -> int:
+        """Take a snapshot, and forget the log below it; answers where the log begins now."""
+        end_offset = self.take_snapshot(node_id)
+        host = self.hosts[node_id]
+        # The newest or an older one, as the dice fall.
+        while host.disk.log_start_offset < end_offset:
+            self.snapshots.advance(host)
+        return end_offset
 
     # Clients
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
 from unittest.mock import patch
 
 from tests.simulation.options import Options
@@ -51,6 +52,14 @@ def mutant(
         return apply
 
     return enter
+
+
+def getter_of(cls: type, name: str) -> Callable[[Any], Any]:
+    """The function behind a property, wherever it is inherited from."""
+    found = next(vars(base)[name] for base in cls.__mro__ if name in vars(base))
+    assert isinstance(found, property)
+    assert found.fget is not None
+    return found.fget
 
 
 def everywhere(function: Callable[..., object], replacement: Callable[..., object]) -> Patch:

@@ -29,9 +29,11 @@ def check_left(fs: FaultFileSystem, expected: Expected) -> None:
     second = _opened(fs, expected)
     assert second[1:] == first[1:], "the second start finds something else"
     assert second[0] == 0, "the second start still has something to cut"
+    assert fs.open_descriptors == 0, "a file stays open"
+    if second[3] is not None:
+        return  # what was on its way out stays as long as the log may need it
     leftovers = [name for name in fs.names(FOLDER) if name.endswith((".part", ".rolling", ".deleted"))]
     assert not leftovers
-    assert fs.open_descriptors == 0, "a file stays open"
 
 
 def _opened(fs: FaultFileSystem, expected: Expected) -> tuple[int, object, object, object]:

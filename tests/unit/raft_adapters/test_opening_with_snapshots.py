@@ -132,7 +132,6 @@ def test_an_empty_log_begins_only_where_a_snapshot_ends(tmp_path: Path) -> None:
     log.close()
 
 
-@pytest.mark.xfail(strict=True, reason="leftovers are removed before it is known whether the log is sound")
 def test_a_snapshot_on_its_way_out_stays_while_the_log_cannot_be_opened(tmp_path: Path) -> None:
     """testSnapshotDeletionWithInvalidSnapshotState: it may be all that can mend the log."""
     log = FileLog(tmp_path)

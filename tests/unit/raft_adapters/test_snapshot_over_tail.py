@@ -9,7 +9,7 @@ from raft.batches import OffsetAndEpoch
 from tests.unit.raft_adapters.log_folders import batches, read_all, write_log, write_snapshot
 
 
-@pytest.mark.parametrize("tail", [2, 5])
+@pytest.mark.parametrize("tail", [1, 2, 5])
 def test_an_uncommitted_tail_of_a_later_epoch_goes(tmp_path: Path, tail: int) -> None:
     """Figure 8 of the Raft paper: the tail is of the epoch of a leader that died with it; the snapshot of an older one,
     committed by a newer leader."""

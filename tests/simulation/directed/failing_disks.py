@@ -1,0 +1,158 @@
+"""Disks that run full, and logs that lost what they had promised to keep."""
+
+from dataclasses import replace
+from functools import partial
+
+from raft.messages import FetchResponse, VoteRequest
+from tests.simulation.directed.post import Message
+from tests.simulation.directed.registry import schedule
+from tests.simulation.directed.stage import FOREVER_MS, Stage
+from tests.simulation.errors import InvariantBroken
+from tests.simulation.network import Weather
+
+
+@schedule(Stage)
+def full_disk_of_the_leader(stage: Stage) -> None:
+    """A leader without space hands over, and follows."""
+    stage.elect(1)
+    stage.append(1)
+    stage.settle()
+    stage.failing_disks.fill(stage.hosts[1], FOREVER_MS)
+    stage.until(lambda: stage.leads() in (2, 3), 1000, "another node leads")
+    stage.append(stage.leads())
+    stage.run(500)
+    if stage.node(1).role != "follower":
+        raise InvariantBroken(f"node 1 is {stage.node(1).role}")
+    stage.failing_disks.make_room(stage.hosts[1])
+
+
+@schedule(Stage)
+def full_disk_of_a_follower(stage: Stage) -> None:
+    """A follower without space writes nothing, and its leader hears of it all the while."""
+    stage.elect(1)
+    stage.settle()
+    stage.failing_disks.fill(stage.hosts[2], FOREVER_MS)
+    epoch = stage.node(1).leader_epoch
+    for _ in range(5):
+        stage.append(1)
+        stage.run(300)
+    if stage.node(1).leader_epoch != epoch or stage.node(2).role != "follower":
+        raise InvariantBroken("a follower without space disturbs the others")
+    stage.failing_disks.make_room(stage.hosts[2])
+    stage.settle()
+
+
+@schedule(Stage)
+def full_disk_and_no_leader(stage: Stage) -> None:
+    """A voter without space votes, and does not stand."""
+    stage.elect(1)
+    stage.settle()
+    stage.failing_disks.fill(stage.hosts[2], FOREVER_MS)
+    stage.power_off(1)
+    slow = stage.drop(
+        lambda message: isinstance(message.body, VoteRequest) and message.body.candidate.id == 3
+    )
+    stage.run(1000)
+    stage.end(slow)
+    stage.until(lambda: stage.leads() == 3, 2000, "node 3 leads by the vote of node 2")
+    stage.power_on(1)
+    stage.failing_disks.make_room(stage.hosts[2])
+
+
+def _damage(stage: Stage, node_id: int, batches: int) -> None:
+    """This node is off, and has lost the last batches of its log."""
+    host = stage.hosts[node_id]
+    if host.node is not None:
+        host.disk.end_flush(host.disk.begin_flush())
+        stage.crash(host)
+    assert stage.failing_disks.lose(host, batches)
+
+
+@schedule(Stage)
+def damaged_voter_helps_nobody(stage: Stage) -> None:
+    """A voter that lost part of its log votes for nobody who may lack what it had acknowledged."""
+    _commit_without_node_3(stage)
+    _damage(stage, 2, 3)
+    stage.power_off(1)
+    stage.power_on(2)
+    stage.mend()
+    stage.run(2000)
+    stage.power_on(1)
+
+
+def _commit_without_node_3(stage: Stage) -> None:
+    stage.elect(1)
+    stage.settle()
+    stage.cut_off(1, 2)
+    for _ in range(3):
+        stage.append(1)
+        stage.run(5)
+    assert stage.checkers.committed_end == stage.hosts[2].disk.log_end_offset
+
+
+@schedule(Stage)
+def damaged_voter_is_patient(stage: Stage) -> None:
+    """A voter that lost part of its log does not stand before it has it back."""
+    _commit_without_node_3(stage)
+    _damage(stage, 2, 3)
+    stage.power_off(1)
+    stage.power_on(2)
+    stage.mend()
+    stage.drop(lambda message: isinstance(message.body, VoteRequest) and message.body.candidate.id == 3)
+    stage.run(2000)
+    stage.power_on(1)
+
+
+@schedule(partial(Stage, max_fetch_bytes=1))
+def damaged_log_is_whole_again(stage: Stage) -> None:
+    """A log is whole once all is back that its replica had acknowledged, not with the first batch that comes."""
+    _commit_without_node_3(stage)
+    for _ in range(4):
+        stage.append(1)
+        stage.run(5)
+    _damage(stage, 2, 6)
+    stage.power_on(2)
+    slow = stage.drop(partial(_brings_to, 2))
+    stage.run(200)
+    stage.end(slow)
+    stage.mend()
+    stage.until(lambda: stage.hosts[2].disk.damaged_until is None, 3000, "the log of node 2 is whole")
+    stage.settle()
+
+
+def _brings_to(node_id: int, message: Message) -> bool:
+    return message.target == node_id and isinstance(message.body, FetchResponse)
+
+
+@schedule(Stage)
+def damaged_voter_and_a_repeated_fetch(stage: Stage) -> None:
+    """A Fetch that came twice is not answered as if there were nothing: a damaged log would be held to be whole."""
+    _commit_without_node_3(stage)
+    _damage(stage, 2, 3)
+    stage.network.weather = Weather(1, duplicates=1.0)
+    # Both copies share a turn.
+    stage.options = replace(stage.options, shares_turns=True)
+    stage.power_on(2)
+    stage.run(200)
+    stage.network.weather = Weather(1)
+
+
+@schedule(Stage)
+def damaged_below_a_snapshot(stage: Stage) -> None:
+    """A log that is damaged below its own newest snapshot comes back, and its state machine never goes back."""
+    stage.elect(1)
+    stage.settle()
+    for _ in range(2):
+        stage.append(1, 2)
+        stage.run(5)
+    stage.take_snapshot(1)
+    for _ in range(2):
+        stage.append(1, 2)
+        stage.run(5)
+    stage.take_snapshot(2)
+    stage.append(1)
+    stage.settle()
+    _damage(stage, 2, 4)
+    stage.power_on(2)
+    stage.until(lambda: stage.hosts[2].disk.damaged_until is None, 3000, "the log of node 2 is whole")
+    stage.settle()

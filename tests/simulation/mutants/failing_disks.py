@@ -1,0 +1,128 @@
+"""Safeguards of disks that run full or lose what they had promised to keep."""
+
+from unittest.mock import patch
+
+from raft import damaged_log, following, full_disk, handover, serving
+from raft.messages import FetchRequest, FetchResponse
+from raft.replica import Replica
+from raft.roles import Leader
+from tests.simulation.mutants.registry import Patch, everywhere, getter_of, mutant
+from tests.simulation.options import Options
+
+
+def _with_damage(options: Options) -> bool:
+    return "damaged disk" in options.faults and options.voters >= 3
+
+
+def _with_full_disks(options: Options) -> bool:
+    return "full disk" in options.faults
+
+
+@mutant(schedule="damaged_voter_helps_nobody", worlds=_with_damage)
+def damage_is_ignored() -> Patch:
+    """A voter that lost part of its log neither votes as before nor stands until it has it back."""
+    init = Replica.__init__
+
+    def confident(self: Replica, *arguments: object) -> None:
+        init(self, *arguments)  # type: ignore[arg-type]
+        self.damaged_epoch = None
+
+    return patch.object(Replica, "__init__", confident)
+
+
+@mutant(schedule="damaged_voter_helps_nobody", worlds=_with_damage)
+def damaged_replica_votes() -> Patch:
+    """A voter that lost part of its log does not judge by what is left of it who may lead."""
+
+    def always(replica: Replica, last_offset_epoch: int) -> bool:
+        return False
+
+    return everywhere(damaged_log.cannot_judge, always)
+
+
+@mutant(schedule="damaged_voter_is_patient", worlds=_with_damage)
+def damaged_replica_stands() -> Patch:
+    """A voter that lost part of its log does not stand for election."""
+    may_stand = getter_of(Replica, "may_stand")
+
+    def bold(self: Replica) -> bool:
+        damaged_epoch, self.damaged_epoch = self.damaged_epoch, None
+        answer = may_stand(self)
+        self.damaged_epoch = damaged_epoch
+        return bool(answer)
+
+    return patch.object(Replica, "may_stand", property(bold))
+
+
+@mutant(schedule="damaged_log_is_whole_again", worlds=_with_damage)
+def damaged_log_is_whole_too_soon() -> Patch:
+    """A damaged log is whole when all that was acknowledged is back, not when the first of it is."""
+
+    def easy(replica: Replica, response: FetchResponse) -> None:
+        if replica.damaged_epoch is not None:
+            replica.damaged_epoch = None
+            replica.outbox.has_caught_up = True
+
+    return everywhere(damaged_log.maybe_become_whole, easy)
+
+
+@mutant(schedule="damaged_voter_and_a_repeated_fetch", worlds=_with_damage)
+def displaced_fetch_is_answered_with_nothing() -> Patch:
+    """Only a Fetch from the end of the log is answered without records."""
+
+    def curt(replica: Replica, leader: Leader, request: FetchRequest) -> None:
+        earlier = [parked for parked in leader.parked if parked.request.replica == request.replica]
+        for parked in earlier if request.replica.id >= 0 else ():
+            replica.respond(parked.request_id, serving._fetch_response(replica))
+            leader.parked.remove(parked)
+
+    return everywhere(serving._displace_earlier_fetch, curt)
+
+
+@mutant(schedule="full_disk_of_the_leader", worlds=_with_full_disks)
+def leader_without_space_leads_on() -> Patch:
+    """A leader that cannot write hands over."""
+
+    def stay(replica: Replica, leader: Leader, now_ms: int) -> None:
+        return None
+
+    return everywhere(handover.begin_flight, stay)
+
+
+@mutant(schedule="full_disk_of_a_follower", worlds=_with_full_disks)
+def follower_without_space_writes() -> Patch:
+    """A replica without space takes no records."""
+    handle = following.handle_fetch_response
+
+    def greedy(replica: Replica, now_ms: int, source_id: int, response: FetchResponse) -> None:
+        writes_are_paused, replica.writes_are_paused = replica.writes_are_paused, False
+        handle(replica, now_ms, source_id, response)
+        replica.writes_are_paused = writes_are_paused
+
+    return everywhere(handle, greedy)
+
+
+@mutant(schedule="full_disk_and_no_leader", worlds=_with_full_disks)
+def stands_without_space() -> Patch:
+    """A replica without space does not stand: it could not write down that it leads."""
+    may_stand = getter_of(Replica, "may_stand")
+
+    def bold(self: Replica) -> bool:
+        writes_are_paused, self.writes_are_paused = self.writes_are_paused, False
+        answer = may_stand(self)
+        self.writes_are_paused = writes_are_paused
+        return bool(answer)
+
+    return patch.object(Replica, "may_stand", property(bold))
+
+
+@mutant(schedule="full_disk_of_a_follower", worlds=_with_full_disks)
+def pause_never_ends() -> Patch:
+    """A replica that has space again takes records again."""
+    handle = full_disk.handle_writes_paused
+
+    def gloomy(replica: Replica, now_ms: int, *, is_paused: bool) -> None:
+        if is_paused:
+            handle(replica, now_ms, is_paused=True)
+
+    return everywhere(full_disk.handle_writes_paused, gloomy)

@@ -1,0 +1,128 @@
+"""Changes of many partitions come in slices, so that the leader's loop is never busy for longer than followers wait."""
+
+import pytest
+
+from metadata.controller import sweep
+from metadata.controller.config import ControllerConfig
+from metadata.image.partition_state import NO_LEADER
+from tests.unit.metadata.controller_world import SESSION_MS, World, assigned
+from wire.metadata_records.topics import PartitionChangeRecord
+
+SLICE = 4
+QUIET = ControllerConfig(metadata_max_idle_interval_ms=0)
+
+
+@pytest.fixture(autouse=True)
+def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "PARTITIONS_PER_SLICE", SLICE)
+
+
+def world_of(*replicas: tuple[int, ...], brokers: tuple[int, ...] = (0, 1)) -> World:
+    """Three topics of seven partitions each, a batch of partitions a topic."""
+    world = World(QUIET).lead().add_brokers(*brokers)
+    for name in "abc":
+        world.create(assigned(name, *[replicas[0]] * 7))
+    return world
+
+
+def leaders(world: World) -> set[int]:
+    topics = world.controller.image.topics.by_name
+    return {world.partition(name, index).leader for name in topics for index in range(7)}
+
+
+def changes_of(world: World, start: int) -> list[int]:
+    """How many partitions each batch changes."""
+    batches = [batch for batch in world.raft.batches if batch.base_offset >= start]
+    return [
+        sum(
+            isinstance(record, PartitionChangeRecord)
+            for record in world.raft.records(batch.base_offset)[:count]
+        )
+        for batch, count in ((each, len(each.records)) for each in batches)
+    ]
+
+
+def test_a_silent_broker_is_fenced_when_nothing_of_it_is_left() -> None:
+    world = world_of((0, 1))
+    start = world.raft.log_end_offset
+    world.now_ms += SESSION_MS - 1
+    world.heartbeat(1)
+    world.now_ms += 2
+    turns = 0
+    while not world.controller.image.cluster.brokers[0].fenced:
+        due = world.controller.next_deadline_ms()
+        assert due is not None
+        assert due <= world.now_ms, "the rest is due at once"
+        world.controller.handle_time(world.now_ms)
+        turns += 1
+    assert turns == 7, "21 partitions in slices of 4, and the fence"
+    assert max(changes_of(world, start)) == SLICE
+    assert leaders(world) == {1}
+
+
+def test_a_broker_that_speaks_again_meanwhile_is_not_fenced() -> None:
+    world = world_of((0, 1))
+    world.now_ms += SESSION_MS - 1
+    world.heartbeat(1)
+    world.now_ms += 2
+    world.controller.handle_time(world.now_ms)
+    world.heartbeat(0)
+    world.controller.handle_time(world.now_ms)
+    assert not world.controller.image.cluster.brokers[0].fenced
+    assert leaders(world) == {0, 1}
+    world.now_ms += SESSION_MS + 1
+    world.heartbeat(1)
+    world.advance(0)
+    assert world.controller.image.cluster.brokers[0].fenced
+    assert leaders(world) == {1}, "what it led meanwhile counts"
+
+
+def test_a_new_leader_goes_on_where_the_last_one_stopped() -> None:
+    world = world_of((0, 1))
+    world.now_ms += SESSION_MS - 1
+    world.heartbeat(1)
+    world.now_ms += 2
+    world.controller.handle_time(world.now_ms)
+    world.commit()
+    world.follow(7, 2)
+    world.lead(3)
+    world.now_ms += SESSION_MS + 1
+    world.heartbeat(1)
+    world.advance(0)
+    assert world.controller.image.cluster.brokers[0].fenced
+    assert leaders(world) == {1}
+
+
+def test_partitions_without_a_leader_get_the_returned_broker_a_slice_a_turn() -> None:
+    world = world_of((0,))
+    world.heartbeat(0, want_fence=True)
+    assert leaders(world) == {NO_LEADER}
+    start = world.raft.log_end_offset
+    world.heartbeat(0)
+    assert changes_of(world, start) == [SLICE]
+    world.advance(0)
+    assert leaders(world) == {0}
+    assert max(changes_of(world, start)) == SLICE
+
+
+def test_a_broker_that_went_again_gets_no_more() -> None:
+    world = world_of((0,))
+    world.heartbeat(0, want_fence=True)
+    world.heartbeat(0)
+    world.heartbeat(0, want_fence=True)
+    world.advance(0)
+    assert leaders(world) == {NO_LEADER}
+    assert world.controller.next_deadline_ms() != 0, "nothing is left to be done"
+
+
+def test_who_leaves_waits_until_others_have_read_the_last_slice() -> None:
+    world = world_of((0, 1))
+    assert not world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+    behind = world.controller.committed_image.provenance.last_contained_offset
+    world.advance(0)
+    world.commit()
+    assert leaders(world) == {1}
+    world.heartbeat(1, current_metadata_offset=behind)
+    assert not world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+    world.heartbeat(1)
+    assert world.heartbeat(0, want_shut_down=True)["should_shut_down"]
