@@ -27,9 +27,11 @@ class BrokerStateMachine:
     def __init__(self, cache: MetadataCache) -> None:
         self._cache = cache
         self._now_ms = 0
-        self.loader = MetadataLoader(on_fault=_report)
+        self.loader = MetadataLoader(on_fault=self._skip)
         self.loader.publishers.append(self._publish)
         self.observers: list[ImageObserver] = []
+        # Told why from here on the image lacks something that was committed.
+        self.fault_observers: list[Callable[[str], None]] = []
 
     @property
     def image(self) -> MetadataImage:
@@ -63,6 +65,7 @@ class BrokerStateMachine:
         for observer in self.observers:
             observer(self._now_ms, delta, image)
 
-
-def _report(error: ReplayError) -> None:
-    log.error("a committed record was skipped: %s", error)
+    def _skip(self, error: ReplayError) -> None:
+        log.error("a committed record was skipped: %s", error)
+        for observer in self.fault_observers:
+            observer(str(error))

@@ -71,6 +71,7 @@ class BrokerNode:
         self._machine.observers.append(
             lambda _now_ms, delta, image: self._member.snapshots.publish(delta, image)
         )
+        self._machine.fault_observers.append(self._member.snapshots.disable)
         runner = self._start_running()
         self._member.start(self._machine)
         grpc_server = await start_grpc(self._config, source, NodeQuorumSource(self._member))

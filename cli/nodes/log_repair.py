@@ -95,12 +95,15 @@ class LogRepair:
         key: ReplicaKey,
         *,
         is_lost: bool,
+        with_space: Callable[[Callable[[], None]], None] = lambda write: write(),
     ) -> None:
-        """Sets the damage aside, so that the log takes appends again. `is_lost` is what `look_at_folder` said.
+        """Sets the damage aside, so that the log takes appends again. `is_lost` is what `look_at_folder` said;
+        `with_space` finds room for what a full disk has none for.
 
         Raises LogCorrupted when nobody else has what was lost (the log is closed then), StorageFailed or FsyncFailed.
         """
         self._log = metadata_log
+        self._with_space = with_space
         self._damage = metadata_log.damage
         summary = metadata_log.summary()
         voters = VoterHistory.of(static_voters, summary.quorum_records).voters
@@ -126,11 +129,11 @@ class LogRepair:
             DAMAGED_SUFFIX,
             damage.start_offset,
         )
-        self._log.set_damage_aside()
+        self._with_space(self._log.set_damage_aside)
         newest = max((each.offset for each in self._log.snapshots()), default=0)
         if newest > self._log.end_offset:
             # What is sound ends below a snapshot that is whole: the state and the log both go on from there.
-            self._log.truncate_fully_to(newest)
+            self._with_space(lambda: self._log.truncate_fully_to(newest))
 
     def handle_caught_up(self, on_disk: OnDisk) -> None:
         """The core trusts its log and its votes again: let the files say so too."""

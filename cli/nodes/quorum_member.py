@@ -77,7 +77,7 @@ class QuorumMember:
             on_fatal=fatal,
             on_role_change=self._handle_role_change,
             on_voters_changed=self._handle_voters,
-            on_caught_up=lambda: self._repair.handle_caught_up(self.driver.on_disk),
+            on_caught_up=lambda: self._repair.handle_caught_up(self.driver.write_on_disk),
             snapshots=files.snapshots(self._handle_unsound_snapshot),
             space=files.space,
         )

@@ -12,6 +12,7 @@ from raft.adapters.driver_snapshots import Snapshots
 from raft.adapters.file_log import FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.adapters.reserved_space import ReservedSpace
+from raft.adapters.retired_files import RetiredFiles
 from raft.adapters.segment import SegmentLimits
 from raft.adapters.snapshot_store import SnapshotStore
 from raft.adapters.space_watch import SpaceWatch
@@ -40,16 +41,19 @@ class ReplicaFiles:
         is_lost = look_at_folder(config)
         self.folder = folders.metadata_log
         reserve = ReservedSpace(config.metadata_log_dir, config.kquorum_reserved_space_bytes)
-        self.space = SpaceWatch(reserve, space_teller(config.metadata_log_dir))
+        retired = RetiredFiles()
+        self.space = SpaceWatch(reserve, space_teller(config.metadata_log_dir), make_room=retired.remove_all)
         limits = SegmentLimits(
             segment_bytes=config.metadata_log_segment_bytes, segment_ms=config.metadata_log_segment_ms
         )
-        self.log = FileLog(self.folder, limits, on_damage="report")
+        self.log = FileLog(self.folder, limits, on_damage="report", retired=retired)
         if self.log.recovered_cut_bytes:
             log.warning("%d bytes of a torn write were cut off the log's end", self.log.recovered_cut_bytes)
         key = ReplicaKey(config.node_id, folders.metadata_directory_id)
         # Before anything is read off the log or the election state: it may set either of them aside.
-        self.repair = LogRepair(self.log, static_voters, config, key, is_lost=is_lost)
+        self.repair = LogRepair(
+            self.log, static_voters, config, key, is_lost=is_lost, with_space=self.space.with_space
+        )
         state_file = QuorumStateFile(
             self.folder, lambda: in_force().voters.ids, lambda: in_force().kraft_version
         )

@@ -88,6 +88,7 @@ class SnapshotKeeper:
         self._last_note: bytes | None = None
         self._attempt: _Attempt | None = None
         self._thread: DiskThread | None = None
+        self._is_disabled = False
 
     def start(self) -> None:
         self._thread = DiskThread(asyncio.get_running_loop(), "kquorum-snapshot-writer")
@@ -116,17 +117,27 @@ class SnapshotKeeper:
     def handle_snapshot(self, now_ms: int, image: MetadataImage, last_audit_note: bytes | None) -> None:
         """The state machine began anew with a snapshot."""
         self._image, self._last_note = image, last_audit_note
+        self._is_disabled = False
         self._policy.handle_loaded(now_ms, image.end_offset)
 
     def handle_unsound(self) -> None:
         """A snapshot was found damaged when it was to be served: followers need another one, at the next commit."""
         self._policy.handle_lost()
 
+    def disable(self, reason: str) -> None:
+        """The image lacks something that was committed: a snapshot of it would lose that for good. None is written any
+        more, until the state comes from somebody else's."""
+        if not self._is_disabled:
+            log.error("no snapshots are written from now on, and the log is kept: %s", reason)
+        self._is_disabled = True
+        if self._attempt is not None:
+            self._attempt.pace.stop()
+
     # Writing
 
     def _maybe_begin(self, now_ms: int) -> None:
         reason = self._policy.reason_to_begin(now_ms, self._image.provenance)
-        if reason is None or self._thread is None:
+        if reason is None or self._thread is None or self._is_disabled:
             return
         content = SnapshotContent(
             image=self._image,

@@ -96,7 +96,7 @@ class RaftDriver(DriverFront):
         self._loop = asyncio.get_running_loop()
         self._shut_down = self._loop.create_future()
         self._disk = DiskThread(self._loop)
-        self._flusher = LogFlusher(self._log.flush, self._write, self.receive)
+        self._flusher = LogFlusher(self._log.flush, self.write_on_disk, self.receive)
         self._timer = OneTimer(self._loop, self._now_ms, lambda: self._guarded(self._timer_fired))
         self._state_machine = state_machine
         self._transport = transport
@@ -173,7 +173,7 @@ class RaftDriver(DriverFront):
     def _truncate(self, ready: Ready, end_offset: int) -> None:
         self._waits_for_disk = self.is_cutting_log = True
         self._flusher.log_was_cut()
-        self._write(lambda: self._log.truncate_to(end_offset), lambda _: self._truncated(ready))
+        self.write_on_disk(lambda: self._log.truncate_to(end_offset), lambda _: self._truncated(ready))
 
     def _truncated(self, ready: Ready) -> None:
         self.is_cutting_log = False
@@ -199,7 +199,7 @@ class RaftDriver(DriverFront):
 
     def _write_state(self, ready: Ready, state: QuorumState) -> None:
         self._waits_for_disk = True
-        self._write(lambda: self._state_store.write(state), lambda _: self._finish(ready))
+        self.write_on_disk(lambda: self._state_store.write(state), lambda _: self._finish(ready))
 
     def _finish(self, ready: Ready) -> None:
         """What may leave once the state is durable."""
@@ -268,7 +268,7 @@ class RaftDriver(DriverFront):
             self._delivery.hold()
             self._waits_for_disk = self.is_cutting_log = True
             self._flusher.log_was_cut()
-            self._write(lambda: self._log.truncate_fully_to(snapshot_id.offset), lambda _: installed())
+            self.write_on_disk(lambda: self._log.truncate_fully_to(snapshot_id.offset), lambda _: installed())
 
         def installed() -> None:
             self._waits_for_disk = self.is_cutting_log = False
@@ -301,7 +301,7 @@ class RaftDriver(DriverFront):
 
     # Failing
 
-    def _write(self, job: Callable[[], Result], then: Callable[[Result], None]) -> None:
+    def write_on_disk(self, job: Callable[[], Result], then: Callable[[Result], None]) -> None:
         """As `on_disk`, for a job that may find the disk full and then get the reserve's space."""
         self.on_disk(lambda: self._space.with_space(job), then)
 

@@ -16,7 +16,7 @@ from kio.schema.errors import ErrorCode
 from raft.adapters.disk_thread import DiskThread
 from raft.adapters.driver_ports import Receive, SnapshotPort
 from raft.adapters.errors import StorageFull
-from raft.adapters.snapshot_store import SnapshotGone, SnapshotUnsound
+from raft.adapters.snapshot_store import SnapshotDamaged, SnapshotGone, SnapshotUnsound
 from raft.batches import OffsetAndEpoch
 from raft.inputs import SnapshotRefused
 from raft.messages import FetchSnapshotResponse, SnapshotSlice
@@ -73,11 +73,10 @@ class SnapshotTraffic:
         response = outbound.response
         assert isinstance(response, FetchSnapshotResponse), response
 
-        def then(answer: FetchSnapshotResponse) -> None:
-            if answer.error is ErrorCode.snapshot_not_found:
-                assert answer.snapshot_id is not None, answer
-                self._snapshots.handle_unsound(answer.snapshot_id)
-            respond(OutboundResponse(outbound.request_id, answer))
+        def then(answer: _Answer) -> None:
+            if answer.damaged is not None:
+                self._snapshots.handle_unsound(answer.damaged)
+            respond(OutboundResponse(outbound.request_id, answer.response))
 
         self._submit(lambda: self._read(response), then)
 
@@ -100,17 +99,18 @@ class SnapshotTraffic:
             return _Refused(snapshot_id, error)
         return None
 
-    def _read(self, response: FetchSnapshotResponse) -> FetchSnapshotResponse:
+    def _read(self, response: FetchSnapshotResponse) -> "_Answer":
         wanted = response.data
         assert isinstance(wanted, SnapshotSlice), wanted
         try:
             data, size = self._snapshots.store.read(wanted.snapshot_id, wanted.position, wanted.max_bytes)
         except SnapshotGone as error:
             logger.warning("%s", error)
-            return replace(response, error=ErrorCode.snapshot_not_found, data=b"")
+            gone = replace(response, error=ErrorCode.snapshot_not_found, data=b"")
+            return _Answer(gone, wanted.snapshot_id if isinstance(error, SnapshotDamaged) else None)
         if wanted.position >= size:
-            return replace(response, error=ErrorCode.position_out_of_range, data=b"")
-        return replace(response, data=data, size=size)
+            return _Answer(replace(response, error=ErrorCode.position_out_of_range, data=b""))
+        return _Answer(replace(response, data=data, size=size))
 
     # In the loop
 
@@ -135,6 +135,14 @@ class SnapshotTraffic:
             is_whole(snapshot_id)
         else:
             self._maybe_refuse(refused)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """`damaged` names a snapshot that was found so."""
+
+    response: FetchSnapshotResponse
+    damaged: OffsetAndEpoch | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,13 @@ class RetiredFiles:
             close()
             remove_file(path, self._fs)
 
+    def remove_all(self) -> None:
+        """Remove them at once: space is short. Raises StorageFailed."""
+        while self._waiting:
+            _due_ms, path, close = self._waiting.popleft()
+            close()
+            remove_file(path, self._fs)
+
     def close(self) -> None:
         """Close what is still read; the files are removed at the next start."""
         while self._waiting:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raft.adapters.durable_files import rename_durably
-from raft.adapters.errors import FsyncFailed, storage_failure
+from raft.adapters.errors import FsyncFailed, StorageFailed, StorageFull, storage_failure
 from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.snapshot_files import problem_of, set_snapshot_aside, snapshot_path
 from raft.batches import OffsetAndEpoch
@@ -23,6 +23,10 @@ class SnapshotUnsound(Exception):
 
 class SnapshotGone(Exception):
     """No snapshot of that name is here, any more at least."""
+
+
+class SnapshotDamaged(SnapshotGone):
+    """It was here, and is of no use."""
 
 
 @dataclass(slots=True)
@@ -101,23 +105,35 @@ class SnapshotStore:
             )
         self._fs.close(incoming.descriptor)
         self._incoming = None
-        rename_durably(incoming.part, snapshot_path(self._folder, snapshot_id), self._fs)
+        try:
+            rename_durably(incoming.part, snapshot_path(self._folder, snapshot_id), self._fs)
+        except StorageFull:
+            self._unlink(incoming.part)
+            raise
 
     def drop(self) -> None:
         """Forget what was under way."""
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
             self._fs.close(incoming.descriptor)
-            with suppress(OSError):
-                self._fs.unlink(incoming.part)
+            self._unlink(incoming.part)
+
+    def _unlink(self, part: Path) -> None:
+        with suppress(OSError):
+            self._fs.unlink(part)
 
     def _check(self, path: Path, snapshot_id: OffsetAndEpoch) -> None:
-        problem = problem_of(path, snapshot_id.epoch, self._fs) if self._fs.exists(path) else "it is gone"
-        if problem is None:
-            return
-        if self._fs.exists(path):
+        """Retention may take the file away at any moment."""
+        try:
+            problem = problem_of(path, snapshot_id.epoch, self._fs)
+            if problem is None:
+                return
             set_snapshot_aside(self._folder, snapshot_id, problem, self._fs)
-        raise SnapshotGone(f"{path} cannot be served: {problem}")
+        except StorageFailed as error:
+            if not isinstance(error.error, FileNotFoundError):
+                raise
+            raise SnapshotGone(f"{path} is gone") from error
+        raise SnapshotDamaged(f"{path} cannot be served: {problem}")
 
     def _begin(self, snapshot_id: OffsetAndEpoch) -> _Incoming:
         self.drop()

@@ -51,10 +51,13 @@ class SpaceWatch:
         reserve: ReservedSpace,
         handle_change: Callable[[bool], None] = lambda _: None,
         poll_interval_ms: int = POLL_INTERVAL_MS,
+        make_room: Callable[[], None] = lambda: None,
     ) -> None:
+        """`make_room` runs in the disk's thread before each look: it removes what is there only to be kind."""
         self._reserve = reserve
         self._handle_change = handle_change
         self._poll_interval_ms = poll_interval_ms
+        self._make_room = make_room
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.is_paused = False
@@ -104,7 +107,11 @@ class SpaceWatch:
             self._timer = self._loop.call_later(wait_ms / 1000, self._poll)
 
     def _poll(self) -> None:
-        self._on_disk(self._reserve.maybe_take_back, self._polled)
+        self._on_disk(self._look, self._polled)
+
+    def _look(self) -> bool:
+        self._make_room()
+        return self._reserve.maybe_take_back()
 
     def _polled(self, _: bool) -> None:
         """The reserve may have been given away once more meanwhile."""

@@ -205,8 +205,7 @@ class SimulatedDisk:
         if last is not None and last.base_offset < newest.offset:
             # What a snapshot stands for is committed; another record in its place is not.
             return last.leader_epoch != newest.epoch
-        last_epoch = self.batches[-1].leader_epoch
-        return (newest.epoch, newest.offset) > (last_epoch, self.log_end_offset)
+        return newest.offset > self.log_end_offset
 
     def _snapshot_at_start(self) -> SnapshotFile | None:
         """None if the log begins at 0."""

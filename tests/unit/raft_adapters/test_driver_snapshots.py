@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pytest
 from kio.schema.errors import ErrorCode
 
 from raft.adapters.driver import RaftDriver
 from raft.adapters.driver_snapshots import Snapshots
-from raft.adapters.snapshot_store import SnapshotGone, SnapshotUnsound
+from raft.adapters.snapshot_store import SnapshotDamaged, SnapshotGone, SnapshotUnsound
 from raft.batches import OffsetAndEpoch
 from raft.inputs import LogStartAdvanced, SnapshotReceived, SnapshotRefused, SnapshotWritten
 from raft.messages import FetchSnapshotResponse, SnapshotSlice
@@ -24,6 +25,7 @@ class FakeStore:
     pieces: list[bytes] = field(default_factory=list)
     finished: Callable[[OffsetAndEpoch], None] = lambda _: None
     content: bytes | None = b"0123456789"
+    error: type[SnapshotGone] = SnapshotDamaged
 
     def write_chunk(self, chunk: SnapshotChunk) -> None:
         self.pieces.append(chunk.data)
@@ -33,7 +35,7 @@ class FakeStore:
 
     def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int]:
         if self.content is None:
-            raise SnapshotGone(f"{snapshot_id} is gone")
+            raise self.error(f"{snapshot_id} cannot be served")
         return self.content[position : position + max_bytes], len(self.content)
 
 
@@ -188,17 +190,20 @@ def test_pieces_are_read_off_the_file() -> None:
     run(scenario())
 
 
-def test_one_that_cannot_be_served_is_told_to_the_asker_and_to_the_node() -> None:
+@pytest.mark.parametrize("error", [SnapshotDamaged, SnapshotGone])
+def test_one_that_cannot_be_served_is_told_to_the_asker_and_if_damaged_to_the_node(
+    error: type[SnapshotGone],
+) -> None:
     async def scenario() -> None:
         rig = SnapshotRig()
-        rig.store.content = None
+        rig.store.content, rig.store.error = None, error
         await rig.start()
         await rig.carry_out(rig.answered(FetchSnapshotResponse(snapshot_id=ID, data=SnapshotSlice(ID, 0, 3))))
         await until(lambda: rig.network.responses)
         answer = rig.network.responses[0].response
         assert isinstance(answer, FetchSnapshotResponse)
         assert (answer.error, answer.data) == (ErrorCode.snapshot_not_found, b"")
-        assert rig.unsound == [ID]
+        assert rig.unsound == ([ID] if error is SnapshotDamaged else [])
         await rig.driver.stop(1000)
 
     run(scenario())

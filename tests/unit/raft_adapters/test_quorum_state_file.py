@@ -1,13 +1,20 @@
 import json
+import re
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from raft.adapters.errors import FsyncFailed, QuorumStateDamaged
-from raft.adapters.quorum_state_file import DYNAMIC_QUORUM, QuorumStateFile
+from raft.adapters.quorum_state_file import (
+    DYNAMIC_QUORUM,
+    STATIC_QUORUM,
+    QuorumStateFile,
+    encode_quorum_state,
+)
 from raft.ready import QuorumState
 from raft.voters import ReplicaKey
+from tests.support.fault_file_system import FaultFileSystem
 
 V0 = (
     '{"clusterId":"","leaderId":1,"leaderEpoch":7,"votedId":-1,"appliedOffset":0,'
@@ -16,17 +23,25 @@ V0 = (
 V1 = (
     '{"leaderId":-1,"leaderEpoch":2,"votedId":1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAQ","data_version":1}'
 )
+VOTED = QuorumState(leader_epoch=12, voted=ReplicaKey(1, UUID(int=0x7D9C5B0E_1111_4222_8333_123456789ABC)))
+
+
+def without_checksum(written: str) -> str:
+    """What we wrote without our own key, which must be there."""
+    kafkas, count = re.subn(r',"kquorumCrc32c":"[0-9a-f]{8}"}$', "}", written)
+    assert count == 1, written
+    return kafkas
 
 
 def test_a_static_quorum_writes_what_kafka_writes(tmp_path: Path) -> None:
     QuorumStateFile(tmp_path, (1, 2)).write(QuorumState(leader_epoch=7, leader_id=1))
-    assert (tmp_path / "quorum-state").read_text() == V0
+    assert without_checksum((tmp_path / "quorum-state").read_text()) == V0
 
 
 def test_a_dynamic_quorum_writes_what_kafka_writes(tmp_path: Path) -> None:
     state = QuorumState(leader_epoch=2, voted=ReplicaKey(1, UUID(int=1)))
     QuorumStateFile(tmp_path, (), DYNAMIC_QUORUM).write(state)
-    assert (tmp_path / "quorum-state").read_text() == V1
+    assert without_checksum((tmp_path / "quorum-state").read_text()) == V1
 
 
 def test_the_format_follows_the_version_in_force_at_each_write(tmp_path: Path) -> None:
@@ -35,11 +50,11 @@ def test_the_format_follows_the_version_in_force_at_each_write(tmp_path: Path) -
     store = QuorumStateFile(tmp_path, lambda: tuple(voters), lambda: version[0])
     path = tmp_path / "quorum-state"
     store.write(QuorumState(leader_epoch=7, leader_id=1))
-    assert path.read_text() == V0
+    assert without_checksum(path.read_text()) == V0
     version[0] = 1
     state = QuorumState(leader_epoch=2, voted=ReplicaKey(1, UUID(int=1)))
     store.write(state)
-    assert path.read_text() == V1
+    assert without_checksum(path.read_text()) == V1
     assert store.read() == state
     voters[:], version[0] = [3], 0
     store.write(QuorumState(leader_epoch=9, leader_id=3))
@@ -56,10 +71,59 @@ def test_the_files_of_real_clusters_are_read_and_written_back_alike(real_logs: P
         assert state is not None
         (tmp_path / "quorum-state").unlink()
         store.write(state)
-        assert (tmp_path / "quorum-state").read_text() == content
+        assert without_checksum((tmp_path / "quorum-state").read_text()) == content
 
 
-@pytest.mark.parametrize("whole", [V0, V1])
+OURS = [encode_quorum_state(VOTED, (1, 2, 3), version) for version in (STATIC_QUORUM, DYNAMIC_QUORUM)]
+
+
+@pytest.mark.parametrize("whole", OURS)
+def test_a_flipped_bit_is_refused_wherever_it_is(whole: bytes) -> None:
+    """Another vote or an older epoch, believed, makes the node vote twice."""
+    path = Path("/disk/quorum-state")
+    disk = FaultFileSystem(path.parent)
+    store = QuorumStateFile(path.parent, (1, 2, 3), fs=disk)
+    disk.put(path, whole)
+    state = store.read()
+    assert state is not None
+    assert (state.leader_epoch, state.voted and state.voted.id) == (12, 1)
+    for bit in range(len(whole) * 8):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        disk.put(path, bytes(flipped))
+        with pytest.raises(QuorumStateDamaged, match="quorum-state is damaged"):
+            store.read()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('"votedId":1', '"votedId":3', "checksum does not match"),
+        (":12,", ": 12,", "checksum does not match"),
+        ('"kquorumCrc32c":"', '"kquorumCrc32c":"0', "checksum does not match"),
+        ('"kquorumCrc32c":"', '"kquorumCrc32c":1,"more":"', "has no key 'more'"),
+        ('"kquorumCrc32c"', '"kquorumCrc33c"', "has no key 'kquorumCrc33c'"),
+    ],
+)
+@pytest.mark.parametrize("whole", OURS)
+def test_a_checksum_counts_and_its_key_cannot_be_hidden(
+    tmp_path: Path, whole: bytes, old: str, new: str, reason: str
+) -> None:
+    assert old.encode() in whole
+    (tmp_path / "quorum-state").write_bytes(whole.replace(old.encode(), new.encode()))
+    with pytest.raises(QuorumStateDamaged, match=reason):
+        QuorumStateFile(tmp_path, (1,)).read()
+
+
+def test_a_file_that_kafka_rewrote_has_no_checksum_and_is_believed(tmp_path: Path) -> None:
+    for whole in OURS:
+        (tmp_path / "quorum-state").write_bytes(whole)
+        as_ours = QuorumStateFile(tmp_path, (1, 2, 3)).read()
+        (tmp_path / "quorum-state").write_text(without_checksum(whole.decode()))
+        assert QuorumStateFile(tmp_path, (1, 2, 3)).read() == as_ours
+
+
+@pytest.mark.parametrize("whole", [V0, V1, *(each.decode() for each in OURS)])
 def test_a_file_cut_anywhere_is_refused_and_left_alone(tmp_path: Path, whole: str) -> None:
     path = tmp_path / "quorum-state"
     for length in range(len(whole)):
@@ -74,6 +138,8 @@ def test_a_file_cut_anywhere_is_refused_and_left_alone(tmp_path: Path, whole: st
     [
         (V0.replace('"data_version":0', '"data_version":2'), "data_version 2 is not supported"),
         (V0.replace(',"data_version":0', ""), "data_version is missing"),
+        (V0.replace("{", '{"new":1,', 1), "data_version 0 has no key 'new'"),
+        (V1.replace("{", '{"clusterId":"",', 1), "data_version 1 has no key 'clusterId'"),
         (V0.replace('"leaderEpoch":7', '"leaderEpoch":-7'), "leaderEpoch is -7"),
         (V0.replace('"leaderEpoch":7', '"leaderEpoch":true'), "leaderEpoch is missing or not"),
         (V0.replace('"leaderEpoch":7', '"leaderEpoch":"7"'), "leaderEpoch is missing or not"),
@@ -95,8 +161,8 @@ def test_a_file_that_makes_no_sense_is_refused_with_the_reason_and_the_remedy(
     assert str(tmp_path) in str(caught.value)
 
 
-def test_keys_unknown_to_us_and_further_lines_are_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "quorum-state").write_text(V0.replace("{", '{"new":1,', 1) + "\nmore")
+def test_further_lines_are_passed_over_as_by_kafka(tmp_path: Path) -> None:
+    (tmp_path / "quorum-state").write_text(V0 + "\nmore")
     assert QuorumStateFile(tmp_path, (1,)).read() == QuorumState(leader_epoch=7, leader_id=1)
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from raft.adapters import recovery_point
 from raft.adapters.recovery_point import RecoveryPoint, read_recovery_point
+from tests.support.fault_file_system import FaultFileSystem
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +63,18 @@ def test_set_back_no_single_torn_sector_brings_the_higher_one_back(tmp_path: Pat
     for start in (0, 512):
         path.write_bytes(content[:start] + bytes(min(51, len(content) - start)) + content[start + 51 :])
         assert read_recovery_point(tmp_path) == 10
+
+
+def test_a_flipped_bit_leaves_one_of_the_two_that_were_said_last(tmp_path: Path) -> None:
+    path = tmp_path / "recovery-point"
+    point = opened(tmp_path, 5, 9, 11)
+    point.close()
+    whole, disk = path.read_bytes(), FaultFileSystem(tmp_path)
+    for bit in range(len(whole) * 8):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        disk.put(path, bytes(flipped))
+        assert read_recovery_point(tmp_path, disk) in (9, 11)
 
 
 @pytest.mark.parametrize("position", range(0, 50, 7))

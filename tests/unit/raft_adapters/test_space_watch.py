@@ -63,7 +63,8 @@ class Watched:
         self.told: list[bool] = []
         self.inputs: list[Input] = []
         self.polls = 0
-        self.watch = SpaceWatch(self.reserve, self.told.append, poll_interval_ms=1)
+        self.made_room = 0
+        self.watch = SpaceWatch(self.reserve, self.told.append, poll_interval_ms=1, make_room=self.make_room)
         loop = asyncio.get_running_loop()
         self.thread = DiskThread(loop)
         self.watch.start(loop, self.inputs.append, self.on_disk)
@@ -71,6 +72,9 @@ class Watched:
     def on_disk(self, job: Callable[[], bool], then: Callable[[bool], None]) -> None:
         self.polls += 1
         self.thread.submit(job, then, pytest.fail)
+
+    def make_room(self) -> None:
+        self.made_room += 1
 
     async def close(self) -> None:
         self.watch.close()
@@ -122,6 +126,7 @@ def test_writes_go_on_once_the_reserve_is_held_again(tmp_path: Path) -> None:
         watched.watch.with_space(Failing(1))
         await until(lambda: watched.polls >= 3)
         assert watched.watch.is_paused, "room for the reserve alone is not enough"
+        assert watched.made_room >= 2, "what is only waiting to be removed goes first"
         watched.disk.free = 2 * RESERVED
         await until(lambda: not watched.watch.is_paused)
         assert watched.inputs == [WritesPaused(True), WritesPaused(False)]
