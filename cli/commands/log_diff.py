@@ -10,6 +10,7 @@ from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.log_check.change_tables import show_changes, write_changes_json
 from cli.log_check.folder import the_log
+from cli.log_check.log_end import within_its_end
 from cli.log_check.states import Moment, State, first_state, state_at
 from cli.output import complain, console
 from metadata.image.diff import diff_images
@@ -31,7 +32,7 @@ class DiffRequest:
 def diff(request: DiffRequest) -> ExitStatus:
     """Show what changed between two moments of one log; raises CliError."""
     _check_order(request.since, request.until)
-    log = the_log(request.path)
+    log = within_its_end(the_log(request.path), _warn)
     before = first_state(log) if request.since is None else state_at(log, request.since, _warn)
     after = state_at(log, request.until or Moment(), _warn, before if _is_comparable(request) else None)
     if after.offset < before.offset:

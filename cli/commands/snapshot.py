@@ -1,11 +1,20 @@
 """`kquorum snapshot`: list, check, compare and take snapshots of a metadata log, from its files."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli.commands.options import AsJson
+
+
+class Compression(StrEnum):
+    """The codecs that a node writes, too."""
+
+    NONE = "none"
+    LZ4 = "lz4"
+
 
 snapshot_app = typer.Typer(
     help="List, check, compare and take snapshots.", no_args_is_help=True, add_completion=False
@@ -71,6 +80,9 @@ def take(
     is_committed: Annotated[
         bool, typer.Option("--committed", help="I know that all records below the offset are committed.")
     ] = False,
+    compression: Annotated[
+        Compression, typer.Option(help="Of the batches; what nodes use without it.")
+    ] = Compression.LZ4,
 ) -> None:
     """Replay a log up to an offset and write the state as a snapshot.
 
@@ -78,6 +90,13 @@ def take(
     """
     from cli.commands.snapshot_take import TakeRequest
     from cli.commands.snapshot_take import take as run
+    from wire.compression import CompressionCodec
 
-    request = TakeRequest(path=path, offset=offset, output=output, is_committed=is_committed)
+    request = TakeRequest(
+        path=path,
+        offset=offset,
+        output=output,
+        is_committed=is_committed,
+        codec=CompressionCodec[compression.name],
+    )
     raise typer.Exit(int(run(request)))

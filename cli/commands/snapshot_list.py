@@ -1,15 +1,20 @@
 """The work of `snapshot list`."""
 
+import re
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cli.commands.log_lines import iso_time
 from cli.exit_status import ExitStatus
-from cli.log_check.folder import MetadataLogFiles, find_logs
+from cli.log_check.folder import MetadataLogFiles, find_logs, misplaced_snapshots
 from cli.log_check.mapped import MappedFile
 from cli.output import console, print_json, print_table
 from snapshots.naming import DELETED_SUFFIX, PART_SUFFIX, snapshot_id_of
-from snapshots.outline import outline_of
+from snapshots.outline import SnapshotOutline, outline_of
+
+_ID = re.compile(r"(\d{20})-(\d{10})")
+_OTHER_STATES = ("unfinished", "being deleted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ def list_snapshots(path: Path, *, as_json: bool) -> ExitStatus:
 
 
 def _files(log: MetadataLogFiles) -> list[Path]:
-    found = list(log.snapshots.values())
+    found = [*log.snapshots.values(), *misplaced_snapshots(log)]
     if log.folder is not None:
         found += sorted(
             path for path in log.folder.iterdir() if path.name.endswith((PART_SUFFIX, DELETED_SUFFIX))
@@ -53,8 +58,7 @@ def _files(log: MetadataLogFiles) -> list[Path]:
 
 def _listed(log: MetadataLogFiles, path: Path) -> ListedSnapshot:
     snapshot_id = snapshot_id_of(path.name)
-    view = MappedFile(path).view
-    outline = outline_of(view)
+    view, outline = _read(path)
     if path.name.endswith(PART_SUFFIX):
         state = "unfinished"
     elif path.name.endswith(DELETED_SUFFIX):
@@ -76,11 +80,21 @@ def _listed(log: MetadataLogFiles, path: Path) -> ListedSnapshot:
     )
 
 
+def _read(path: Path) -> tuple[memoryview, SnapshotOutline]:
+    """The bytes and what they say; none where the system does not let us read them."""
+    try:
+        view = MappedFile(path).view
+    except IsADirectoryError:
+        return memoryview(b""), SnapshotOutline(fault="it is a folder, not a file")
+    except OSError as error:
+        return memoryview(b""), SnapshotOutline(fault=f"it cannot be read: {error.strerror or error}")
+    return view, outline_of(view)
+
+
 def _show(log: MetadataLogFiles, listed: list[ListedSnapshot]) -> None:
     rows = [
         (
-            each.file if each.end_offset is None else each.end_offset,
-            each.epoch,
+            *_id_cells(each),
             each.size_in_bytes,
             each.records,
             None
@@ -90,9 +104,25 @@ def _show(log: MetadataLogFiles, listed: list[ListedSnapshot]) -> None:
         )
         for each in listed
     ]
-    title = f"{log.source}: {len(rows)} snapshot{'' if len(rows) == 1 else 's'}"
-    columns = ("#end offset", "#epoch", "#bytes", "#records", "last record at", "state")
+    columns = ("#end offset", "#epoch", "#bytes", "#records", "last record at", "~state")
+    title = f"{log.source}: {_counted(listed)}"
     if rows:
         print_table(title, columns, rows)
     else:
         console().print(title, style="bold")
+
+
+def _id_cells(listed: ListedSnapshot) -> tuple[int | None, int | None]:
+    """End offset and epoch; a file half written or half deleted has them at the begin of its longer name."""
+    match = _ID.match(listed.file)
+    return (listed.end_offset, listed.epoch) if match is None else (int(match[1]), int(match[2]))
+
+
+def _counted(listed: list[ListedSnapshot]) -> str:
+    """`2 snapshots, 1 unfinished`: only what has a snapshot's name is one."""
+    counts = Counter(each.state for each in listed)
+    count = counts["whole"] + counts["damaged"]
+    others = [f"{counts[state]} {state}" for state in _OTHER_STATES if counts[state]]
+    if counts["damaged"]:
+        others.insert(0, f"{counts['damaged']} of them damaged")
+    return ", ".join([f"{count} snapshot{'' if count == 1 else 's'}", *others])

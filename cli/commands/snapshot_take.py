@@ -8,15 +8,18 @@ from pathlib import Path
 
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
-from cli.log_check.durable_snapshot import write_verified
+from cli.log_check.durable_snapshot import not_written, write_verified
 from cli.log_check.folder import MetadataLogFiles, the_log
+from cli.log_check.log_end import within_its_end
 from cli.log_check.states import Moment, State, state_at
 from cli.output import complain, console
-from metadata.snapshot_batches import snapshot_values
+from metadata.snapshot_batches import BATCH_BYTES, snapshot_values
+from raft.adapters.errors import StorageFailed
 from raft.adapters.folder_lock import FolderLock
 from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
 from snapshots.naming import SnapshotId
 from snapshots.writer import SnapshotWriter
+from wire.compression import CompressionCodec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,19 +30,21 @@ class TakeRequest:
     offset: int | None
     output: Path | None
     is_committed: bool
+    codec: CompressionCodec = CompressionCodec.LZ4
 
 
 def take(request: TakeRequest) -> ExitStatus:
     """Raises CliError where no snapshot can be taken there, FolderLocked while a node runs on the folder."""
     log = the_log(request.path)
     with _locked(log, request):
+        log = within_its_end(log, _warn)
         state = state_at(log, Moment(request.offset), _warn)
         check_state(log, state)
         if request.output is None and not request.is_committed:
             _check_committed(log, state)
         snapshot_id = SnapshotId(state.offset, state.epoch)
         path = _target(log, request, snapshot_id)
-        written = write_verified(path, snapshot_id, _batches(snapshot_id, state), state.image)
+        written = write_verified(path, snapshot_id, _batches(snapshot_id, state, request.codec), state.image)
     told = f"{written.record_count:,} records, {written.size_in_bytes:,} bytes, verified"
     console().print(f"{path}: {told}", soft_wrap=True)
     return ExitStatus.OK
@@ -97,7 +102,7 @@ def _target(log: MetadataLogFiles, request: TakeRequest, snapshot_id: SnapshotId
     return path
 
 
-def _batches(snapshot_id: SnapshotId, state: State) -> Iterator[bytes]:
+def _batches(snapshot_id: SnapshotId, state: State, codec: CompressionCodec) -> Iterator[bytes]:
     quorum = state.quorum
     is_dynamic = quorum.kraft_version > 0
     timestamp_ms = -1 if state.timestamp_ms is None else state.timestamp_ms
@@ -107,6 +112,8 @@ def _batches(snapshot_id: SnapshotId, state: State) -> Iterator[bytes]:
         last_contained_log_timestamp_ms=timestamp_ms,
         voters=quorum.voters if is_dynamic else None,
         kraft_version=quorum.kraft_version,
+        codec=codec,
+        max_batch_bytes=BATCH_BYTES,
     )
     return writer.write(snapshot_values(state.image, state.last_audit_note))
 
@@ -118,7 +125,10 @@ def _locked(log: MetadataLogFiles, request: TakeRequest) -> Iterator[None]:
     if request.output is not None or data_folder is None or not (data_folder / META_PROPERTIES).exists():
         yield
         return
-    lock = FolderLock(data_folder)
+    try:
+        lock = FolderLock(data_folder)
+    except StorageFailed as error:
+        raise not_written(error) from None
     try:
         yield
     finally:

@@ -6,20 +6,24 @@ from pathlib import Path
 from cli.commands.log_dump import refuse_what_is_no_log
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
-from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, SnapshotId
-from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, NoLogFound, find_log_files
+from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, SnapshotId, snapshot_id_of
+from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, NoLogFound, find_log_files, is_log_name
+
+_NAMED_MAX = 6
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataLogFiles:
     """Segments and snapshots of one log, ascending. `folder` is None for a single file, of which nothing else is
-    looked at; `bootstrap` is the checkpoint that a new cluster starts from."""
+    looked at; `bootstrap` is the checkpoint that a new cluster starts from, `misplaced` are folders and the like with
+    the name of a segment or snapshot."""
 
     source: str
     folder: Path | None
     segments: tuple[LogFile, ...] = ()
     snapshots: dict[SnapshotId, Path] = field(default_factory=dict)
     bootstrap: Path | None = None
+    misplaced: tuple[Path, ...] = ()
 
     @property
     def size_in_bytes(self) -> int:
@@ -35,7 +39,7 @@ def find_logs(path: Path) -> list[MetadataLogFiles]:
         empty = _folder_without_log(path)
         if empty is None:
             raise CliError(str(error), status=ExitStatus.USAGE) from None
-        return [MetadataLogFiles(empty.parent.name, empty)]
+        return [MetadataLogFiles(empty.parent.name, empty, misplaced=_misplaced(empty))]
     if path.is_file():
         refuse_what_is_no_log(path)
         return [_log_of(files[0].source, list(files), None)]
@@ -49,9 +53,16 @@ def the_log(path: Path) -> MetadataLogFiles:
     """The one metadata log at `path`. Raises CliError where there is none, or several."""
     logs = find_logs(path)
     if len(logs) > 1:
-        names = ", ".join(log.source for log in logs[:6])
+        names = ", ".join(log.source for log in logs[:_NAMED_MAX])
+        if len(logs) > _NAMED_MAX:
+            names += f" and {len(logs) - _NAMED_MAX} more"
         raise CliError(f"{path} holds {len(logs)} logs ({names}): name one", status=ExitStatus.USAGE)
     return logs[0]
+
+
+def misplaced_snapshots(log: MetadataLogFiles) -> list[Path]:
+    """Folders and the like with the name of a snapshot."""
+    return [path for path in log.misplaced if snapshot_id_of(path.name) is not None]
 
 
 def _folder_without_log(path: Path) -> Path | None:
@@ -60,6 +71,10 @@ def _folder_without_log(path: Path) -> Path | None:
         if candidate.name == METADATA_FOLDER and candidate.is_dir():
             return candidate
     return None
+
+
+def _misplaced(folder: Path) -> tuple[Path, ...]:
+    return tuple(sorted(path for path in folder.iterdir() if is_log_name(path.name) and not path.is_file()))
 
 
 def _folder_of(files: list[LogFile]) -> Path:
@@ -81,4 +96,5 @@ def _log_of(source: str, files: list[LogFile], folder: Path | None) -> MetadataL
         tuple(sorted(segments, key=lambda file: file.base_offset or 0)),
         dict(sorted(snapshots.items(), key=lambda item: item[0].order)),
         bootstrap[0] if bootstrap else None,
+        () if folder is None else _misplaced(folder),
     )

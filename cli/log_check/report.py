@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from cli.exit_status import ExitStatus
-from cli.output import console, make_table
+from cli.output import console, make_table, say
 from metadata.log_check.findings import CheckResult, Finding, Findings, Severity
 
 _STYLES = {Severity.NOTE: "yellow", Severity.VIOLATION: "red", Severity.DAMAGE: "bold red"}
@@ -46,7 +46,7 @@ def show_findings(title: str, findings: Findings) -> None:
     for result, reason in left_out:
         out.print(Padding(Text(f"{result.check}: {reason}", "dim"), (0, 0, 0, 2)))
     verdict = status_of_findings([findings])
-    out.print(Text(f"{title}: {VERDICTS[verdict]}", "green" if verdict is ExitStatus.OK else "bold red"))
+    say(f"{title}: {VERDICTS[verdict]}", style="green" if verdict is ExitStatus.OK else "bold red")
 
 
 def _found_text(result: CheckResult) -> Text:

@@ -1,21 +1,35 @@
 """The checks of the small files beside the log: parsed here, compared with what the batches said."""
 
 from collections.abc import Callable
+from logging import NullHandler
 from pathlib import Path
 
 from cli.log_check.folder import MetadataLogFiles
+from cli.log_check.snapshot_files import add_unreadable
 from metadata.log_check import remedies
 from metadata.log_check.findings import Check, Finding, Findings, Severity
 from metadata.log_check.log_checker import LogFacts
-from metadata.log_check.small_files import epoch_faults, partition_metadata_fault
+from metadata.log_check.small_files import (
+    epoch_faults,
+    epoch_file_fault,
+    partition_metadata_fault,
+    text_fault,
+)
 from raft.adapters.epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
 from raft.adapters.epoch_checkpoint import decode_epochs
+from raft.adapters.errors import StorageFailed
 from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
 from raft.adapters.meta_properties import decode_meta_properties
 from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from raft.adapters.quorum_state_file import decode_quorum_state
 from raft.adapters.recovery_point import FILE_NAME as RECOVERY_POINT
+from raft.adapters.recovery_point import logger as recovery_point_logger
+from raft.adapters.recovery_point import read_recovery_point
 from snapshots.naming import DELETED_SUFFIX, PART_SUFFIX
+
+# A node logs that its recovery point is damaged; here that is a finding. Without a handler, Python would write it to
+# standard error.
+recovery_point_logger.addHandler(NullHandler())
 
 DAMAGED_SUFFIX = ".damaged"
 PARTITION_METADATA = "partition.metadata"
@@ -31,14 +45,18 @@ class SideFiles:
         folder: Path,
         facts: LogFacts,
         findings: Findings,
-        durable_end: int | None,
     ) -> None:
-        """`durable_end` is what `recovery-point` said before the log was read; None where it says nothing."""
+        """Reads `recovery-point`, before the log is read; the rest is read by `check`, when `facts` are known."""
         self._log = log
         self._folder = folder
         self._facts = facts
         self._findings = findings
-        self._durable_end = durable_end
+        self._durable_end: int | None = None
+        self._recovery_point_error: OSError | None = None
+        try:
+            self._durable_end = read_recovery_point(folder)
+        except StorageFailed as error:
+            self._recovery_point_error = error.error
 
     def check(self) -> None:
         self._check_recovery_point()
@@ -56,12 +74,18 @@ class SideFiles:
             )
             return
         self._findings.checked(Check.RECOVERY_POINT)
+        if self._recovery_point_error is not None:
+            self._unreadable(Check.RECOVERY_POINT, RECOVERY_POINT, self._recovery_point_error)
+            return
         end_offset = self._facts.end_offset or max(
             (file.base_offset or 0 for file in self._log.segments), default=0
         )
         if self._durable_end is None:
             reason = "it cannot be read, so it is not known how much of the log was durable"
             self._add(Check.RECOVERY_POINT, Severity.VIOLATION, RECOVERY_POINT, reason, remedies.REBUILT)
+        elif end_offset < self._durable_end and self._facts.has_unread_segment:
+            reason = "not compared with the end of the log, as a segment cannot be read"
+            self._findings.skip(Check.RECOVERY_POINT, reason)
         elif end_offset < self._durable_end:
             reason = f"all below offset {self._durable_end} was durable, but the log ends at {end_offset}"
             self._add(
@@ -74,14 +98,21 @@ class SideFiles:
             )
 
     def _read(self, path: Path, check: Check, parse: Callable[[bytes], object]) -> None:
-        """Parse a file; one that makes no sense (ValueError) is damaged."""
+        """Parse a file; one that cannot be read or makes no sense (ValueError) is damaged."""
         try:
             content = path.read_bytes()
         except FileNotFoundError:
             self._missing(path, check)
             return
+        except OSError as error:
+            self._findings.checked(check)
+            self._unreadable(check, path.name, error)
+            return
         self._findings.checked(check)
         try:
+            reason = text_fault(content)
+            if reason is not None:
+                raise ValueError(reason)
             parse(content)
         except ValueError as error:
             remedy = _DAMAGED_REMEDIES[check]
@@ -99,6 +130,9 @@ class SideFiles:
 
     def _check_epochs(self, content: bytes) -> None:
         facts = self._facts
+        reason_or_none = epoch_file_fault(content)
+        if reason_or_none is not None:
+            raise ValueError(reason_or_none)
         written = decode_epochs(content)
         if facts.is_damaged and not facts.ends_torn:
             self._findings.skip(Check.EPOCH_CHECKPOINT, "not compared with the batches, as some are damaged")
@@ -149,6 +183,9 @@ class SideFiles:
             file = self._log.segments[0].name
             self._add(Check.LOG_START, Severity.VIOLATION, file, reason, remedies.EMPTY_FOLDER, start)
 
+    def _unreadable(self, check: Check, file: str, error: OSError) -> None:
+        add_unreadable(self._findings, check, file, error, then=_DAMAGED_REMEDIES[check])
+
     def _add(
         self,
         check: Check,
@@ -164,6 +201,7 @@ class SideFiles:
 
 
 _DAMAGED_REMEDIES = {
+    Check.RECOVERY_POINT: remedies.REBUILT,
     Check.EPOCH_CHECKPOINT: remedies.REBUILT,
     Check.QUORUM_STATE: remedies.ELECTION_STATE,
     Check.PARTITION_METADATA: remedies.OWN_FOLDER,

@@ -1,19 +1,20 @@
 """Runs all checks over the files of one metadata log."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from cli.log_check.folder import MetadataLogFiles
+from cli.log_check.log_end import has_come_up_to
 from cli.log_check.mapped import MappedFile
 from cli.log_check.side_files import SideFiles
-from cli.log_check.snapshot_files import load_snapshot
+from cli.log_check.snapshot_files import add_unreadable, check_misplaced, load_if_readable
 from metadata.log_check import remedies
 from metadata.log_check.findings import Check, Finding, Findings, Severity
 from metadata.log_check.indexes import IndexFault, IndexWalk, OffsetIndexWalk, TimeIndexWalk
 from metadata.log_check.log_checker import LogChecker, LogFacts
 from metadata.log_check.snapshot_image import LoadedSnapshot
-from raft.adapters.recovery_point import read_recovery_point
 from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, SnapshotId
 from spark_replay.sources import LogFile
 from wire.batch_walk import walk_batches
@@ -30,25 +31,33 @@ class Verified:
 
 
 def verify_log(log: MetadataLogFiles, advance: Advance, *, keep: int) -> Verified:
-    """`advance` is told of bytes as they are done; `keep` findings of each check are kept. Raises OSError."""
+    """`advance` is told of bytes as they are done; `keep` findings of each check are kept.
+
+    Files that cannot be read are findings, the others are checked all the same. Raises OSError for the folder.
+    """
     findings = Findings(keep)
 
     def load(snapshot_id: SnapshotId) -> LoadedSnapshot | None:
         path = log.snapshots[snapshot_id]
-        loaded = load_snapshot(path, snapshot_id, findings)
-        advance(path.stat().st_size)
+        loaded = load_if_readable(path, snapshot_id, findings)
+        with suppress(FileNotFoundError):
+            advance(path.stat().st_size)
         return loaded
 
-    # Before the log: a running node moves it after what it tells of is there.
-    durable_end = None if log.folder is None else read_recovery_point(log.folder)
-    checker = LogChecker(findings, tuple(log.snapshots), load)
+    def has_grown_to(offset: int) -> bool:
+        return log.folder is not None and has_come_up_to(log.folder, offset)
+
+    checker = LogChecker(findings, tuple(log.snapshots), load, has_grown_to)
+    # Before the log: a running node moves its recovery point after what that tells of is there.
+    side_files = None if log.folder is None else SideFiles(log, log.folder, checker.facts, findings)
+    check_misplaced(log, findings)
     for segment in log.segments:
         _check_segment(checker, log, segment, findings, advance)
     checker.finish()
     if log.bootstrap is not None:
-        load_snapshot(log.bootstrap, BOOTSTRAP_SNAPSHOT_ID, findings, Check.BOOTSTRAP)
-    if log.folder is not None:
-        SideFiles(log, log.folder, checker.facts, findings, durable_end).check()
+        load_if_readable(log.bootstrap, BOOTSTRAP_SNAPSHOT_ID, findings, Check.BOOTSTRAP)
+    if side_files is not None:
+        side_files.check()
     return Verified(log, checker.facts, findings)
 
 
@@ -57,13 +66,20 @@ def _check_segment(
 ) -> None:
     # The indexes first: a running node writes the log before them, so what they name must be in the log then.
     indexes = [] if log.folder is None else _indexes(Path(segment.path), segment.base_offset or 0, findings)
-    content = MappedFile(Path(segment.path))
     checker.begin_segment(
         segment.name,
         segment.base_offset,
         is_last=segment is log.segments[-1],
         indexes=[walk for walk, _ in indexes],
     )
+    try:
+        content = MappedFile(Path(segment.path))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        checker.pass_over(f"it cannot be read: {error.strerror or error}")
+        checker.end_segment()
+        return
     told = 0
     for found in walk_batches(content.view):
         checker.take(found)
@@ -85,12 +101,14 @@ def _indexes(segment: Path, base_offset: int, findings: Findings) -> list[tuple[
         (".timeindex", Check.TIME_INDEX, TimeIndexWalk),
     ):
         path = segment.with_suffix(suffix)
-        if path.is_file():
-            made.append(
-                (walk(MappedFile(path).view, base_offset, _reporter(path.name, check, findings)), check)
-            )
-        else:
+        try:
+            view = MappedFile(path).view
+        except FileNotFoundError:
             findings.skip(check, f"{path.name}: there is none")
+        except OSError as error:
+            add_unreadable(findings, check, path.name, error, then=remedies.REBUILT)
+        else:
+            made.append((walk(view, base_offset, _reporter(path.name, check, findings)), check))
     return made
 
 

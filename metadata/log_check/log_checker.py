@@ -21,7 +21,10 @@ from wire.record_batch import Record, read_records
 
 @dataclass(slots=True)
 class LogFacts:
-    """What the batches said: `epochs` are (epoch, start offset); the end offset is that of the last sound batch."""
+    """What the batches said: `epochs` are (epoch, start offset); the end offset is that of the last sound batch.
+
+    `has_unread_segment`: the system did not let us read one, so what is in it is not known to be damaged.
+    """
 
     start_offset: int | None = None
     end_offset: int | None = None
@@ -31,6 +34,7 @@ class LogFacts:
     epochs: list[tuple[int, int]] = field(default_factory=list)
     is_damaged: bool = False
     ends_torn: bool = False
+    has_unread_segment: bool = False
 
 
 @dataclass(slots=True)
@@ -93,9 +97,11 @@ class LogChecker:
         self._add(
             Check.SEGMENTS, Severity.DAMAGE, segment.file, reason, remedies.UNREADABLE, None, segment.expected
         )
-        self.facts.is_damaged = True
+        self.facts.is_damaged = self.facts.has_unread_segment = True
         self.comparison.lose(f"{segment.file} cannot be read")
         segment.expected = None
+        for index in segment.indexes:
+            index.pass_over()
 
     def end_segment(self) -> None:
         self._maybe_tell_gap(None)

@@ -12,6 +12,7 @@ from tests.support.log_faults import (
     changed_bytes,
     flip,
     flip_in,
+    in_its_place,
     move_index_entry,
     move_time_entry,
     put,
@@ -24,6 +25,7 @@ from tests.support.log_faults import (
     snapshot_batches,
     swap,
     trimmed_without_snapshot,
+    without_middle_segment,
     without_record,
     written,
 )
@@ -219,4 +221,20 @@ FAULTS: dict[str, tuple[Callable[[Path], None], int, str]] = {
         "snapshot names",
     ),
     "a snapshot of another epoch": (renamed(f"{60:020d}-0000000002.checkpoint"), VIOLATED, "snapshot names"),
+    "a snapshot that ends behind the log": (
+        renamed(f"{99_999:020d}-0000000001.checkpoint"),
+        VIOLATED,
+        "snapshot names",
+    ),
+    "a segment missing in the middle": (without_middle_segment, DAMAGED, "segments"),
+    "a folder in a segment's place": (in_its_place(f"{SECOND}.log"), DAMAGED, "segments"),
+    "a folder in a snapshot's place": (in_its_place("snapshot"), DAMAGED, "snapshot files"),
+    "a folder in an index's place": (in_its_place(f"{FIRST}.index"), DAMAGED, "offset index"),
+    "a folder in the recovery point's place": (in_its_place("recovery-point"), DAMAGED, "recovery-point"),
+    "a folder in the epoch file's place": (
+        in_its_place("leader-epoch-checkpoint"),
+        DAMAGED,
+        "leader-epoch-checkpoint",
+    ),
+    "a folder in the election state's place": (in_its_place("quorum-state"), DAMAGED, "quorum-state"),
 }

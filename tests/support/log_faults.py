@@ -8,7 +8,7 @@ from snapshots.naming import snapshot_id_of
 from snapshots.reader import SnapshotReader
 from snapshots.writer import SnapshotWriter
 from tests.support.batches import batch_of, with_valid_crc
-from tests.support.metadata_folders import FIRST, snapshot_path
+from tests.support.metadata_folders import FIRST, SECOND, snapshot_path
 from tests.support.sample_logs import LogBuilder
 from wire.log_scan import ScannedBatch, scan_batches
 from wire.record_batch import rewrite_offsets
@@ -121,6 +121,26 @@ def written(file: str, text: str) -> Callable[[Path], None]:
 
 def removed(file: str) -> Callable[[Path], None]:
     return lambda folder: (folder / file).unlink()
+
+
+def in_its_place(file: str) -> Callable[[Path], None]:
+    """A fault: a folder in the place of a file."""
+
+    def plant(folder: Path) -> None:
+        path = snapshot_path(folder) if file == "snapshot" else folder / file
+        path.unlink()
+        path.mkdir()
+
+    return plant
+
+
+def without_middle_segment(folder: Path) -> None:
+    """The second segment is divided at offset 120, and its first part is gone."""
+    path = folder / f"{SECOND}.log"
+    batches = [batch for batch in batches_of(path) if int.from_bytes(batch[:8], "big") >= 120]
+    (folder / f"{120:020d}.log").write_bytes(b"".join(batches))
+    for suffix in (".log", ".index", ".timeindex"):
+        (folder / f"{SECOND}{suffix}").unlink()
 
 
 def trimmed_without_snapshot(folder: Path) -> None:

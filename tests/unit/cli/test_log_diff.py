@@ -140,6 +140,33 @@ def test_a_trimmed_log_begins_with_its_snapshot(capsys: pytest.CaptureFixture[st
     assert "at offset 100" in capsys.readouterr().err
 
 
+def test_a_snapshot_behind_the_logs_end_is_passed_over(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    sound = document(capsys, folder, "--from", "7")
+    snapshot_path(folder).rename(folder / f"{99_999:020d}-0000000001.checkpoint")
+    assert run(["log", "diff", str(folder), "--json", "--from", "7"]) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert found["to"]["offset"] == 155
+    assert found["changes"] == sound["changes"]
+    assert "99999-0000000001.checkpoint is passed over: the log ends before it, at offset 155" in captured.err
+    assert run(["log", "diff", str(folder), "--to", "99999"]) == 2
+    assert "ends at offset 155" in capsys.readouterr().err
+    # Nor does it prove that anything is committed.
+    assert run(["snapshot", "take", str(folder)]) == 2
+    assert "--committed" in capsys.readouterr().err
+
+
+def test_many_logs_are_named_as_far_as_they_are_counted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for number in range(7):
+        write_sample(tmp_path / f"sample-{number}")
+    assert run(["log", "diff", str(tmp_path)]) == 2
+    assert "sample-5 and 1 more): name one" in capsys.readouterr().err
+
+
 def test_what_a_state_leaves_out_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = write_sample(tmp_path / "sample")
     assert run(["log", "diff", str(path), "--from", "10", "--to", "12"]) == 0

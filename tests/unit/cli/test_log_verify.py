@@ -1,15 +1,31 @@
 """`kquorum log verify`: a sound folder is called sound, and each planted fault is found by the check it belongs to."""
 
+import io
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cli.log_check import log_end
 from cli.main import run
 from tests.support.log_fault_table import FAULTS
-from tests.support.log_faults import DAMAGED, SOUND, VIOLATED, batches_of, changed, flip_in
+from tests.support.log_faults import (
+    DAMAGED,
+    SOUND,
+    VIOLATED,
+    batches_of,
+    changed,
+    changed_bytes,
+    flip_in,
+    renamed,
+    without_middle_segment,
+)
 from tests.support.metadata_folders import FIRST, SECOND, snapshot_path, write_folder, write_indexes
 from tests.support.sample_logs import UNKNOWN_KEY, LogBuilder, write_sample, write_trimmed_sample
 from wire.log_scan import ScannedBatch, scan_batches
@@ -129,6 +145,147 @@ def test_one_file_several_logs_and_no_log(
     (tmp_path / "empty").mkdir()
     assert run(["log", "verify", str(tmp_path / "empty")]) == 2
     assert "holds no metadata log" in capsys.readouterr().err
+
+
+def findings_of(said: str, check: str) -> list[dict[str, str]]:
+    (log,) = json.loads(said)["logs"]
+    return [finding for each in log["checks"] if each["check"] == check for finding in each["findings"]]
+
+
+def test_missing_offsets_are_told_with_the_file_that_held_them(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    without_middle_segment(folder)
+    (finding,) = findings_of(verified(capsys, folder)[2], "segments")
+    assert finding["reason"] == f"offsets 100 to 119 are missing before it: {SECOND}.log should be there"
+    (folder / f"{SECOND}.log").mkdir()
+    found = findings_of(verified(capsys, folder)[2], "segments")
+    assert [(each["file"], each["reason"]) for each in found[:1]] == [
+        (f"{SECOND}.log", "it is a folder with the name of a segment")
+    ]
+    assert len(found) == 2
+
+
+def test_a_snapshot_whose_end_is_missing_is_not_said_to_have_a_wrong_name(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    assert run(["snapshot", "take", str(folder), "--offset", "110", "--committed"]) == 0
+    capsys.readouterr()
+    without_middle_segment(folder)
+    _, found, said = verified(capsys, folder)
+    assert "snapshot names" not in found
+    assert "the record that it ends with is missing in the log" in said
+
+
+@pytest.mark.parametrize("base_offset", [0, 60, 99_999])
+def test_a_snapshot_may_be_ahead_of_a_log_without_records(
+    capsys: pytest.CaptureFixture[str], folder: Path, base_offset: int
+) -> None:
+    for path in folder.iterdir():
+        if path != snapshot_path(folder):
+            path.unlink()
+    (folder / f"{base_offset:020d}.log").touch()
+    renamed(f"{99_999:020d}-0000000001.checkpoint")(folder)
+    assert verified(capsys, folder)[:2] == (SOUND, {})
+
+
+def test_a_snapshot_that_may_stand_for_damaged_records_is_not_to_be_moved_away(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    assert run(["snapshot", "take", str(folder), "--offset", "155", "--committed"]) == 0
+    capsys.readouterr()
+    changed_bytes(f"{SECOND}.log", lambda data: data.__delitem__(slice(-5, None)))(folder)
+    assert verified(capsys, folder)[1]["snapshot names"] == {"note": 1}
+
+
+def test_the_snapshot_of_a_node_at_work_may_be_ahead_of_what_was_read(
+    capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(["snapshot", "take", str(folder), "--offset", "155", "--committed"]) == 0
+    capsys.readouterr()
+    # A segment has this name until it is durable; what a stopped node left of it is not the log's.
+    (folder / f"{SECOND}.log").rename(folder / f"{SECOND}.log.rolling")
+    (folder / "recovery-point").unlink()
+    assert "violation" in verified(capsys, folder)[1]["snapshot names"]
+    monkeypatch.setattr(log_end, "is_folder_in_use", lambda _: True)
+    assert "snapshot names" not in verified(capsys, folder)[1]
+
+
+def test_a_running_node_is_known_by_its_lock(folder: Path) -> None:
+    assert not log_end.is_folder_in_use(folder.parent)
+    code = (
+        "import sys; from pathlib import Path; from raft.adapters.folder_lock import FolderLock\n"
+        "lock = FolderLock(Path(sys.argv[1])); print(flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(folder.parent)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        assert log_end.is_folder_in_use(folder.parent)
+        holder.communicate()
+    assert not log_end.is_folder_in_use(folder.parent)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("quorum-state", b"\xff\xfe{}", "it is not text: byte 0 is 0xff"),
+        ("quorum-state", b'{"a":1\x00', "it is not text: byte 6 is 0x00"),
+        ("leader-epoch-checkpoint", b"0\n1\n1 \x80", "it is not text: byte 6 is 0x80"),
+        ("leader-epoch-checkpoint", b"0\n1\n1\n", "line 3, '1', is not an epoch and an offset"),
+        ("leader-epoch-checkpoint", b"0\nx\n1 0\n", "line 2, 'x', is not a number"),
+        ("leader-epoch-checkpoint", b"0\n", "the number of entries is missing"),
+    ],
+)
+def test_garbage_is_told_in_plain_words(
+    capsys: pytest.CaptureFixture[str], folder: Path, file: str, content: bytes, said: str
+) -> None:
+    (folder / file).write_bytes(content)
+    (finding,) = findings_of(verified(capsys, folder)[2], file)
+    assert said in finding["reason"]
+    assert not re.search("codec|literal|unpack", finding["reason"])
+
+
+@pytest.mark.parametrize(
+    ("file", "check"),
+    [
+        (f"{SECOND}.log", "segments"),
+        ("quorum-state", "quorum-state"),
+        ("recovery-point", "recovery-point"),
+        (f"{FIRST}.timeindex", "time index"),
+        (f"{60:020d}-0000000001.checkpoint", "snapshot files"),
+    ],
+)
+def test_a_file_that_may_not_be_read_does_not_keep_the_rest_from_being_checked(
+    capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch, file: str, check: str
+) -> None:
+    opened, os_opened = io.open, os.open
+
+    def refusing(path: object, *rest: object, **options: object) -> object:
+        if Path(str(path)).name == file:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *rest, **options)
+
+    def refusing_os(path: object, *rest: object, **options: object) -> object:
+        if Path(str(path)).name == file:
+            raise PermissionError(13, "Permission denied", str(path))
+        return os_opened(path, *rest, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(io, "open", refusing)
+    monkeypatch.setattr(os, "open", refusing_os)
+    (folder / f"{FIRST}.index").write_bytes(b"torn")
+    status, found, said = verified(capsys, folder)
+    assert (status, found) == (DAMAGED, {"offset index": {"violation": 1}, check: {"damage": 1}})
+    assert "it cannot be read: Permission denied" in said
+
+
+def test_standard_error_holds_nothing_that_a_part_logs(folder: Path) -> None:
+    # In a process of its own: pytest takes what is logged, Python would write it to standard error.
+    (folder / "recovery-point").write_bytes(b"?" * 600)
+    command = [sys.executable, "-m", "cli.main", "log", "verify", str(folder)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (VIOLATED, b"")
+    assert b"recovery-point" in done.stdout
 
 
 # The folder is written anew for every example.

@@ -15,6 +15,9 @@ from snapshots.reader import SnapshotReader
 from tests.support.metadata_folders import FIRST, SECOND, SNAPSHOT_OFFSET, snapshot_path, write_folder
 from tests.support.sample_logs import LogBuilder, write_sample
 from wire.audit_note import AUDIT_NOTE_TAG
+from wire.compression import CompressionCodec
+from wire.log_scan import ScannedBatch, scan_batches
+from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
 
 USAGE, DAMAGED, REFUSED, IO_ERROR = 2, 3, 4, 74
@@ -143,7 +146,101 @@ def test_the_list_tells_whole_from_damaged_and_unfinished(
         (None, "unfinished", 0),
     ]
     run(["snapshot", "list", str(folder.parent)])
-    assert "node: 4 snapshots" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "node: 2 snapshots, 1 of them damaged, 1 unfinished, 1 being deleted"
+    (unfinished,) = [line for line in lines if "unfinished" in line][1:]
+    assert unfinished.split() == ["95", "1", "0", "0", "unfinished"]
+    assert len(unfinished) < 80
+
+
+def test_the_records_are_compressed_as_a_node_does_it(
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
+) -> None:
+    for number in range(40):
+        config = ConfigRecord(
+            resource_type=2, resource_name="orders", name=f"key{number}", value="value" * 20
+        )
+        log = LogBuilder(next_offset=155 + number, epoch=2).records(500_000 + number, config)
+        second = folder / f"{SECOND}.log"
+        second.write_bytes(second.read_bytes() + log.data)
+    codecs: dict[tuple[str, ...], set[CompressionCodec]] = {}
+    for options in ((), ("--compression", "none"), ("--compression", "lz4")):
+        path = tmp_path / f"taken{len(codecs)}.checkpoint"
+        assert run(["snapshot", "take", str(folder.parent), "--output", str(path), *options]) == 0
+        batches = [each for each in scan_batches(path.read_bytes()) if isinstance(each, ScannedBatch)]
+        codecs[options] = {each.header.codec for each in batches if not each.header.is_control}
+    assert list(codecs.values()) == [{CompressionCodec.LZ4}, {CompressionCodec.NONE}, {CompressionCodec.LZ4}]
+    assert run(["snapshot", "take", str(folder), "--compression", "gzip"]) == USAGE
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(13, "Permission denied"), "run it as the user who owns that folder"),
+        (FileNotFoundError(2, "No such file or directory"), "check that folder and its disk"),
+        (OSError(28, "No space left on device"), "make space there"),
+    ],
+)
+def test_what_cannot_be_written_concerns_no_node(
+    capsys: pytest.CaptureFixture[str],
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: OSError,
+    said: str,
+) -> None:
+    opened = os.open
+
+    def refusing(path: object, *rest: object, **options: object) -> object:
+        if str(path).endswith((".part", ".lock")):
+            raise error
+        return opened(path, *rest, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", refusing)
+    for options in (["--committed"], ["--output", str(tmp_path)]):
+        assert run(["snapshot", "take", str(folder), *options]) == IO_ERROR
+        message = capsys.readouterr().err
+        assert message.startswith(f"error: cannot write in {tmp_path}")
+        assert f"{error.strerror}; no snapshot was taken" in message
+        assert said in message
+        assert "node stops" not in message
+
+
+def test_a_segment_is_no_snapshot(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.write_bytes((folder / f"{SECOND}.log").read_bytes())
+    snapshot = str(snapshot_path(folder))
+    for segment in (folder / f"{FIRST}.log", copy):
+        for both in ([snapshot, str(segment)], [str(segment), snapshot]):
+            assert run(["snapshot", "diff", *both]) == USAGE
+            assert (
+                f"{segment} is a log segment, not a snapshot: `kquorum log diff`" in capsys.readouterr().err
+            )
+        assert run(["snapshot", "verify", str(segment)]) == USAGE
+        assert "`kquorum log verify`" in capsys.readouterr().err
+
+
+def test_a_snapshot_of_another_name_is_said_to_be_checked_less(
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "snap.checkpoint"
+    copy.write_bytes(snapshot_path(folder).read_bytes())
+    assert run(["snapshot", "verify", str(copy)]) == 0
+    out = capsys.readouterr().out
+    assert "neither the epoch nor the end offset was checked against it" in " ".join(out.split())
+    assert out.endswith("snap.checkpoint: sound\n")
+    assert run(["snapshot", "verify", str(snapshot_path(folder))]) == 0
+    assert "not compared:" not in capsys.readouterr().out
+
+
+def test_a_folder_in_a_snapshots_place_is_named(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    (folder / f"{90:020d}-0000000001.checkpoint").mkdir()
+    assert run(["snapshot", "list", str(folder)]) == DAMAGED
+    assert "damaged: it is a folder, not a file" in capsys.readouterr().out
+    assert run(["snapshot", "verify", str(folder)]) == DAMAGED
+    out = capsys.readouterr().out
+    assert "it is a folder, not a file" in out
+    assert out.endswith("2 snapshots: 1 sound, 1 damaged\n")
 
 
 def test_verify_tells_a_sound_one_from_a_cut_one(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
