@@ -7,6 +7,7 @@ does not matter here: a finalized level which a broker does not claim would bar 
 from collections.abc import Mapping
 
 from metadata.image.metadata_version import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
     KRAFT_VERSION,
     LATEST_METADATA_VERSION,
     METADATA_VERSION,
@@ -18,7 +19,7 @@ SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
     KRAFT_VERSION: (0, 1),
     "transaction.version": (0, 2),
     "group.version": (0, 1),
-    "eligible.leader.replicas.version": (0, 1),
+    ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
     "share.version": (0, 1),
     "streams.version": (0, 1),
 }

@@ -123,6 +123,7 @@ def _change(
         election=Election.UNCLEAN if is_unclean_allowed else Election.ONLINE,
         target_isr=tuple(broker_id for broker_id, _ in members),
         target_recovery_state=wanted.leader_recovery_state,
+        min_in_sync_replicas=context.min_in_sync_replicas(topic.name),
     ).record()
 
 

@@ -14,9 +14,11 @@ from metadata.image.cluster import BrokerRegistration
 from metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC, ConfigResource
 from metadata.image.directories import MIGRATING, UNASSIGNED
 from metadata.image.image import MetadataImage
+from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from raft.ports import Dice
 
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
+MIN_IN_SYNC_REPLICAS = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +61,29 @@ class DecisionContext:
         return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED
 
     def allows_unclean_election(self, topic_name: str) -> bool:
+        value = self._effective_config(topic_name, UNCLEAN_LEADER_ELECTION)
+        return (
+            self.config.unclean_leader_election_enable if value is None else value.strip().lower() == "true"
+        )
+
+    def min_in_sync_replicas(self, topic_name: str) -> int | None:
+        """From how many members of the ISR on eligible leader replicas (KIP-966) mean nothing; None without them.
+
+        Who turns that feature on writes the cluster's value into the log, so the config file's does not count.
+        """
+        if not self.image.features.finalized.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0):
+            return None
+        return int(self._effective_config(topic_name, MIN_IN_SYNC_REPLICAS) or 1)
+
+    def _effective_config(self, topic_name: str, key: str) -> str | None:
         """The topic's own value counts before this node's, that before the cluster's, that before the config file's."""
         resources = (
             ConfigResource(TOPIC, topic_name),
             ConfigResource(BROKER, str(self.node_id)),
             ConfigResource(BROKER, CLUSTER_DEFAULT),
         )
-        for resource in resources:
-            value = self.image.configs.value(resource, UNCLEAN_LEADER_ELECTION)
-            if value is not None:
-                return value.strip().lower() == "true"
-        return self.config.unclean_leader_election_enable
+        values = (self.image.configs.value(resource, key) for resource in resources)
+        return next((value for value in values if value is not None), None)
 
     def random_uuid(self) -> UUID:
         """A version 4 id whose text does not begin with "-", which would look like an option on a command line."""

@@ -1,7 +1,8 @@
 """The change record of one partition: election, epochs, completion of a reassignment.
 
-Rules: KIP-631 and Kafka's partition change rules. Eligible leader replicas (KIP-966) are treated as off: lists that a
-log brings along are cleared when their partition next changes.
+Rules: KIP-631 and Kafka's partition change rules. Of eligible leader replicas (KIP-966), the election and the end: who
+is on the list may lead where nobody is in sync, and it is cleared when Kafka clears it. On it goes only who was the
+last in sync; Kafka adds whoever leaves an ISR that is too small, which is safe only where a crash takes it off again.
 """
 
 from collections.abc import Callable
@@ -40,7 +41,11 @@ class Elected:
 
 @dataclass(slots=True, kw_only=True)
 class PartitionChange:
-    """Set the `target_*` fields to what is wanted, then `record`. `is_acceptable` says who may lead at all."""
+    """Set the `target_*` fields to what is wanted, then `record`. `is_acceptable` says who may lead at all.
+
+    `min_in_sync_replicas` is the topic's, which the partition may have too few replicas for; None where the cluster has
+    no eligible leader replicas.
+    """
 
     topic_id: UUID
     partition_id: int
@@ -54,6 +59,7 @@ class PartitionChange:
     target_removing: tuple[int, ...] | None = None
     target_adding: tuple[int, ...] | None = None
     target_recovery_state: int | None = None
+    min_in_sync_replicas: int | None = None
 
     def record(self) -> PartitionChangeRecord | None:
         """None when nothing would change."""
@@ -77,30 +83,76 @@ class PartitionChange:
             adding_replicas=_changed(partition.adding_replicas, adding),
             leader_recovery_state=self._new_recovery_state(elected),
             directories=self._new_directories(replicas),
-            eligible_leader_replicas=_changed(partition.elr, ()),
+            eligible_leader_replicas=_changed(partition.elr, self._new_elr(isr, elected)),
+            last_known_elr=_changed(partition.last_known_elr, self._new_last_known(new_isr, elected)),
         )
         is_change = record != PartitionChangeRecord(topic_id=self.topic_id, partition_id=self.partition_id)
         return record if is_change else None
 
     def _elect(self, isr: tuple[int, ...], replicas: tuple[int, ...]) -> Elected:
-        """The first choice that is in the ISR and acceptable; without one nobody, or anybody if UNCLEAN."""
+        """The first choice that has all of the data and is acceptable; then the last known leader; without them nobody,
+        or anybody if UNCLEAN."""
+        eligible = isr or self._eligible_without_isr()
         choices = (self.partition.leader, *replicas)
         if self.election is Election.PREFERRED:
             choices = (*replicas[:1], *choices)
         for choice in choices:
-            if choice in isr and self.is_acceptable(choice):
+            if choice in eligible and self.is_acceptable(choice):
                 return Elected(choice)
+        last_known = self._last_known_leader(isr)
+        if last_known in replicas and self.is_acceptable(last_known):
+            return Elected(last_known, is_unclean=True)
         if self.election is Election.UNCLEAN:
             for replica in replicas:
                 if self.is_acceptable(replica):
                     return Elected(replica, is_unclean=True)
         return Elected(NO_LEADER)
 
-    def _new_isr(self, isr: tuple[int, ...], elected: Elected) -> tuple[int, ...] | None:
-        """The last member stays when it goes: it alone has all of the data."""
+    def _eligible_without_isr(self) -> tuple[int, ...]:
+        """Where nobody keeps the list any more, it holds only if the ISR is empty: nothing was written since."""
+        is_trusted = self.min_in_sync_replicas is not None or not self.partition.isr
+        return self.partition.elr if is_trusted else ()
+
+    def _last_known_leader(self, isr: tuple[int, ...]) -> int:
+        """NO_LEADER while a member of the ISR or an eligible replica may come back. Several that are known are members
+        of an earlier ISR, from a controller that was told not to elect any: not one of them is known to have led."""
+        partition = self.partition
+        is_hopeless = not (isr or partition.isr or partition.elr)
+        if self.min_in_sync_replicas is None or not is_hopeless or len(partition.last_known_elr) != 1:
+            return NO_LEADER
+        return partition.last_known_elr[0]
+
+    def _new_elr(self, isr: tuple[int, ...], elected: Elected) -> tuple[int, ...]:
+        """Once as many are in sync as must be, the data may grow without the others. Who was the last in sync has all
+        of it. A list that nobody keeps any more stays as long as it alone tells who has the data."""
         if elected.is_unclean:
+            return ()
+        in_sync = isr or ((elected.leader,) if elected.leader != NO_LEADER else ())
+        if self.min_in_sync_replicas is None:
+            return () if in_sync or self.partition.isr else self.partition.elr
+        enough = min(self.min_in_sync_replicas, len(self.partition.replicas))
+        if len(in_sync) >= enough:
+            return ()
+        last_in_sync = () if isr else _without(self.partition.isr, self.partition.elr)
+        return _without((*self.partition.elr, *last_in_sync), in_sync)
+
+    def _new_last_known(self, new_isr: tuple[int, ...] | None, elected: Elected) -> tuple[int, ...]:
+        """Who led when the ISR got empty, until somebody leads again. Should the others have crashed, or should Kafka's
+        controller believe so, nothing else is left to tell whose data there is."""
+        if self.min_in_sync_replicas is None:
+            return self.partition.last_known_elr
+        if elected.leader != NO_LEADER:
+            return ()
+        is_last = new_isr == () and self.partition.leader != NO_LEADER
+        return (self.partition.leader,) if is_last else self.partition.last_known_elr
+
+    def _new_isr(self, isr: tuple[int, ...], elected: Elected) -> tuple[int, ...] | None:
+        """Who leads an empty ISR is alone in it. Without eligible replicas the last member stays in it when it goes,
+        for it alone has all of the data."""
+        if elected.is_unclean or (not isr and elected.leader != NO_LEADER):
             return (elected.leader,)
-        return _changed(self.partition.isr, isr) if isr else None
+        may_be_empty = self.min_in_sync_replicas is not None
+        return _changed(self.partition.isr, isr) if isr or may_be_empty else None
 
     def _new_leader(
         self, elected: Elected, new_isr: tuple[int, ...] | None, replicas: tuple[int, ...]

@@ -128,10 +128,10 @@ def _affected(context: DecisionContext, query: Callable[[TopicImage], Column]) -
 
 
 def is_left_alone(state: PartitionState, broker_id: int | None) -> bool:
-    """Whether nothing is left to be done when this broker goes: it is the last of the ISR, which never gets empty, and
-    nobody leads. A million such partitions must not be gone through in vain."""
-    is_reassigned = state.adding_replicas or state.removing_replicas
-    return state.leader == NO_LEADER and state.isr == (broker_id,) and not is_reassigned
+    """Whether nothing is left to be done when this broker goes: it is the last of the ISR, which may as well keep it,
+    and nobody leads, or is eligible to. A million such partitions must not be gone through in vain."""
+    has_rare_lists = state.adding_replicas or state.removing_replicas or state.elr
+    return state.leader == NO_LEADER and state.isr == (broker_id,) and not has_rare_lists
 
 
 def leader_and_isr_records(
@@ -145,6 +145,7 @@ def leader_and_isr_records(
     """A change for each affected partition that needs one."""
     for topic, partition_ids in affected:
         election = Election.UNCLEAN if context.allows_unclean_election(topic.name) else Election.ONLINE
+        min_in_sync_replicas = context.min_in_sync_replicas(topic.name)
         for partition_id in partition_ids.tolist():
             state = topic.partitions.get(partition_id)
             assert state is not None, "a query of a table answers ids that the table has"
@@ -161,6 +162,7 @@ def leader_and_isr_records(
                 default_directory=context.default_directory,
                 election=election,
                 target_isr=tuple(member for member in state.isr if member != broker_to_remove),
+                min_in_sync_replicas=min_in_sync_replicas,
             ).record()
             if record is not None:
                 yield record

@@ -9,6 +9,7 @@ from wire.schema import MetadataRecord
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
+ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 
 # A log that names no level was written by Kafka 3.0.
 MINIMUM_METADATA_VERSION = 1

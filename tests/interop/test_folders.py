@@ -13,6 +13,7 @@ import pytest
 
 from cli.main import run as run_kquorum
 from cli.processes import wait_until
+from raft.adapters.quorum_state_file import CHECKSUM_KEY
 from snapshots.naming import snapshot_id_of
 from tests.interop.dumps import Dumped, assert_same_dumps, check_indexes_with_kafka, dump_with_ours
 from tests.interop.kafka_process import Kafka
@@ -58,16 +59,19 @@ class Folder:
         self.broker_id = broker_id
         self.topics: set[str] = set()
         self.epoch = 0
+        self.is_ours = False
 
     def kafkas_turn(self, name: str) -> None:
         """Kafka goes on over what we leave there at the worst, and says nothing of it."""
         leftovers = plant_ours(self.node) if self.topics else []
+        self.is_ours = False
         server = self.site.start_kafka(CONTROLLER)[0]
         self._turn(name)
         assert not complaints(server.output(), leftovers)
 
     def our_turn(self, name: str) -> None:
         leftovers = plant_kafkas(self.node) if self.topics else []
+        self.is_ours = True
         self.site.start_ours(CONTROLLER)
         self._turn(name)
         assert not complaints((self.node.data / "kquorum.log").read_text(), leftovers)
@@ -110,6 +114,7 @@ class Folder:
         assert (state["leaderId"], state["leaderEpoch"]) == (CONTROLLER, self.epoch)
         assert state["data_version"] == (1 if self.is_dynamic else 0)
         assert ("currentVoters" in state) != self.is_dynamic
+        assert (CHECKSUM_KEY in state) == self.is_ours, "Kafka starts over ours, and drops it"
 
     def check(self) -> None:
         """Both programs read the same of all files; nothing is missing between the snapshots and the log's end."""
