@@ -14,6 +14,8 @@ MUTANTS_ARGS ?=
 SIMULATE_ARGS ?=
 SEED ?= 1
 RUNS ?= 2000
+MINUTES ?= 10
+KILLS ?= 200
 LOG_DIR ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -69,6 +71,14 @@ simulate: $(STAMP)  ## the deterministic simulation: RUNS seeds (2000) from SEED
 .PHONY: mutants
 mutants: $(STAMP)  ## break the protocol's safeguards one by one, and see that each is noticed; many minutes
 	@$(BIN)/python -m tests.simulation.mutants $(MUTANTS_ARGS)
+
+.PHONY: fuzz
+fuzz: $(STAMP)  ## garbage into every decoder for MINUTES (10)
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
+.PHONY: kill-loop
+kill-loop: $(STAMP)  ## real nodes killed with SIGKILL under load, KILLS times (200), and what is left judged; an hour
+	@$(BIN)/python -m tests.kill_loop --kills $(KILLS)
 
 .PHONY: jepsen
 jepsen: $(STAMP)  ## real processes with faults between them, and the history checked; minutes
