@@ -8,11 +8,16 @@ acknowledged. Such a voter must not help to elect a leader without what was comm
 import shutil
 from pathlib import Path
 
-from raft.adapters.durable_files import replace_file, sync_folder
+from raft.adapters.damage_note import FILE_NAME as DAMAGE_NOTE
+from raft.adapters.durable_files import list_names, rename_durably, replace_file, sync_folder
 from raft.adapters.file_log import FOLDER_NAME
+from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.quorum_checkpoint import read_quorum_checkpoint, write_quorum_checkpoint
 from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from raft.adapters.quorum_state_file import QuorumStateFile
+from raft.adapters.recovery import segment_paths
+from raft.adapters.recovery_point import read_recovery_point
+from raft.adapters.snapshot_files import list_snapshots, problem_of, snapshot_path
 from raft.quorum_records import VotersAt
 from raft.ready import QuorumState
 from raft.voters import VoterSet
@@ -72,26 +77,25 @@ def remove_metadata_folder(metadata_dir: Path) -> None:
     sync_folder(metadata_dir)
 
 
-def prepare_metadata_folder(metadata_dir: Path, static_ids: tuple[int, ...]) -> bool:
+def prepare_metadata_folder(metadata_dir: Path, static_ids: tuple[int, ...], fs: FileSystem = POSIX) -> bool:
     """Make the folder ready for a start; answers whether this node has lost what it had voted or acknowledged.
 
     A folder that Kafka's tool formatted is given what ours would have. One that has lost its state is left without an
     election state, so that it is known for lost until it has caught up, however often it is stopped before.
     """
     folder = metadata_dir / FOLDER_NAME
-    is_lost = has_lost_its_state(metadata_dir)
-    if is_lost and (folder / QUORUM_STATE).exists():
-        (folder / QUORUM_STATE).rename(folder / f"{QUORUM_STATE}.lost")
-        sync_folder(folder)
-    if not folder.exists():
+    is_lost = has_lost_its_state(metadata_dir, fs)
+    if is_lost and fs.exists(folder / QUORUM_STATE):
+        rename_durably(folder / QUORUM_STATE, folder / f"{QUORUM_STATE}.lost", fs)
+    if not fs.exists(folder):
         make_metadata_folder(metadata_dir, static_ids=static_ids, voters=None, replaces_disk=is_lost)
-    elif not is_lost and not (folder / QUORUM_STATE).exists():
-        QuorumStateFile(folder, lambda: (), lambda: 1).write(QuorumState())
-    _mark(metadata_dir)
+    elif not is_lost and not fs.exists(folder / QUORUM_STATE):
+        QuorumStateFile(folder, lambda: (), lambda: 1, fs).write(QuorumState())
+    _mark(metadata_dir, fs)
     return is_lost
 
 
-def has_lost_its_state(metadata_dir: Path) -> bool:
+def has_lost_its_state(metadata_dir: Path, fs: FileSystem = POSIX) -> bool:
     """Whether something is missing that was there before: the folder, the election state, or the segments of the log.
 
     A folder with the first voters alone, or none at all, is how Kafka leaves a new controller; but not
@@ -99,18 +103,32 @@ def has_lost_its_state(metadata_dir: Path) -> bool:
     way back, and was stopped meanwhile.
     """
     folder = metadata_dir / FOLDER_NAME
-    was_begun = (metadata_dir / MARK).exists()
-    if not folder.exists():
+    was_begun = fs.exists(metadata_dir / MARK)
+    if not fs.exists(folder):
         return was_begun
-    if not (folder / QUORUM_STATE).exists():
-        is_as_kafka_leaves_it = {path.name for path in folder.iterdir()} == {BOOTSTRAP_SNAPSHOT_ID.file_name}
+    if not fs.exists(folder / QUORUM_STATE):
+        is_as_kafka_leaves_it = list_names(folder, fs) == [BOOTSTRAP_SNAPSHOT_ID.file_name]
         return was_begun or not is_as_kafka_leaves_it
-    state = QuorumStateFile(folder, lambda: (), lambda: 0).read()
+    state = QuorumStateFile(folder, lambda: (), lambda: 0, fs).read()
     has_lived = state is not None and state.leader_epoch > 0
-    return has_lived and not any(folder.glob("*.log"))
+    return has_lived and not segment_paths(folder, fs) and not _is_being_emptied(folder, fs)
 
 
-def _mark(metadata_dir: Path) -> None:
+def _is_being_emptied(folder: Path, fs: FileSystem) -> bool:
+    """Whether a node stopped while it had dropped the segments itself: the log knows what to do about it.
+
+    For a snapshot, it first takes back its recovery point to 0, where it stays until there is a segment again. Damaged
+    segments it notes before they go aside.
+    """
+    if fs.exists(folder / DAMAGE_NOTE):
+        return True
+    if read_recovery_point(folder, fs) != 0:
+        return False
+    snapshots = [each for each in list_snapshots(folder, fs) if each.offset > 0]
+    return any(problem_of(snapshot_path(folder, each), each.epoch, fs) is None for each in snapshots)
+
+
+def _mark(metadata_dir: Path, fs: FileSystem = POSIX) -> None:
     """Outside the folder of the log, so that it outlives it; Kafka passes over files that it does not know here."""
-    if not (metadata_dir / MARK).exists():
-        replace_file(metadata_dir / MARK, b"The metadata log of this node was begun here.\n")
+    if not fs.exists(metadata_dir / MARK):
+        replace_file(metadata_dir / MARK, b"The metadata log of this node was begun here.\n", fs)

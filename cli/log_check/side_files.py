@@ -15,6 +15,7 @@ from metadata.log_check.small_files import (
     partition_metadata_fault,
     text_fault,
 )
+from raft.adapters.damage_note import FILE_NAME as DAMAGE_NOTE
 from raft.adapters.epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
 from raft.adapters.epoch_checkpoint import decode_epochs
 from raft.adapters.errors import StorageFailed
@@ -172,6 +173,10 @@ class SideFiles:
                 self._findings.checked(Check.LEFTOVERS)
                 reason = "the node found it damaged and repaired itself"
                 self._add(Check.LEFTOVERS, Severity.NOTE, path.name, reason, remedies.SET_ASIDE)
+            elif path.name == DAMAGE_NOTE:
+                self._findings.checked(Check.LEFTOVERS)
+                reason = "a repair was begun, and is not finished: what was lost is still being fetched"
+                self._add(Check.LEFTOVERS, Severity.NOTE, path.name, reason, remedies.FETCH_AGAIN)
 
     def _check_log_start(self) -> None:
         start = self._facts.start_offset

@@ -16,6 +16,7 @@ from cli.nodes.logs import log as notable_log
 from raft.adapters.durable_files import rename_durably
 from raft.adapters.errors import DamagedRange, LogCorrupted, QuorumStateDamaged
 from raft.adapters.file_log import FOLDER_NAME, FileLog
+from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.adapters.snapshot_files import DAMAGED_SUFFIX
@@ -38,19 +39,19 @@ class OnDisk(Protocol):
     def __call__(self, job: Callable[[], None], then: Callable[[None], None]) -> None: ...
 
 
-def look_at_folder(config: NodeConfig) -> bool:
+def look_at_folder(config: NodeConfig, fs: FileSystem = POSIX) -> bool:
     """Whether a voter's state is gone, before its log is opened. What is damaged is kept beside it.
 
     Raises QuorumStateDamaged for a file that may not be read, StorageFailed or FsyncFailed.
     """
     folder = config.metadata_log_dir / FOLDER_NAME
-    reason = _set_damaged_state_aside(folder)
+    reason = _set_damaged_state_aside(folder, fs)
     if not config.is_controller:
         if reason is not None:
             log.warning("%s; a broker does not vote, so it begins a new one", reason)
         return False
     static_ids = tuple(voter.id for voter in config.controller_quorum_voters)
-    is_lost = prepare_metadata_folder(config.metadata_log_dir, static_ids)
+    is_lost = prepare_metadata_folder(config.metadata_log_dir, static_ids, fs)
     if reason is not None:
         log.warning("%s, so what this node has voted is not known any more. %s", reason, _UNTIL_TRUSTED)
     elif is_lost:
@@ -63,21 +64,21 @@ def look_at_folder(config: NodeConfig) -> bool:
     return is_lost
 
 
-def _set_damaged_state_aside(folder: Path) -> str | None:
+def _set_damaged_state_aside(folder: Path, fs: FileSystem) -> str | None:
     """Answers what is wrong with it, if anything. A file that cannot be read at all may be sound: that is raised."""
     try:
-        QuorumStateFile(folder, ()).read()
+        QuorumStateFile(folder, (), fs=fs).read()
     except QuorumStateDamaged as error:
         if isinstance(error.__cause__, OSError):
             raise
-        return _set_state_aside(folder, error.reason)
+        return _set_state_aside(folder, error.reason, fs)
     return None
 
 
-def _set_state_aside(folder: Path, reason: str) -> str:
+def _set_state_aside(folder: Path, reason: str, fs: FileSystem) -> str:
     path = folder / QUORUM_STATE
     kept = path.with_name(QUORUM_STATE + DAMAGED_SUFFIX)
-    rename_durably(path, kept)
+    rename_durably(path, kept, fs)
     return f"{path} is damaged: {reason}; it is kept as {kept.name}"
 
 
@@ -96,6 +97,7 @@ class LogRepair:
         *,
         is_lost: bool,
         with_space: Callable[[Callable[[], None]], None] = lambda write: write(),
+        fs: FileSystem = POSIX,
     ) -> None:
         """Sets the damage aside, so that the log takes appends again. `is_lost` is what `look_at_folder` said;
         `with_space` finds room for what a full disk has none for.
@@ -112,7 +114,8 @@ class LogRepair:
             self._begin(self._damage, is_alone=is_alone)
         self.has_lost_its_state = is_lost
         if config.is_controller and not is_alone and not is_lost:
-            self.has_lost_its_state = _is_state_behind(config.metadata_log_dir / FOLDER_NAME, summary)
+            folder = config.metadata_log_dir / FOLDER_NAME
+            self.has_lost_its_state = _is_state_behind(folder, summary, fs)
 
     @property
     def damaged_until(self) -> int | None:
@@ -162,13 +165,13 @@ class LogRepair:
         return ""
 
 
-def _is_state_behind(folder: Path, summary: LogSummary) -> bool:
+def _is_state_behind(folder: Path, summary: LogSummary, fs: FileSystem) -> bool:
     """Whether the log holds records of an epoch of which the election state does not know.
 
     A voter among others writes its epoch down before it asks anybody for a vote or for records, so the file must be an
     older copy, and votes given since are forgotten.
     """
-    state = QuorumStateFile(folder, ()).read()
+    state = QuorumStateFile(folder, (), fs=fs).read()
     known_epoch = 0 if state is None else state.leader_epoch
     epochs = [epoch for epoch, _ in summary.epochs] + [snapshot.epoch for snapshot in summary.snapshots]
     logged_epoch = max(epochs, default=0)
@@ -177,7 +180,7 @@ def _is_state_behind(folder: Path, summary: LogSummary) -> bool:
     reason = f"it says epoch {known_epoch}, but the log holds records of epoch {logged_epoch}, so it is an old copy"
     log.warning(
         "%s: what this node has voted is not known any more. %s",
-        _set_state_aside(folder, reason),
+        _set_state_aside(folder, reason, fs),
         _UNTIL_TRUSTED,
     )
     return True

@@ -1,6 +1,7 @@
 """Kafka's `leader-epoch-checkpoint`: where each leader epoch begins in the log, as a small text file."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from raft.adapters.durable_files import replace_file
@@ -27,6 +28,8 @@ def decode_epochs(content: bytes) -> Epochs:
     entries = tuple((int(epoch), int(start)) for epoch, start in (line.split() for line in lines[2:]))
     if len(lines) < 2 or int(lines[1]) != len(entries):
         raise ValueError("the number of entries does not match the second line")
+    if any(after[0] <= before[0] or after[1] < before[1] for before, after in pairwise(entries)):
+        raise ValueError("the epochs or their start offsets do not ascend")
     return entries
 
 

@@ -2,18 +2,19 @@
 
 import logging
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Literal
 
 from raft.adapters.batch_cache import BatchCache
 from raft.adapters.damage_aside import set_segments_aside, set_tail_aside
+from raft.adapters.damage_note import forget_damage, note_damage
 from raft.adapters.durable_files import replace_file, sync_folder
 from raft.adapters.epoch_checkpoint import epochs_from, read_epochs, write_epochs
-from raft.adapters.errors import LogCorrupted, StorageFailed, StorageFull, storage_failure
+from raft.adapters.errors import StorageFull, storage_failure
 from raft.adapters.file_system import POSIX, FileSystem
+from raft.adapters.first_failure import FirstFailure
 from raft.adapters.opening import open_log
 from raft.adapters.recovery import segment_paths
 from raft.adapters.recovery_point import RecoveryPoint
@@ -69,7 +70,7 @@ class FileLog:
         self._unwanted: deque[Segment] = deque()
         self._has_old_snapshots = False
         self._lock = Lock()
-        self._failure: StorageFailed | LogCorrupted | None = None
+        self._first_failure = FirstFailure()
         self._create_folder()
         self._point = RecoveryPoint(folder, fs)
         opened = open_log(folder, self._point.offset, fs)
@@ -143,7 +144,7 @@ class FileLog:
     def append(self, batches: Sequence[LogBatch]) -> None:
         """Hand the batches to the kernel; not durable before `flush`. Raises StorageFull with none of them kept, or
         StorageFailed (fatal)."""
-        with self._lock, self._failing_for_good():
+        with self._lock, self._first_failure:
             assert not self._is_read_only, "a damaged log takes no appends before its damage is set aside"
             expected = self.end_offset
             last_epoch = self._epochs[-1][0] if self._epochs else -1
@@ -156,7 +157,8 @@ class FileLog:
                 self._cache.append(batch)
                 if not self._epochs or batch.leader_epoch > self._epochs[-1][0]:
                     self._epochs.append((batch.leader_epoch, batch.base_offset))
-                self._quorum_records.extend(quorum_records(batch))
+                if batch.is_control:
+                    self._quorum_records.extend(quorum_records(batch))
 
     # Cutting
 
@@ -165,7 +167,7 @@ class FileLog:
         assert self._log_start_offset <= end_offset <= self.end_offset, end_offset
         if end_offset == self.end_offset:
             return
-        with self._lock, self._failing_for_good():
+        with self._lock, self._first_failure:
             # Before the cut: a crash between must not make what was cut look like what was lost.
             self._point.set_back(self._at_least_damaged(end_offset))
             self._cache.truncate_to(end_offset)
@@ -187,7 +189,7 @@ class FileLog:
         """
         snapshot = self._snapshot_at(offset)
         self.set_damage_aside()
-        with self._lock, self._failing_for_good():
+        with self._lock, self._first_failure:
             is_covered = self.damage is None or self.damage.end_offset <= offset
             self._point.set_back(0 if is_covered else self._at_least_damaged(0))
             self._cache = BatchCache(self._cache_bytes)
@@ -196,7 +198,8 @@ class FileLog:
             self._quorum_records = list(snapshot_quorum_records(self._folder, snapshot, self._fs))
             self._log_start_offset = offset
             self._retire_snapshots()
-        self.flush()
+        # A log without segments whose recovery point is above 0 has lost them: see `cli.metadata_folder`.
+        self.flush(durably=True)
 
     def advance_log_start(self, offset: int) -> None:
         """Begin at a later offset, where a snapshot ends. The next flush retires the segments and snapshots that lie
@@ -243,7 +246,8 @@ class FileLog:
         """
         if self.damage is None or not self._is_read_only:
             return
-        with self._lock, self._failing_for_good():
+        with self._lock, self._first_failure:
+            note_damage(self._folder, self.damage, self._fs)
             self._point.put(self._at_least_damaged(self._point.offset or 0))
             own, last = self._segments.paths, self._segments.last
             damaged = [path for path in segment_paths(self._folder, self._fs) if path not in own]
@@ -258,8 +262,9 @@ class FileLog:
         """All that may have been lost was fetched again, or turned out never to have been committed."""
         self.damage = None
         end_offset = self.flush()
-        with self._failing_for_good():
+        with self._first_failure:
             self._point.set_back(end_offset)
+            forget_damage(self._folder, self._fs)
 
     # Reading
 
@@ -285,7 +290,7 @@ class FileLog:
 
     def _read_file(self, start_offset: int, max_bytes: int, end_offset: int) -> bytes:
         assert start_offset >= self._log_start_offset, f"offset {start_offset} is below the log's start"
-        with self._failing_for_good():
+        with self._first_failure:
             return self._segments.read(start_offset, max_bytes, end_offset, self._epochs)
 
     # Keeping
@@ -297,7 +302,7 @@ class FileLog:
         """
         if self._is_read_only:
             return self.end_offset
-        with self._failing_for_good():
+        with self._first_failure:
             with self._lock:
                 end_offset, epochs = self.end_offset, tuple(self._epochs)
                 dirty, folder_is_dirty = self._segments.take_dirty()
@@ -323,22 +328,10 @@ class FileLog:
             self._written_epochs = epochs
         return True
 
-    @contextmanager
-    def _failing_for_good(self) -> Iterator[None]:
-        if self._failure is not None:
-            raise self._failure
-        try:
-            yield
-        except StorageFull:
-            raise
-        except (StorageFailed, LogCorrupted) as error:
-            self._failure = error
-            raise
-
     def close(self) -> None:
         """Flush, unless the log has failed, and close every file."""
         try:
-            if self._failure is None:
+            if self._first_failure.error is None:
                 self.flush(durably=True)
         finally:
             self._point.close()

@@ -4,12 +4,14 @@ Everything that must survive a power cut goes through it, so that tests can put 
 was not flushed, tears, runs full or fails (`tests/support/fault_file_system.py`), held to the same contract.
 """
 
+import errno
 import mmap
 import os
 from pathlib import Path
 from typing import Protocol
 
 Content = mmap.mmap | bytes
+_PIECE_BYTES = 1024 * 1024
 
 
 class FileSystem(Protocol):
@@ -66,7 +68,7 @@ class FileSystem(Protocol):
         ...
 
     def map(self, path: Path) -> Content:
-        """A large file's content, without a copy of it all."""
+        """A large file's content, without a copy of it all. What cannot be read is an OSError here, at once."""
         ...
 
     def free_bytes(self, folder: Path) -> int:
@@ -129,14 +131,34 @@ class PosixFileSystem:
         return path.read_bytes()
 
     def map(self, path: Path) -> Content:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
+        with path.open("rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size == 0:
                 return b""
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            _read_through(file.fileno(), size)
+            try:
+                return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+            except ValueError as error:
+                raise OSError(errno.EIO, f"it became shorter while it was read ({error})") from error
 
     def free_bytes(self, folder: Path) -> int:
         found = os.statvfs(folder)
         return found.f_bavail * found.f_frsize
+
+
+def _read_through(descriptor: int, size: int) -> None:
+    """Read all of a file that is about to be mapped, and throw it away; raises OSError.
+
+    A page of a mapping that cannot be read ends the process with SIGBUS, and no message. After this the pages are in
+    memory, so the mapping costs no second read. It also waits for the disk without the interpreter's lock.
+    """
+    piece = bytearray(min(size, _PIECE_BYTES))
+    position = 0
+    while position < size:
+        count = os.preadv(descriptor, [piece], position)
+        if count == 0:
+            raise OSError(errno.EIO, f"it became shorter while it was read: {position} bytes of {size}")
+        position += count
 
 
 POSIX = PosixFileSystem()

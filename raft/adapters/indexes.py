@@ -1,7 +1,8 @@
 """The two sparse indexes beside each segment, byte for byte as Kafka writes them (kraft-formats 4.4).
 
 Both can be rebuilt from the segment at any time, and are at every start, as Kafka does for the metadata log; so
-they are never fsynced, and what stands in them after a crash does not matter.
+they are never fsynced, and what stands in them after a crash does not matter. While the segment grows they are a
+few entries behind: written one by one, these would make each flush of the log wait for two further inodes.
 """
 
 import logging
@@ -15,6 +16,7 @@ from raft.adapters.errors import is_no_space
 from raft.adapters.file_system import POSIX, FileSystem
 
 INDEX_INTERVAL_BYTES = 4096
+WRITE_BYTES = 1024
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -22,7 +24,8 @@ logger = logging.getLogger(__name__)
 
 
 class SegmentIndexes:
-    """Index entries of one segment, in memory and, once `create_files` was called, in its two files.
+    """Index entries of one segment, in memory and, once `create_files` was called, in its two files: there at the
+    latest when `close_files` was.
 
     Invariant: `last_offsets` and `positions` ascend together; `positions[i]` is where the batch ending at
     `last_offsets[i]` starts.
@@ -37,6 +40,7 @@ class SegmentIndexes:
         self._max_timestamp = (-1, base_offset)
         self._bytes_since_entry = 0
         self._descriptors: tuple[int, int] | None = None
+        self._unwritten = (bytearray(), bytearray())
 
     def observe(self, position: int, size: int, last_offset: int, max_timestamp_ms: int) -> None:
         """Take note of a batch of `size` bytes written at `position`; adds entries when Kafka would.
@@ -55,7 +59,7 @@ class SegmentIndexes:
     def _add_offset_entry(self, last_offset: int, position: int) -> None:
         self.last_offsets.append(last_offset)
         self.positions.append(position)
-        self._write(0, _OFFSET_ENTRY.pack(last_offset - self.base_offset, position))
+        self._add(0, _OFFSET_ENTRY.pack(last_offset - self.base_offset, position))
 
     def add_time_entry(self) -> None:
         """Enter the largest timestamp so far, unless it stands there already; also due on roll, close and recovery."""
@@ -63,19 +67,36 @@ class SegmentIndexes:
         if timestamp_ms <= (self.times[-1][0] if self.times else -1):
             return
         self.times.append((timestamp_ms, offset))
-        self._write(1, _TIME_ENTRY.pack(timestamp_ms, offset - self.base_offset))
+        self._add(1, _TIME_ENTRY.pack(timestamp_ms, offset - self.base_offset))
 
-    def _write(self, which: int, data: bytes) -> None:
-        """A full disk costs the files their further entries, which the next start writes; the log goes on."""
+    def _add(self, which: int, entry: bytes) -> None:
         if self._descriptors is None:
             return
+        self._unwritten[which].extend(entry)
+        if len(self._unwritten[which]) >= WRITE_BYTES:
+            self._write_out(which)
+
+    def _write_out(self, which: int) -> None:
+        """A full disk costs the files their further entries, which the next start writes; the log goes on."""
+        entries = bytes(self._unwritten[which])
+        self._unwritten[which].clear()
+        if self._descriptors is None or not entries:
+            return
         try:
-            write_all(self._descriptors[which], data, self._fs)
+            write_all(self._descriptors[which], entries, self._fs)
         except OSError as error:
             if not is_no_space(error):
                 raise
             logger.warning("no space for the index of the segment at offset %d", self.base_offset)
-            self.close_files()
+            self._cut_half_entry(which)
+            self.drop_files()
+
+    def _cut_half_entry(self, which: int) -> None:
+        """A write that found space for a part of it may have ended within an entry, which readers take for damage."""
+        assert self._descriptors is not None
+        descriptor, entry = self._descriptors[which], (_OFFSET_ENTRY, _TIME_ENTRY)[which]
+        size = self._fs.size(descriptor)
+        self._fs.truncate(descriptor, size - size % entry.size)
 
     def position_at_or_before(self, offset: int) -> int:
         """Start of an indexed batch at or before the one holding `offset`; 0 when there is none."""
@@ -117,7 +138,7 @@ class SegmentIndexes:
 
     def create_files(self, segment_path: Path) -> None:
         """Write both files anew and keep them open for further entries."""
-        self.close_files()
+        self.drop_files()
         content = self.encoded()
         paths = (segment_path.with_suffix(".index"), segment_path.with_suffix(".timeindex"))
         opened: list[int] = []
@@ -132,9 +153,19 @@ class SegmentIndexes:
             return
         self._descriptors = (opened[0], opened[1])
         for which, data in enumerate(content):
-            self._write(which, data)
+            self._unwritten[which].extend(data)
+            self._write_out(which)
 
     def close_files(self) -> None:
+        """Write what is missing in the files, and close them; after an OSError they are still open."""
+        self._write_out(0)
+        self._write_out(1)
+        self.drop_files()
+
+    def drop_files(self) -> None:
+        """Close the files as they are."""
+        for unwritten in self._unwritten:
+            unwritten.clear()
         if self._descriptors is not None:
             for descriptor in self._descriptors:
                 self._fs.close(descriptor)

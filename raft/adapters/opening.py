@@ -1,9 +1,12 @@
 """What a log folder holds, put together: segments, the snapshot at the log's start, and who votes."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from raft.adapters.damage_note import NotedDamage, noted_damage
+from raft.adapters.epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
 from raft.adapters.epoch_checkpoint import epochs_from, read_epochs
 from raft.adapters.errors import DamagedRange, LogCorrupted
 from raft.adapters.file_system import POSIX, FileSystem
@@ -14,11 +17,13 @@ from raft.adapters.snapshot_files import check_snapshots, remove_leftovers, snap
 from raft.batches import OffsetAndEpoch
 from raft.quorum_records import QuorumRecord
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class OpenedLog:
     """`start_over_at`: the newest snapshot is ahead of the log (it was fetched, and the crash came before the log was
-    emptied), so the log must be emptied now and begin there."""
+    emptied), so the log must be emptied now and begin there. With `damage` the log still lacks something then."""
 
     segments: list[Segment]
     log_start_offset: int
@@ -49,11 +54,15 @@ def open_log(folder: Path, recovery_point: int | None, fs: FileSystem = POSIX) -
 
 def _read_log(folder: Path, recovery_point: int | None, fs: FileSystem) -> OpenedLog:
     first_voters = read_quorum_checkpoint(folder, fs)
-    recovered = recover_segments(folder, KnownDurable(recovery_point, read_epochs(folder, fs)), fs)
+    recovered = _recover(folder, KnownDurable(recovery_point, read_epochs(folder, fs)), fs)
     snapshots = tuple(each for each in check_snapshots(folder, fs) if each.offset > 0)
     newest = snapshots[-1] if snapshots else None
-    if newest is not None and _is_ahead(newest, recovered):
+    noted = noted_damage(folder, fs)
+    if newest is not None and _is_ahead(newest, recovered, noted):
+        recovered.damage = None if noted is None else noted.with_log(folder, newest.offset, 0)
         return _opened(recovered, 0, first_voters, start_over_at=newest)
+    if noted is not None:
+        recovered.damage = _with_noted(recovered, noted, folder)
     start = _snapshot_at_start(recovered, snapshots)
     if start is not None:
         return _opened(recovered, start.offset, snapshot_quorum_records(folder, start, fs))
@@ -63,14 +72,49 @@ def _read_log(folder: Path, recovery_point: int | None, fs: FileSystem) -> Opene
     return _without_its_start(recovered, newest, before)
 
 
+def _recover(folder: Path, known: KnownDurable, fs: FileSystem) -> RecoveredLog:
+    """What is in the segments. Their epochs stand outside every checksum, and so does `leader-epoch-checkpoint`: where
+    it denies them, they are believed if they bear each other out, for it can be rebuilt and they cannot."""
+    recovered = recover_segments(folder, known, fs)
+    if not recovered.is_checkpoint_denied:
+        return recovered
+    _close(recovered)
+    without = recover_segments(folder, replace(known, epochs=None), fs)
+    without.end_epoch()
+    if without.damage is None and without.are_epochs_certain:
+        logger.warning("%s does not agree with the log, and is written anew", folder / EPOCH_CHECKPOINT)
+        return without
+    _close(without)
+    return recover_segments(folder, known, fs)
+
+
+def _close(recovered: RecoveredLog) -> None:
+    for segment in recovered.segments:
+        segment.close()
+
+
 def _end_offset(recovered: RecoveredLog) -> int:
     return recovered.segments[-1].end_offset if recovered.segments else 0
 
 
-def _is_ahead(newest: OffsetAndEpoch, recovered: RecoveredLog) -> bool:
-    """Whether a snapshot stands for more than the log and for all that is damaged in it (kraft-semantics A10.3)."""
-    if recovered.damage is not None and newest.offset < recovered.damage.end_offset:
-        return False
+def _with_noted(recovered: RecoveredLog, noted: NotedDamage, folder: Path) -> DamagedRange:
+    """The damage that there is, with what was lost before; found at the log's end, where all that is there is sound."""
+    damage = recovered.damage
+    if damage is None or recovered.is_sound:
+        return noted.with_log(folder, _end_offset(recovered), 0 if damage is None else damage.end_offset)
+    return replace(damage, end_offset=max(damage.end_offset, noted.end_offset))
+
+
+def _is_ahead(newest: OffsetAndEpoch, recovered: RecoveredLog, noted: NotedDamage | None) -> bool:
+    """Whether a snapshot stands for more than the log and for all that is damaged in it (kraft-semantics A10.3).
+
+    Of damage whose end is not known, more may have been acknowledged than the snapshot holds: that must be said first.
+    """
+    damage = recovered.damage
+    if damage is not None and (noted is None or not recovered.is_sound):
+        is_covered = recovered.is_end_known and damage.end_offset <= newest.offset
+        if noted is not None or not is_covered:
+            return False
     return newest.offset > _end_offset(recovered) or _holds_another_record(newest, recovered)
 
 
@@ -111,7 +155,7 @@ def _opened(
         epochs=epochs_from(recovered.epochs, start_offset, _end_offset(recovered)),
         quorum_records=[*before, *logged],
         cut_bytes=recovered.cut_bytes,
-        damage=None if start_over_at is not None else recovered.damage,
+        damage=recovered.damage,
         start_over_at=start_over_at,
     )
 

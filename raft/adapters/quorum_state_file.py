@@ -1,9 +1,18 @@
-"""The election state on disk: Kafka's `quorum-state`, one line of JSON (kraft.version decides its data_version)."""
+"""The election state on disk: Kafka's `quorum-state`, one line of JSON (kraft.version decides its data_version).
+
+A bit that flips in it may leave JSON that makes sense: another vote, or an older epoch, and the node votes twice. So
+the line ends with a key of ours, a checksum of the line that Kafka would have written. Kafka's reader asks for the keys
+of its schema and passes over any other, and its writer drops ours: without it the file is believed as it stands. With
+a key that is neither Kafka's nor ours it is not: no Kafka wrote that, as new keys came with a new data_version so far
+(KIP-853); ours with a flipped bit in its name looks like that; and what is not understood may be part of the vote.
+"""
 
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from uuid import UUID
+
+from crc32c import crc32c
 
 from raft.adapters.durable_files import replace_file
 from raft.adapters.errors import QuorumStateDamaged
@@ -15,7 +24,13 @@ from wire.uuids import uuid_from_text, uuid_to_text
 FILE_NAME = "quorum-state"
 STATIC_QUORUM = 0
 DYNAMIC_QUORUM = 1
+CHECKSUM_KEY = "kquorumCrc32c"
 _INT32 = range(-(2**31), 2**31)
+_COMMON_KEYS = frozenset({"leaderId", "leaderEpoch", "votedId", "data_version"})
+_KEYS = {
+    STATIC_QUORUM: _COMMON_KEYS | {"clusterId", "appliedOffset", "currentVoters"},
+    DYNAMIC_QUORUM: _COMMON_KEYS | {"votedDirectoryId"},
+}
 
 
 class QuorumStateFile:
@@ -62,7 +77,7 @@ class QuorumStateFile:
 
 
 def encode_quorum_state(state: QuorumState, voter_ids: tuple[int, ...], data_version: int) -> bytes:
-    """The file's content: compact JSON in Kafka's key order, no newline."""
+    """The file's content: compact JSON in Kafka's key order, our checksum behind it, no newline."""
     voted_id = -1 if state.voted is None else state.voted.id
     fields: dict[str, object]
     if data_version == STATIC_QUORUM:
@@ -82,7 +97,12 @@ def encode_quorum_state(state: QuorumState, voter_ids: tuple[int, ...], data_ver
             "votedId": voted_id,
             "votedDirectoryId": uuid_to_text(directory_id),
         }
-    return json.dumps(fields | {"data_version": data_version}, separators=(",", ":")).encode()
+    return _with_checksum(json.dumps(fields | {"data_version": data_version}, separators=(",", ":")).encode())
+
+
+def _with_checksum(line: bytes) -> bytes:
+    """The checksum, in hexadecimal, is of all bytes of Kafka's line, its last brace included."""
+    return line[:-1] + f',"{CHECKSUM_KEY}":"{crc32c(line):08x}"}}'.encode()
 
 
 def decode_quorum_state(content: bytes) -> QuorumState:
@@ -99,20 +119,31 @@ def decode_quorum_state(content: bytes) -> QuorumState:
     version = _integer(fields, "data_version")
     if version not in (STATIC_QUORUM, DYNAMIC_QUORUM):
         raise ValueError(f"data_version {version} is not supported (0 and 1 are)")
+    _check_keys(fields, version)
+    if CHECKSUM_KEY in fields and _with_checksum(_without_last_key(first_line)) != first_line:
+        raise ValueError("its checksum does not match")
     return _VERSIONS[version](fields)
 
 
+def _check_keys(fields: Mapping[str, object], version: int) -> None:
+    for key in sorted(_KEYS[version] - fields.keys()):
+        raise ValueError(f"the key {key} is missing")
+    for key in sorted(fields.keys() - _KEYS[version] - {CHECKSUM_KEY}):
+        raise ValueError(f"data_version {version} has no key {key!r}")
+
+
+def _without_last_key(line: bytes) -> bytes:
+    return line[: line.rfind(b",")] + b"}"
+
+
 def _decode_v0(fields: Mapping[str, object]) -> QuorumState:
-    for key in ("clusterId", "appliedOffset", "currentVoters"):
-        if key not in fields:
-            raise ValueError(f"the key {key} is missing")
     return _state(fields, ZERO_DIRECTORY)
 
 
 def _decode_v1(fields: Mapping[str, object]) -> QuorumState:
     text = fields.get("votedDirectoryId")
     if not isinstance(text, str):
-        raise ValueError("the key votedDirectoryId is missing or not a text")
+        raise ValueError("the key votedDirectoryId is not a text")
     return _state(fields, uuid_from_text(text))
 
 

@@ -59,7 +59,8 @@ class KnownDurable:
 class RecoveredLog:
     """What recovery found; `segments` ascend, `epochs` are (epoch, start offset), `quorum_records` who votes.
 
-    With `damage`, all this is what is sound before it, and nothing was changed at or behind it.
+    With `damage`, all this is what is sound before it, and nothing was changed at or behind it. `is_sound` if all that
+    is there is sound, and only something missing at its end; `is_end_known` if nothing can have been lost behind it.
     """
 
     segments: list[Segment] = field(default_factory=list)
@@ -67,6 +68,20 @@ class RecoveredLog:
     quorum_records: list[QuorumRecord] = field(default_factory=list)
     cut_bytes: int = 0
     damage: DamagedRange | None = None
+    # Of the newest epoch: whether it begins with a control batch, as every leader's does, and its batches.
+    newest_is_led: bool = True
+    newest_batches: int = 0
+    # Whether each epoch so far is borne out by the batches themselves, and whether the checkpoint says otherwise.
+    are_epochs_certain: bool = True
+    is_checkpoint_denied: bool = False
+
+    def end_epoch(self) -> None:
+        """The newest epoch has no more batches. No checksum covers a batch's epoch: one alone is no proof of it."""
+        is_certain = not self.epochs or (self.newest_is_led and self.newest_batches > 1)
+        self.are_epochs_certain = self.are_epochs_certain and is_certain
+
+    is_sound: bool = True
+    is_end_known: bool = False
 
 
 def segment_paths(folder: Path, fs: FileSystem = POSIX) -> list[Path]:
@@ -95,6 +110,7 @@ def recover_segments(folder: Path, known: KnownDurable, fs: FileSystem = POSIX) 
     if recovered.damage is None:
         recovered.damage = _missing_at_end(recovered, folder, known)
     else:
+        recovered.is_sound = False
         _look_for_end(recovered, paths, known, fs)
     return recovered
 
@@ -169,12 +185,17 @@ def _check_order(recovered: RecoveredLog, segment: Segment, found: ScannedBatch,
     elif epoch < last_epoch:
         reason = f"the batch is of leader epoch {epoch}, after one of epoch {last_epoch}"
     elif due_epoch is not None and epoch != due_epoch:
+        recovered.is_checkpoint_denied = True
         reason = f"the batch is of leader epoch {epoch}, but leader-epoch-checkpoint says {due_epoch}"
     if reason is not None:
         offsets = segment.end_offset, segment.end_offset + 1
         raise LogCorrupted(DamagedRange(*offsets, segment.path, found.position, reason))
     if epoch > last_epoch:
+        recovered.end_epoch()
+        is_cut = not recovered.epochs and header.base_offset > 0
+        recovered.newest_is_led, recovered.newest_batches = header.is_control or is_cut, 0
         recovered.epochs.append((epoch, header.base_offset))
+    recovered.newest_batches += 1
 
 
 def _check_torn(
@@ -222,9 +243,12 @@ def _look_for_end(
     last = paths[-1]
     position = damage.position if last == damage.segment else -1
     least_offset = max(damage.start_offset, int(last.stem))
-    for _position, header in valid_batches_behind(map_file(last, fs), position, least_offset):
-        end_offset = max(end_offset, header.next_offset)
     end_offset = max(end_offset, int(last.stem))
+    content = map_file(last, fs)
+    for start, header in valid_batches_behind(content, position, least_offset):
+        is_at_end = start + header.size_in_bytes == len(content)
+        recovered.is_end_known = is_at_end and header.next_offset >= end_offset
+        end_offset = max(end_offset, header.next_offset)
     recovered.damage = DamagedRange(
         damage.start_offset, end_offset, damage.segment, damage.position, damage.reason
     )

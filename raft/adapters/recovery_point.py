@@ -59,7 +59,8 @@ class RecoveryPoint:
 
         Raises StorageFull, StorageFailed or FsyncFailed.
         """
-        if self.offset is not None and offset < self.offset:
+        is_below = offset == 0 if self.offset is None else offset < self.offset
+        if is_below:
             self.put(offset)
 
     def put(self, offset: int) -> None:

@@ -1,6 +1,7 @@
 """One segment file of the log: whole batches laid end to end, found again through a sparse index."""
 
 import os
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from wire.errors import DecodeError
 from wire.record_batch import BatchHeader, read_batch_header
 
 HEADER_BYTES = 61
+_MAX_TIMESTAMP_AT = 35
+_read_int64 = struct.Struct(">q").unpack_from
 _OFFSET_SPAN_MAX = 2**31 - 1
 
 
@@ -34,6 +37,12 @@ class SegmentLimits:
 
 
 UNPUBLISHED_SUFFIX = ".rolling"
+
+
+def max_timestamp_ms(batch: LogBatch) -> int:
+    """All of the header that a `LogBatch`, which is checked, does not say itself."""
+    timestamp_ms: int = _read_int64(batch.data, _MAX_TIMESTAMP_AT)[0]
+    return timestamp_ms
 
 
 def segment_path(folder: Path, base_offset: int) -> Path:
@@ -62,6 +71,8 @@ class Segment:
         self.end_offset = base_offset
         self.size = 0
         self.first_timestamp_ms: int | None = None
+        # Asked at every flush, so not left to the path's own parsing.
+        self.is_published = path.suffix != UNPUBLISHED_SUFFIX
         self.indexes = SegmentIndexes(base_offset, fs)
         try:
             self.descriptor = fs.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
@@ -72,7 +83,7 @@ class Segment:
     def is_empty(self) -> bool:
         return self.size == 0
 
-    def has_room_for(self, header: BatchHeader, pending_bytes: int, limits: SegmentLimits) -> bool:
+    def has_room_for(self, batch: LogBatch, pending_bytes: int, limits: SegmentLimits) -> bool:
         """Whether a batch still belongs here, behind `pending_bytes`; an empty segment takes any batch.
 
         Age is told by the batches' own timestamps, as Kafka does, so no clock is needed.
@@ -80,22 +91,25 @@ class Segment:
         size = self.size + pending_bytes
         if size == 0:
             return True
-        first_ms = header.max_timestamp_ms if self.first_timestamp_ms is None else self.first_timestamp_ms
+        first_ms = self.first_timestamp_ms
         return (
-            size + header.size_in_bytes <= limits.segment_bytes
-            and header.max_timestamp_ms - first_ms <= limits.segment_ms
-            and header.last_offset - self.base_offset <= _OFFSET_SPAN_MAX
+            size + len(batch.data) <= limits.segment_bytes
+            and (first_ms is None or max_timestamp_ms(batch) - first_ms <= limits.segment_ms)
+            and batch.last_offset - self.base_offset <= _OFFSET_SPAN_MAX
         )
 
     def observe(self, header: BatchHeader) -> None:
-        """Count a batch that stands, or is being written, at the end."""
-        if self.first_timestamp_ms is None:
-            self.first_timestamp_ms = header.max_timestamp_ms
-        self.indexes.observe(self.size, header.size_in_bytes, header.last_offset, header.max_timestamp_ms)
-        self.size += header.size_in_bytes
-        self.end_offset = header.next_offset
+        """Count a batch that stands at the end."""
+        self._count(header.size_in_bytes, header.last_offset, header.max_timestamp_ms)
 
-    def append(self, batches: Sequence[LogBatch], headers: Sequence[BatchHeader]) -> None:
+    def _count(self, size: int, last_offset: int, timestamp_ms: int) -> None:
+        if self.first_timestamp_ms is None:
+            self.first_timestamp_ms = timestamp_ms
+        self.indexes.observe(self.size, size, last_offset, timestamp_ms)
+        self.size += size
+        self.end_offset = last_offset + 1
+
+    def append(self, batches: Sequence[LogBatch]) -> None:
         """Hand the batches to the kernel in one write; raises StorageFailed, or StorageFull with nothing written."""
         data = batches[0].data if len(batches) == 1 else b"".join([batch.data for batch in batches])
         try:
@@ -105,8 +119,8 @@ class Segment:
                 self._cut_back(error)
             raise storage_failure("write", self.path, error) from error
         try:
-            for header in headers:
-                self.observe(header)
+            for batch in batches:
+                self._count(len(batch.data), batch.last_offset, max_timestamp_ms(batch))
         except OSError as error:
             raise StorageFailed("write the index of", self.path, error) from error
 
@@ -221,10 +235,6 @@ class Segment:
         except OSError as error:
             raise FsyncFailed(self.path, error) from error
 
-    @property
-    def is_published(self) -> bool:
-        return self.path.suffix != UNPUBLISHED_SUFFIX
-
     def publish(self) -> None:
         """Take the segment's own name; durable once the folder is synced. Raises StorageFull or StorageFailed."""
         final_path = segment_path(self.path.parent, self.base_offset)
@@ -233,15 +243,17 @@ class Segment:
         except OSError as error:
             raise storage_failure("rename", self.path, error) from error
         self.path = final_path
+        self.is_published = True
 
     def retire(self) -> None:
         """No more appends: the last time index entry is due, and only the log file stays open. Raises StorageFailed."""
         try:
             self.indexes.add_time_entry()
+            self.indexes.close_files()
         except OSError as error:
             raise StorageFailed("write the index of", self.path, error) from error
         finally:
-            self.indexes.close_files()
+            self.indexes.drop_files()
 
     def close(self) -> None:
         self.retire()
@@ -255,14 +267,14 @@ class Segment:
 
     def delete(self) -> None:
         """Close and remove the three files; raises StorageFailed."""
-        self.indexes.close_files()
+        self.indexes.drop_files()
         self._fs.close(self.descriptor)
         for path in self.files:
             remove_file(path, self._fs)
 
     def retire_files(self, retire: Callable[..., None]) -> None:
         """Give the three files away, to be removed when nobody reads them any more; reads go on working until then."""
-        self.indexes.close_files()
+        self.indexes.drop_files()
         *indexes, log_path = self.files
         retire(log_path, lambda: self._fs.close(self.descriptor))
         for path in indexes:

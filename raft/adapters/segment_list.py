@@ -4,12 +4,12 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
-from raft.adapters.durable_files import sync_folder
+from raft.adapters.durable_files import remove_file, sync_folder
 from raft.adapters.errors import StorageFailed, StorageFull
 from raft.adapters.file_system import POSIX, FileSystem
+from raft.adapters.recovery import segment_paths
 from raft.adapters.segment import Segment, SegmentLimits, segment_path, unpublished_path
 from raft.batches import LogBatch
-from wire.record_batch import BatchHeader, read_batch_header
 
 
 class SegmentList:
@@ -54,23 +54,20 @@ class SegmentList:
 
     def _append(self, batches: Sequence[LogBatch]) -> None:
         group: list[LogBatch] = []
-        headers: list[BatchHeader] = []
         pending_bytes = 0
         for batch in batches:
-            header = read_batch_header(batch.data)
-            if not self.last.has_room_for(header, pending_bytes, self._limits):
-                self._write(group, headers)
+            if not self.last.has_room_for(batch, pending_bytes, self._limits):
+                self._write(group)
                 self._roll(batch.base_offset)
-                group, headers, pending_bytes = [], [], 0
+                group, pending_bytes = [], 0
             group.append(batch)
-            headers.append(header)
             pending_bytes += len(batch.data)
-        self._write(group, headers)
+        self._write(group)
 
-    def _write(self, group: Sequence[LogBatch], headers: Sequence[BatchHeader]) -> None:
+    def _write(self, group: Sequence[LogBatch]) -> None:
         if group:
             self._dirty.add(self.last)
-            self.last.append(group, headers)
+            self.last.append(group)
 
     def _roll(self, base_offset: int) -> None:
         segment = Segment(unpublished_path(self._folder, base_offset), base_offset, self._fs)
@@ -102,6 +99,12 @@ class SegmentList:
     def begin_anew(self, offset: int) -> None:
         """Remove all segments durably, the last first, and begin with an empty one. Raises StorageFailed, also for want
         of space: there is no log to go on with then."""
+        own = self.paths
+        # Those behind damage that a snapshot stands for were never opened.
+        for path in reversed([each for each in segment_paths(self._folder, self._fs) if each not in own]):
+            for each in (path.with_suffix(".timeindex"), path.with_suffix(".index"), path):
+                remove_file(each, self._fs)
+            sync_folder(self._folder, self._fs)
         for segment in reversed(self._segments):
             segment.delete()
             sync_folder(self._folder, self._fs)
@@ -142,7 +145,8 @@ class SegmentList:
         Raises StorageFull, StorageFailed or FsyncFailed.
         """
         has_rolled = False
-        for segment in sorted(dirty, key=lambda segment: segment.base_offset):
+        in_order = sorted(dirty, key=lambda segment: segment.base_offset) if len(dirty) > 1 else dirty
+        for segment in in_order:
             segment.sync()
             if not segment.is_published:
                 segment.publish()

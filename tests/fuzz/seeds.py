@@ -15,7 +15,7 @@ from raft.adapters.epoch_checkpoint import encode_epochs
 from raft.adapters.indexes import SegmentIndexes
 from raft.adapters.meta_properties import MetaProperties, encode_meta_properties
 from raft.adapters.quorum_checkpoint import encode_quorum_checkpoint
-from raft.adapters.quorum_state_file import encode_quorum_state
+from raft.adapters.quorum_state_file import CHECKSUM_KEY, encode_quorum_state
 from raft.adapters.recovery_point import FILE_NAME as RECOVERY_POINT
 from raft.adapters.recovery_point import RecoveryPoint
 from raft.ready import QuorumState
@@ -204,8 +204,10 @@ def quorum_checkpoints() -> tuple[bytes, ...]:
 
 @cache
 def quorum_states() -> tuple[bytes, ...]:
+    """As we write them, and as Kafka does: without a checksum that would stop most of what is done to them."""
     voted = QuorumState(leader_epoch=9, leader_id=-1, voted=ReplicaKey(2, UUID(int=7)))
-    return tuple(encode_quorum_state(voted, (1, 2, 3), version) for version in (0, 1))
+    ours = tuple(encode_quorum_state(voted, (1, 2, 3), version) for version in (0, 1))
+    return ours + tuple(each.split(f',"{CHECKSUM_KEY}"'.encode())[0] + b"}" for each in ours)
 
 
 def elections() -> tuple[bytes, ...]:

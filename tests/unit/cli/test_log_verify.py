@@ -327,3 +327,10 @@ def test_every_real_log_is_sound(capsys: pytest.CaptureFixture[str], real_logs: 
     for source in ("early-3.0", "seven-epochs", "single-node-3.6", "six-snapshots", "three-controllers-1"):
         status, found, _ = verified(capsys, real_logs / source)
         assert (source, status, found) == (source, SOUND, {})
+
+
+def test_a_repair_that_is_not_finished_is_told(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    (folder / "damaged-range").write_text("?")
+    status, found, said = verified(capsys, folder)
+    assert (status, found) == (SOUND, {"leftover files": {"note": 1}})
+    assert "a repair was begun" in said

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from raft.adapters import durable_files, file_log, quorum_state_file, snapshot_store
+from raft.adapters.damage_note import forget_damage
 from raft.adapters.file_log import FileLog
 from raft.adapters.file_system import FileSystem
 from raft.adapters.recovery_point import RecoveryPoint
@@ -141,6 +142,7 @@ def damage_forgotten_once_it_is_set_aside(patch: pytest.MonkeyPatch) -> None:
     def forgetting(log: FileLog) -> None:
         set_aside(log)
         log._point.set_back(log.end_offset)
+        forget_damage(log._folder, log._fs)
 
     patch.setattr(FileLog, "set_damage_aside", forgetting)
 

@@ -170,7 +170,8 @@ def test_a_repair_is_remembered_as_unfinished_until_it_is_said_to_be_done(tmp_pa
     log = FileLog(tmp_path, on_damage="report")
     assert log.damage is not None
     assert (log.damage.start_offset, log.damage.end_offset) == (10, 20)
-    assert "all below offset 20 was durable" in log.damage.reason
+    assert "a repair was begun and is not finished" in log.damage.reason
+    assert "from offset 7 on" in log.damage.reason
     log.set_damage_aside()
     log.append(written[10:16])
     log.mark_repaired()
@@ -180,11 +181,18 @@ def test_a_repair_is_remembered_as_unfinished_until_it_is_said_to_be_done(tmp_pa
     log.close()
 
 
-def test_a_repair_that_reached_the_end_needs_no_word(tmp_path: Path) -> None:
+def test_a_repair_that_reached_what_is_known_of_the_end_is_not_done_for_that(tmp_path: Path) -> None:
+    """More may have been acknowledged: only the core can tell."""
     written = damaged(tmp_path)
     log = FileLog(tmp_path, on_damage="report")
     log.set_damage_aside()
     log.append(written[7:])
+    log.close()
+    log = FileLog(tmp_path, on_damage="report")
+    assert log.damage is not None
+    assert (log.damage.start_offset, log.damage.end_offset) == (20, 21)
+    log.set_damage_aside()
+    log.mark_repaired()
     log.close()
     log = FileLog(tmp_path)
     assert read_all(log) == written
@@ -214,6 +222,7 @@ def test_a_missing_segment_is_damage_up_to_the_end_of_the_log(tmp_path: Path) ->
     assert (log.damage.start_offset, log.damage.end_offset) == (3, 12)
     log.set_damage_aside()
     log.append(written[3:])
+    log.mark_repaired()
     log.close()
     log = FileLog(tmp_path)
     assert read_all(log) == written

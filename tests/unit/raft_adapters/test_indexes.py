@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from raft.adapters.errors import StorageFailed
 from raft.adapters.indexes import WRITE_BYTES, SegmentIndexes
+from raft.adapters.segment import Segment
 from tests.support.fault_file_system import FaultFileSystem, refused
+from tests.unit.raft_adapters.log_folders import batch
 
 FOLDER = Path("/disk/log")
 LOG = FOLDER / "00000000000000000000.log"
@@ -73,16 +76,16 @@ def test_a_full_disk_leaves_no_half_entry_and_stops_nothing(fs: FaultFileSystem,
     assert fs.open_descriptors == 0
 
 
-def test_files_that_cannot_be_written_are_closed_all_the_same(fs: FaultFileSystem) -> None:
-    indexes = SegmentIndexes(0, fs)
-    indexes.create_files(LOG)
-    observe(indexes, 0, 10)
+def test_a_segment_whose_indexes_cannot_be_written_closes_them_all_the_same(fs: FaultFileSystem) -> None:
+    segment = Segment(LOG, 0, fs)
+    segment.open_indexes()
+    segment.append([batch(offset, size=BATCH_BYTES) for offset in range(10)])
 
     def refuse(_count: int, name: str) -> None:
         if name == "write":
             raise refused(errno.EIO)
 
     fs.on_call = refuse
-    with pytest.raises(OSError, match="Input/output error"):
-        indexes.close_files()
-    assert fs.open_descriptors == 0
+    with pytest.raises(StorageFailed, match="cannot write the index"):
+        segment.retire()
+    assert fs.open_descriptors == 1, "the log file itself"

@@ -183,8 +183,8 @@ def test_a_snapshot_ahead_of_a_log_that_lost_its_end_does_not_stand_for_it(tmp_p
     assert (log.damage.start_offset, log.damage.end_offset) == (6, 10)
     log.close()
     write_snapshot(tmp_path, 10)
-    log = FileLog(tmp_path)
-    assert (log.log_start_offset, log.end_offset) == (10, 10), "this one stands for all that was lost"
+    log = FileLog(tmp_path, on_damage="report")
+    assert log.damage is not None, "this one neither: more may have been durable than the recovery point says"
     log.close()
 
 

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters import recovery
 from raft.adapters.errors import StorageFailed
 from raft.adapters.file_log import FileLog
 from raft.adapters.file_system import POSIX
 from raft.adapters.mapped_file import map_file
 from raft.adapters.snapshot_files import problem_of
-from tests.unit.raft_adapters.log_folders import FIRST, fill
+from tests.unit.raft_adapters.log_folders import FIRST, batches, write_log
 
 PIECE_BYTES = 1024 * 1024
 SIZE = 2 * PIECE_BYTES + 100
@@ -29,7 +28,8 @@ def large(tmp_path: Path) -> Path:
 
 def at_position(patch: pytest.MonkeyPatch, least: int, do: Callable[[], None]) -> None:
     """Do something before the first read from `least` or behind it."""
-    preadv, done = os.preadv, []
+    preadv = os.preadv
+    done: list[int] = []
 
     def read(descriptor: int, buffers: list[bytearray], position: int) -> int:
         if position >= least and not done:
@@ -71,7 +71,9 @@ def test_a_file_that_becomes_shorter_is_an_error_that_names_the_file(
     large: Path, monkeypatch: pytest.MonkeyPatch, left: int
 ) -> None:
     at_position(monkeypatch, PIECE_BYTES, lambda: os.truncate(large, left))
-    with pytest.raises(StorageFailed, match=r"large.*it became shorter while it was read: \d+ bytes of 2097252"):
+    with pytest.raises(
+        StorageFailed, match=r"large.*it became shorter while it was read: \d+ bytes of 2097252"
+    ):
         map_file(large)
 
 
@@ -91,10 +93,10 @@ def test_a_file_cut_between_reading_and_mapping_is_an_error_too(
         map_file(large)
 
 
-def test_a_log_on_such_a_disk_does_not_open_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = FileLog(tmp_path)
-    fill(log)
-    log.close()
+def test_a_log_on_such_a_disk_does_not_open_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_log(tmp_path, batches(0, 3))
     at_position(monkeypatch, 0, fail)
     with pytest.raises(StorageFailed, match=rf"{FIRST}.*Input/output error"):
         FileLog(tmp_path)

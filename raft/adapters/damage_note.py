@@ -1,0 +1,89 @@
+"""Remembers that records were lost here which this replica may have acknowledged, until it is whole again.
+
+The recovery point cannot: it says how far the log was durable at least, and what was acknowledged may lie beyond. So a
+log that has grown past it is not whole yet, only the core knows when it is (`raft.damaged_log`). This file of ours lies
+beside the segments from before anything is set aside until then, and it counts whatever it says: a node that stops in
+the middle of a repair goes on with it. Kafka passes over it.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from crc32c import crc32c
+
+from raft.adapters.durable_files import remove_file, replace_file, sync_folder
+from raft.adapters.errors import DamagedRange, StorageFailed
+from raft.adapters.file_system import POSIX, FileSystem
+
+FILE_NAME = "damaged-range"
+
+
+@dataclass(frozen=True, slots=True)
+class NotedDamage:
+    """Offsets from `start_offset` up to, not including, `end_offset` at least were lost, for this `reason`."""
+
+    start_offset: int
+    end_offset: int
+    reason: str
+
+    def with_log(self, folder: Path, log_end_offset: int, end_offset: int) -> DamagedRange:
+        """What is left of it in a log that is sound and ends there; something may be missing up to `end_offset`."""
+        end_offset = max(self.end_offset, end_offset, log_end_offset + 1)
+        reason = (
+            f"a repair was begun and is not finished: of what was lost from offset {self.start_offset} on, something "
+            f"may be missing still ({FILE_NAME} says so; the loss was: {self.reason})"
+        )
+        return DamagedRange(log_end_offset, end_offset, folder, 0, reason)
+
+
+def note_damage(folder: Path, damage: DamagedRange, fs: FileSystem = POSIX) -> None:
+    """Durable on return; what was noted before stays noted. Raises StorageFull, StorageFailed or FsyncFailed."""
+    before = noted_damage(folder, fs)
+    noted = NotedDamage(damage.start_offset, damage.end_offset, damage.reason)
+    if before is not None and before.end_offset > 0:
+        start_offset = min(before.start_offset, damage.start_offset)
+        noted = NotedDamage(start_offset, max(before.end_offset, damage.end_offset), before.reason)
+    if noted == before:
+        sync_folder(folder, fs)
+    else:
+        replace_file(folder / FILE_NAME, encode_note(noted), fs)
+
+
+def forget_damage(folder: Path, fs: FileSystem = POSIX) -> None:
+    """All of it was fetched again, or was never committed; durable on return. Raises StorageFailed or FsyncFailed."""
+    remove_file(folder / FILE_NAME, fs)
+    sync_folder(folder, fs)
+
+
+def noted_damage(folder: Path, fs: FileSystem = POSIX) -> NotedDamage | None:
+    """What was lost and is not known to be whole again; None if there is no such file. One that makes no sense says
+    that something was lost. Raises StorageFailed."""
+    path = folder / FILE_NAME
+    try:
+        content = fs.read(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageFailed("read", path, error) from error
+    try:
+        return decode_note(content)
+    except ValueError as error:
+        return NotedDamage(0, 0, f"not known, as the file cannot be read: {error}")
+
+
+def encode_note(noted: NotedDamage) -> bytes:
+    """The two offsets and a checksum on the first line, the reason on the second."""
+    text = f"{noted.start_offset} {noted.end_offset} {' '.join(noted.reason.split())}"
+    start, end, reason = text.split(" ", 2)
+    return f"{start} {end} {crc32c(text.encode()):08x}\n{reason}\n".encode()
+
+
+def decode_note(content: bytes) -> NotedDamage:
+    """Raises ValueError with the reason."""
+    first_line, _, rest = content.decode().partition("\n")
+    fields, reason = first_line.split(" "), rest.removesuffix("\n")
+    if len(fields) != 3 or not all(field.isdecimal() for field in fields[:2]):
+        raise ValueError("its first line is not two offsets and a checksum")
+    if fields[2] != f"{crc32c(f'{fields[0]} {fields[1]} {reason}'.encode()):08x}":
+        raise ValueError("its checksum does not match")
+    return NotedDamage(int(fields[0]), int(fields[1]), reason)

@@ -1,0 +1,27 @@
+"""What failed once on the disk fails for ever: after an fsync error nobody knows what the disk holds."""
+
+from types import TracebackType
+
+from raft.adapters.errors import LogCorrupted, StorageFailed, StorageFull
+
+
+class FirstFailure:
+    """Around all that touches the disk; StorageFull passes, as it leaves things as they were.
+
+    An object made once rather than a generator, which would cost several microseconds with every batch.
+    """
+
+    __slots__ = ("error",)
+
+    def __init__(self) -> None:
+        self.error: StorageFailed | LogCorrupted | None = None
+
+    def __enter__(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, StorageFailed | LogCorrupted) and not isinstance(error, StorageFull):
+            self.error = error
