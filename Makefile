@@ -85,7 +85,7 @@ jepsen: $(STAMP)  ## real processes with faults between them, and the history ch
 	@$(BIN)/python -m tests.jepsen $(JEPSEN_ARGS)
 
 .PHONY: interop
-interop: $(STAMP) java  ## Apache Kafka's own tools, controllers and brokers with ours (fetched by Maven, once)
+interop: $(STAMP) java  ## Apache Kafka's own tools, controllers and brokers with ours (fetched from Maven Central, once)
 	@$(PYTEST) -n 2 --dist=worksteal -q tests/interop $(PYTEST_ARGS)
 
 .PHONY: bench

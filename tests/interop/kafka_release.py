@@ -1,7 +1,8 @@
-"""A release of Apache Kafka from Maven Central, fetched once by Maven into a folder outside the project.
+"""A release of Apache Kafka from Maven Central, fetched once into a folder outside the project.
 
-Maven is the registry's own client: it resolves the dependencies, checks each jar against its published checksum and
-fails otherwise (`--strict-checksums`). The folder is KQUORUM_INTEROP_CACHE, or `kquorum-interop` in the user's cache.
+The jars of the usual release are listed with their checksums (`listed_jars`). Those of another one
+(KQUORUM_INTEROP_KAFKA) are found by Maven, which resolves the dependencies, checks each jar against its published
+checksum and fails otherwise (`--strict-checksums`). The folder is KQUORUM_INTEROP_CACHE, or `kquorum-interop` in the user's cache.
 """
 
 import fcntl
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from cli.errors import CliError
 from cli.java import check_java
+from tests.interop.listed_jars import NotFetched, fetch_listed, list_of
 
 VERSION = os.environ.get("KQUORUM_INTEROP_KAFKA", "4.3.1")
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
@@ -40,7 +42,7 @@ class KafkaRelease:
 
 
 def find_release() -> KafkaRelease:
-    """Fetch what is missing. Raises Unavailable without Java 17, Maven or a network."""
+    """Fetch what is missing. Raises Unavailable without Java 17 or a network."""
     try:
         check_java()
     except CliError as error:
@@ -82,6 +84,13 @@ def _classpath(folder: Path) -> str:
 
 
 def _resolve(folder: Path, result: Path) -> None:
+    listed = list_of(VERSION)
+    if listed is not None:
+        try:
+            result.write_text(fetch_listed(listed, folder / "repository"))
+        except NotFetched as error:
+            raise Unavailable(str(error)) from None
+        return
     maven = shutil.which("mvn")
     if maven is None:
         raise Unavailable("Maven (mvn) is not installed, and fetches Apache Kafka for these tests")
