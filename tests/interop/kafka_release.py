@@ -2,7 +2,8 @@
 
 The jars of the usual release are listed with their checksums (`listed_jars`). Those of another one
 (KQUORUM_INTEROP_KAFKA) are found by Maven, which resolves the dependencies, checks each jar against its published
-checksum and fails otherwise (`--strict-checksums`). The folder is KQUORUM_INTEROP_CACHE, or `kquorum-interop` in the user's cache.
+checksum and fails otherwise (`--strict-checksums`). The folder is KQUORUM_INTEROP_CACHE, or `kquorum-interop` in the
+user's cache.
 """
 
 import fcntl
