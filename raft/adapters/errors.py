@@ -100,7 +100,7 @@ class LogCorrupted(DamagedInput):
         super().__init__(
             f"{damage}; nothing was changed. This is not the torn end of an interrupted write, so the log is not cut "
             "by itself: keep a copy of the folder, and if the other voters are healthy, empty this node's "
-            "__cluster_metadata-0 folder and let it catch up from them"
+            "__cluster_metadata-0 folder and let it catch up from them (a sole voter has no other copy than a backup)"
         )
 
 

@@ -173,7 +173,14 @@ def _without_its_start(
             f"the log begins at offset {first.base_offset}, but no sound snapshot ends there or later within it, so "
             "what was before is not known (copy the snapshot from another node, if there is one)"
         )
-        damage = DamagedRange(start_offset, end_offset, first.path, 0, reason)
+        path, position = first.path, 0
+        if damage is not None and newest is not None and newest.offset >= first.base_offset:
+            sound_end = _end_offset(recovered)
+            reason = (
+                f"{damage.reason}; what is sound ends at offset {sound_end}, below where the snapshot ends"
+            )
+            path, position = damage.segment, damage.position
+        damage = DamagedRange(start_offset, end_offset, path, position, reason)
     else:
         assert damage is not None, "a log without segments that begins at its snapshot"
         damage = replace(damage, start_offset=start_offset, end_offset=end_offset)
