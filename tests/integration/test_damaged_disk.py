@@ -65,6 +65,7 @@ def test_a_follower_repairs_a_flipped_byte_and_votes_again(tmp_path: Path) -> No
         await_growth(cluster, 10)
 
 
+@pytest.mark.slow
 def test_a_repair_is_over_once_for_all(tmp_path: Path) -> None:
     with busy_cluster(tmp_path) as cluster:
         cluster.start()
@@ -79,6 +80,7 @@ def test_a_repair_is_over_once_for_all(tmp_path: Path) -> None:
         assert "is corrupt" not in cluster.output(hurt)
 
 
+@pytest.mark.slow
 def test_a_leader_whose_log_is_damaged_follows_and_repairs(tmp_path: Path) -> None:
     with busy_cluster(tmp_path) as cluster:
         cluster.start()
@@ -93,6 +95,7 @@ def test_a_leader_whose_log_is_damaged_follows_and_repairs(tmp_path: Path) -> No
         assert cluster.leader_id() != hurt
 
 
+@pytest.mark.slow
 def test_a_broker_repairs_its_log(tmp_path: Path) -> None:
     with busy_cluster(tmp_path, brokers=1) as cluster:
         cluster.start()
@@ -148,7 +151,13 @@ def _old_copy(path: Path) -> None:
 Damage = Callable[[Path], None]
 
 
-@pytest.mark.parametrize("damage", [_cut, _empty, _flip, _unknown_version, _old_copy])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _flip,
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (_cut, _empty, _unknown_version, _old_copy)),
+    ],
+)
 def test_a_damaged_election_state_is_kept_and_begun_anew_before_it_votes(
     tmp_path: Path, damage: Damage
 ) -> None:
@@ -167,6 +176,7 @@ def test_a_damaged_election_state_is_kept_and_begun_anew_before_it_votes(
         assert json.loads(path.read_text())["leaderEpoch"] >= 1
 
 
+@pytest.mark.slow
 def test_a_voter_with_a_damaged_election_state_does_not_vote(tmp_path: Path) -> None:
     """It may have voted in the newest epoch. One of the other two is down, so nobody can be elected meanwhile."""
     with Cluster(tmp_path, brokers=0) as cluster:
@@ -187,6 +197,7 @@ def test_a_voter_with_a_damaged_election_state_does_not_vote(tmp_path: Path) -> 
         await_said(cluster, hurt, TRUSTED)
 
 
+@pytest.mark.slow
 def test_a_sole_voter_needs_no_election_state(tmp_path: Path) -> None:
     with Cluster(tmp_path, controllers=1, brokers=0) as cluster:
         cluster.start()
@@ -196,6 +207,7 @@ def test_a_sole_voter_needs_no_election_state(tmp_path: Path) -> None:
         assert cluster.leader_id() == 1
 
 
+@pytest.mark.slow
 def test_a_broker_begins_a_damaged_election_state_anew(tmp_path: Path) -> None:
     with Cluster(tmp_path, brokers=1) as cluster:
         cluster.start()
@@ -217,6 +229,7 @@ def _await_snapshots(folder: Path, count: int) -> None:
     assert wait_until(lambda: len(_snapshots(folder)) >= count, WAIT_S), sorted(folder.iterdir())
 
 
+@pytest.mark.slow
 def test_a_damaged_snapshot_is_done_without(tmp_path: Path) -> None:
     """An older one and the log, or the log alone, have all that was in it."""
     keys = {"metadata.log.max.record.bytes.between.snapshots": 4_000}
@@ -258,6 +271,7 @@ def test_snapshots_that_the_log_cannot_do_without_are_fetched_again(tmp_path: Pa
 # A dynamic quorum: who votes stands in the log itself
 
 
+@pytest.mark.slow
 def test_a_voter_of_a_dynamic_quorum_repairs_its_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

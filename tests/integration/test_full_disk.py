@@ -112,6 +112,7 @@ def test_a_leader_whose_disk_is_full_hands_over_and_comes_back_by_itself(
         check_quiet(cluster, full)
 
 
+@pytest.mark.slow
 def test_a_full_voter_still_votes(tmp_path: Path, small_disks: list[Path]) -> None:
     """With one voter dead, its vote is what elects the third."""
     with cluster_on_small_disks(tmp_path) as cluster:
@@ -128,6 +129,7 @@ def test_a_full_voter_still_votes(tmp_path: Path, small_disks: list[Path]) -> No
         assert "leader in epoch" not in cluster.output(full).partition(FULL)[2]
 
 
+@pytest.mark.slow
 def test_a_sole_voter_is_read_only_until_there_is_space(tmp_path: Path, small_disks: list[Path]) -> None:
     with cluster_on_small_disks(tmp_path, controllers=1) as cluster:
         cluster.start()
@@ -142,6 +144,7 @@ def test_a_sole_voter_is_read_only_until_there_is_space(tmp_path: Path, small_di
         await_growth(cluster)
 
 
+@pytest.mark.slow
 def test_a_node_starts_on_a_full_disk(tmp_path: Path, small_disks: list[Path]) -> None:
     """Its reserve is gone already, so that it must do without from the first moment on."""
     with cluster_on_small_disks(tmp_path) as cluster:
