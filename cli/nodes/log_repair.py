@@ -124,7 +124,7 @@ class LogRepair:
     def _begin(self, damage: DamagedRange, *, is_alone: bool) -> None:
         if is_alone:
             self._log.close()
-            raise LogCorrupted(damage)
+            raise LogCorrupted(damage, is_alone=True)
         log.warning(
             "%s. What is damaged is set aside with the suffix %s, and the log is fetched again from offset %d on; "
             "until it is whole this node does not stand, and votes only for whoever cannot lack what it has lost",

@@ -2,7 +2,7 @@
 
 FETCH_AGAIN = (
     "start the node while a majority of the quorum is healthy: it fetches the damaged part again; "
-    "or empty this folder and let the node catch up from the others"
+    "or empty this folder and let the node catch up from the others (never that of the only voter)"
 )
 TORN = (
     "if a crash left it, the node cuts it off when it starts, and nothing acknowledged was in it; "

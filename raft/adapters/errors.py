@@ -91,16 +91,25 @@ class DamagedRange:
 class LogCorrupted(DamagedInput):
     """The log is damaged where no crash can have damaged it, so cutting it could lose what was committed."""
 
-    def __init__(self, damage: DamagedRange) -> None:
+    def __init__(self, damage: DamagedRange, *, is_alone: bool = False) -> None:
+        """`is_alone`: nobody else has what was lost."""
         self.damage = damage
         self.path = damage.segment
         self.position = damage.position
         self.offset = damage.start_offset
         self.reason = damage.reason
+        remedy = (
+            "keep a copy of the folder, and if the other voters are healthy, empty this node's __cluster_metadata-0 "
+            "folder and let it catch up from them"
+        )
+        if is_alone:
+            remedy = (
+                "this node is the only voter, so nobody else has what is lost: restore the folder from a backup, and "
+                "do not empty it (`kquorum log verify` and `kquorum log dump` read what is left)"
+            )
         super().__init__(
-            f"{damage}; nothing was changed. This is not the torn end of an interrupted write, so the log is not cut "
-            "by itself: keep a copy of the folder, and if the other voters are healthy, empty this node's "
-            "__cluster_metadata-0 folder and let it catch up from them (a sole voter has no other copy than a backup)"
+            f"{damage}; nothing was changed in it. This is not the torn end of an interrupted write, so the log is not cut "
+            f"by itself: {remedy}"
         )
 
 

@@ -64,10 +64,10 @@ def test_a_log_whose_beginning_is_in_a_snapshot(small: Cluster) -> None:
     small.format()
     folder = small.data_folder(1) / FOLDER_NAME
     (folder / f"{100:020d}.log").write_bytes(build_batch(100, 1, 1, [(None, b"value")]).data)
-    assert small.start_and_wait_for_end(1) == ExitStatus.FOLDER_REFUSED
+    assert small.start_and_wait_for_end(1) == ExitStatus.DAMAGED_INPUT
     line = only_line(small, 1)
-    assert f"{folder} begins at offset 100" in line
-    assert "snapshot" in line
+    assert "the log begins at offset 100, but no sound snapshot ends there" in line
+    assert "restore the folder from a backup" in line
 
 
 @pytest.mark.parametrize("node_id", [1, 101])
