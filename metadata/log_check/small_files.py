@@ -24,6 +24,8 @@ def epoch_faults(
     for epoch, start in written:
         if start > log_end_offset:
             yield f"epoch {epoch} begins at offset {start}, but the log ends at {log_end_offset}"
+    if not entries and log_end_offset in snapshot_end_offsets:
+        return  # the log begins at its end, behind the newest snapshot; what is left of it goes with its segment
     due = list(from_batches)
     if entries and due and entries[0] != due[0] and entries[0][1] in snapshot_end_offsets:
         due = _cut_below(due, entries[0][1])

@@ -44,6 +44,14 @@ def time_faults(
     return faults
 
 
+@pytest.mark.parametrize("written", [[], [(3, 100)]])
+def test_a_log_that_begins_at_its_end_has_no_epochs_left(written: list[tuple[int, int]]) -> None:
+    """What stands below the snapshot goes with its segment, later; Kafka keeps an entry at the end."""
+    known = [(1, 60), (3, 80)]
+    assert list(epoch_faults(written, known, log_end_offset=100, snapshot_end_offsets=[100])) == []
+    assert list(epoch_faults(written, known, log_end_offset=100, snapshot_end_offsets=[90])) != []
+
+
 def test_an_entry_may_stand_for_several_batches_appended_at_once() -> None:
     batches = log(9)
     assert offset_faults(batches, (4, batches[2].position), (7, batches[6].position)) == []
