@@ -108,7 +108,7 @@ class LogCorrupted(DamagedInput):
                 "do not empty it (`kquorum log verify` and `kquorum log dump` read what is left)"
             )
         super().__init__(
-            f"{damage}; nothing was changed in it. This is not the torn end of an interrupted write, so the log is not cut "
+            f"{damage}; nothing was changed in it. This is no torn end of an interrupted write, so the log is not cut "
             f"by itself: {remedy}"
         )
 
