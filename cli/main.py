@@ -1,6 +1,7 @@
 """`kquorum`: the one entry point of everything a user runs."""
 
 import json
+import os
 import sys
 import traceback
 from typing import Annotated, Any
@@ -79,6 +80,8 @@ def main() -> None:
     """Run the command line; every failure ends in one clear message and a documented exit status."""
     # kio loads Hypothesis wherever it is installed, to register strategies: 0.2 s that no command has a use for.
     sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
+    # gRPC's fork handlers crash children that Spark's start forks while gRPC is in use; none of ours goes on with it.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     sys.exit(run(sys.argv[1:]))
 
 
