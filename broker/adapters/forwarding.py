@@ -6,7 +6,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
-from metadata.controller.requests import ApiError, ControllerRequest, Values, refusal
+from metadata.controller.refusals import refusal
+from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.forwarding import encode_address, encode_principal
 from network.errors import NoCommonVersion
 from network.requests import RequestContext

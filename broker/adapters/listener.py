@@ -6,7 +6,7 @@ without which clients lose their way are offered and refused (`broker.handlers.d
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from broker.adapters.forwarding import Forwarder
@@ -16,7 +16,9 @@ from broker.handlers.describe_configs import handle_describe_configs
 from broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
 from broker.handlers.metadata import Values, handle_metadata
 from broker.metadata_cache import MetadataCache
-from metadata.controller.controller import HANDLERS
+from metadata.controller.handlers import HANDLERS
+from metadata.describe.question import Question
+from metadata.describe.table import DESCRIBERS
 from metadata.forwarding import FORWARDABLE_APIS
 from network.requests import Reply, RequestContext
 from raft.ports import Dice
@@ -47,16 +49,22 @@ class BrokerListener:
         cluster_id: str,
         dice: Dice,
         auto_create_topics: bool,
+        node_id: int = -1,
+        node_configs: Mapping[str, str] | None = None,
     ) -> None:
+        """`node_configs` are the keys of this node's config file, which DescribeConfigs tells of."""
         self._cache = cache
         self._forwarder = forwarder
         self._cluster_id = cluster_id
         self._dice = dice
         self._auto_create_topics = auto_create_topics
+        self._node_id = node_id
+        self._node_configs = node_configs or {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._being_created: set[str] = set()
         self.supported = {
-            api_key: supported_versions(api_key) for api_key in LOCAL_APIS | FORWARDED_APIS | REFUSALS.keys()
+            api_key: supported_versions(api_key)
+            for api_key in LOCAL_APIS | FORWARDED_APIS | DESCRIBERS.keys() | REFUSALS.keys()
         }
 
     def handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
@@ -67,6 +75,8 @@ class BrokerListener:
         version = context.header.api_version
         if api_key in REFUSALS:
             values = REFUSALS[api_key](request, version)
+        elif api_key in DESCRIBERS:
+            values = DESCRIBERS[api_key](self._question(context, request))
         else:
             values = self._answer(api_key, context, request)
         reply(None if values is None else build(response_class(api_key, version), values))
@@ -92,6 +102,16 @@ class BrokerListener:
                 return handle_describe_configs(request, image)
             case _:
                 raise AssertionError(f"{api_key.name} is offered but not served")
+
+    def _question(self, context: RequestContext, request: Any) -> Question:
+        return Question(
+            body=request,
+            version=context.header.api_version,
+            image=self._cache.image,
+            principal=context.principal,
+            node_id=self._node_id,
+            node_configs=self._node_configs,
+        )
 
     def _metadata(self, context: RequestContext, request: Any) -> Values:
         answer = handle_metadata(

@@ -10,6 +10,7 @@ from cli.config.addresses import (
     HostPort,
     Listener,
     VoterAddress,
+    format_address,
     parse_host_port,
     parse_listener,
     parse_voter,
@@ -37,6 +38,16 @@ def _first_log_dir(data: dict[str, Any]) -> Path:
 def _listeners(data: dict[str, Any]) -> tuple[Listener, ...]:
     listeners: tuple[Listener, ...] = data["listeners"]
     return listeners
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, HostPort):
+        return format_address(value.host, value.port)
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return ",".join(map(_as_text, value))
+    return "" if value is None else str(value)
 
 
 class NodeConfig(BaseModel):
@@ -136,6 +147,13 @@ class NodeConfig(BaseModel):
     def broker_listeners(self) -> tuple[Listener, ...]:
         """The listeners for clients and other brokers."""
         return tuple(item for item in self.listeners if item.name not in self.controller_listener_names)
+
+    def as_kafka_keys(self) -> dict[str, str]:
+        """What the config says of each of Kafka's keys that was set in it, as text."""
+        fields = type(self).model_fields
+        return {
+            str(fields[name].alias): _as_text(getattr(self, name)) for name in sorted(self.model_fields_set)
+        }
 
     @property
     def controller_addresses(self) -> tuple[HostPort, ...]:

@@ -141,6 +141,8 @@ class BrokerNode:
             cluster_id=self._member.cluster_id,
             dice=self._member.dice,
             auto_create_topics=self._config.auto_create_topics_enable,
+            node_id=self._config.node_id,
+            node_configs=self._config.as_kafka_keys(),
         )
         self._listener = listener
         warm_up((*listener.supported, *CONTROLLER_APIS))

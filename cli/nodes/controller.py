@@ -65,6 +65,9 @@ class ControllerNode:
             handle_raft=self._member.handle_raft,
             now_ms=self._clock.now_ms,
             wake=self._member.driver.wake,
+            image=lambda: controller.committed_image,
+            node_id=self._config.node_id,
+            node_configs=self._config.as_kafka_keys(),
         )
         warm_up(listener.supported)
         servers = kafka_servers(

@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from metadata.adapters.envelope import EnvelopeRefusedError, refusal_of, unwrap, wrap, wrap_entity
-from metadata.controller.controller import HANDLERS
+from metadata.controller.handlers import HANDLERS
 from metadata.controller.requests import ControllerRequest, Values
+from metadata.describe.question import Question
+from metadata.describe.table import DESCRIBERS
 from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import KRAFT_VERSION
 from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
@@ -20,7 +22,7 @@ from wire.protocol.apis import response_class, supported_versions
 from wire.protocol.entities import build
 from wire.protocol.headers import RequestHeader
 
-CONTROLLER_APIS = (*HANDLERS, ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE)
+CONTROLLER_APIS = (*HANDLERS, *DESCRIBERS, ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE)
 
 
 class RequestSink(Protocol):
@@ -56,7 +58,8 @@ class ControllerListener:
     """`handle` is the handler of a KafkaServer.
 
     `handle_raft` takes requests of the quorum's APIs. `wake` is called after the controller was given a request: it
-    may have proposed records, which the driver then takes along in its next turn.
+    may have proposed records, which the driver then takes along in its next turn. `image` is the committed one, from
+    which questions are answered on standbys too; `node_configs` are the keys of this node's config file.
     """
 
     def __init__(
@@ -66,11 +69,17 @@ class ControllerListener:
         handle_raft: Handler,
         now_ms: Callable[[], int],
         wake: Callable[[], None],
+        image: Callable[[], MetadataImage] = MetadataImage.empty,
+        node_id: int = -1,
+        node_configs: Mapping[str, str] | None = None,
     ) -> None:
         self._controller = controller
         self._handle_raft = handle_raft
         self._now_ms = now_ms
         self._wake = wake
+        self._image = image
+        self._node_id = node_id
+        self._node_configs = node_configs or {}
         self.supported = controller_listener_apis()
 
     def handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
@@ -79,6 +88,9 @@ class ControllerListener:
             self._handle_raft(context, request, reply)
         elif api_key is ApiKey.ENVELOPE:
             self._serve_envelope(context, request, reply)
+        elif api_key in DESCRIBERS:
+            values = DESCRIBERS[api_key](self._question(context, request))
+            reply(build(response_class(api_key, context.header.api_version), values))
         else:
             self._ask_controller(_controller_request(context, request), reply)
 
@@ -86,6 +98,17 @@ class ControllerListener:
         answer = response_class(request.api_key, request.api_version)
         self._controller.handle_request(self._now_ms(), request, lambda values: reply(build(answer, values)))
         self._wake()
+
+    def _question(self, context: RequestContext, request: Any) -> Question:
+        return Question(
+            body=request,
+            version=context.header.api_version,
+            image=self._image(),
+            principal=context.principal,
+            node_id=self._node_id,
+            is_controller=True,
+            node_configs=self._node_configs,
+        )
 
     def _serve_envelope(self, context: RequestContext, envelope: Any, reply: Reply) -> None:
         answer = response_class(ApiKey.ENVELOPE, context.header.api_version)

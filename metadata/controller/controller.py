@@ -5,23 +5,20 @@ to the raft port, answers to the requesters.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.activation import activation_records
-from metadata.controller.alter_partition import alter_partition
 from metadata.controller.audit import audit_record
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
-from metadata.controller.create_topics import create_topics
-from metadata.controller.delete_topics import delete_topics
 from metadata.controller.describe import describe_cluster
-from metadata.controller.heartbeat import heartbeat
+from metadata.controller.handlers import HANDLERS, Handler
 from metadata.controller.liveness import BrokerLiveness
-from metadata.controller.producer_ids import allocate_producer_ids
-from metadata.controller.registration import register_broker, register_controller, unregister_broker
+from metadata.controller.periodic import PERIODIC_TASKS, Schedule
+from metadata.controller.refusals import refusal
 from metadata.controller.replies import DeferredReplies, Waiting
 from metadata.controller.requests import (
     ApiError,
@@ -30,12 +27,10 @@ from metadata.controller.requests import (
     Reply,
     Values,
     not_controller,
-    refusal,
 )
 from metadata.controller.sweep import PartitionSweep
 from metadata.controller.timeline import Publisher, Timeline
 from metadata.controller.transitions import fence_records
-from metadata.controller.update_features import update_features
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import NO_OP_RECORD, record_version
@@ -48,22 +43,6 @@ from wire.protocol.api_keys import ApiKey
 from wire.record_frame import encode_record
 from wire.schema import MetadataRecord
 
-Handler = Callable[[DecisionContext, ControllerRequest], ControllerResult]
-
-HANDLERS: Mapping[ApiKey, Handler] = {
-    ApiKey.BROKER_REGISTRATION: register_broker,
-    ApiKey.BROKER_HEARTBEAT: heartbeat,
-    ApiKey.UNREGISTER_BROKER: unregister_broker,
-    ApiKey.CONTROLLER_REGISTRATION: register_controller,
-    ApiKey.CREATE_TOPICS: create_topics,
-    ApiKey.DELETE_TOPICS: delete_topics,
-    ApiKey.ALTER_PARTITION: alter_partition,
-    ApiKey.ALLOCATE_PRODUCER_IDS: allocate_producer_ids,
-    ApiKey.UPDATE_FEATURES: update_features,
-}
-
-SERVED_APIS = frozenset({*HANDLERS, ApiKey.DESCRIBE_CLUSTER})
-
 
 @dataclass(slots=True)
 class _Active:
@@ -72,6 +51,7 @@ class _Active:
     leader_epoch: int
     liveness: BrokerLiveness
     no_op_due_ms: int | None
+    schedule: Schedule
     fencing: PartitionSweep | None = None
     sweeps: deque[PartitionSweep] = field(default_factory=deque)
 
@@ -140,6 +120,8 @@ class Controller:
             self._fence_on(now_ms, active, stale)
         elif active.sweeps:
             self._sweep_on(now_ms, active)
+        else:
+            self._run_due_task(now_ms, active)
         if active.no_op_due_ms is not None and active.no_op_due_ms <= now_ms:
             active.no_op_due_ms = now_ms + self._config.metadata_max_idle_interval_ms
             if self._active is active and self.image.metadata_version >= NO_OP_RECORD:
@@ -166,13 +148,21 @@ class Controller:
         if sweep.is_leaving:
             active.liveness.move_shutdown_offset(sweep.broker_id, self._timeline.last_offset)
 
+    def _run_due_task(self, now_ms: int, active: _Active) -> None:
+        task = active.schedule.due_task(now_ms)
+        if task is not None:
+            outcome = task.run(self._context(now_ms, active))
+            active.schedule.has_run(task, now_ms, has_more=outcome.has_more)
+            self._append_own(now_ms, outcome.records)
+
     def next_deadline_ms(self) -> int | None:
         if self._active is None:
             return None
         if self._active.sweeps:
             return 0
         expiry = self._active.liveness.next_expiry_ms(self.image.cluster.brokers.values())
-        return min((due for due in (expiry, self._active.no_op_due_ms) if due is not None), default=None)
+        deadlines = (expiry, self._active.no_op_due_ms, self._active.schedule.next_deadline_ms())
+        return min((due for due in deadlines if due is not None), default=None)
 
     def handle_request(self, now_ms: int, request: ControllerRequest, reply: Reply) -> None:
         """`reply` is called once: at once, or when what it tells of is committed, or when leadership is lost.
@@ -281,6 +271,7 @@ class Controller:
             leader_epoch=leader_epoch,
             liveness=BrokerLiveness(now_ms, session_timeout_ms, self.image.cluster.brokers),
             no_op_due_ms=now_ms + interval_ms if interval_ms > 0 else None,
+            schedule=Schedule(PERIODIC_TASKS, self._config, now_ms),
         )
         records = activation_records(self._config, self._timeline.loader)
         if records:

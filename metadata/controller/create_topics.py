@@ -9,7 +9,8 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.assignments import automatic_partitions, manual_partitions
 from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values, topic_refusal
+from metadata.controller.refusals import topic_refusal
+from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
 from metadata.controller.topic_configs import check_topic_config
 from metadata.controller.topic_names import METADATA_TOPIC_NAME, check_no_collision, check_topic_name
 from metadata.image.configs import TOPIC

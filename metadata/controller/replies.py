@@ -3,7 +3,8 @@
 from collections import deque
 from dataclasses import dataclass, replace
 
-from metadata.controller.requests import ApiError, ControllerRequest, Reply, Values, refusal
+from metadata.controller.refusals import refusal
+from metadata.controller.requests import ApiError, ControllerRequest, Reply, Values
 
 
 @dataclass(frozen=True, slots=True)
