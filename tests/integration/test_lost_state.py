@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,14 @@ def _remove_state(folder: Path) -> None:
 Loss = Callable[[Path], None]
 
 
-@pytest.mark.parametrize("lose", [_remove_folder, _empty_folder, _remove_segments, _remove_state])
+def _slow(lose: Loss) -> Any:
+    """More of the same kind: for `make test-all`."""
+    return pytest.param(lose, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    "lose", [_slow(_remove_folder), _slow(_empty_folder), _remove_segments, _remove_state]
+)
 def test_a_voter_that_lost_something_says_so_and_catches_up(tmp_path: Path, lose: Loss) -> None:
     with Cluster(tmp_path, brokers=0) as cluster:
         cluster.start()
@@ -50,7 +58,7 @@ def test_a_voter_that_lost_something_says_so_and_catches_up(tmp_path: Path, lose
         assert CLUSTER_ID in (cluster.data_folder(follower) / "meta.properties").read_text()
 
 
-@pytest.mark.parametrize("lose", [_remove_folder, _remove_segments])
+@pytest.mark.parametrize("lose", [_slow(_remove_folder), _remove_segments])
 def test_nobody_leads_without_what_was_committed(tmp_path: Path, lose: Loss) -> None:
     """One voter is behind, another has lost its log: these two would be a majority without the newest records."""
     with Cluster(tmp_path, brokers=0) as cluster:
