@@ -38,6 +38,11 @@ class BrokerStateMachine:
         return self.loader.image
 
     @property
+    def state_hash(self) -> int:
+        """Of the image."""
+        return self.loader.state_hash
+
+    @property
     def applied_offset(self) -> int:
         """-1 before any metadata."""
         return self.loader.last_applied_offset
@@ -49,7 +54,7 @@ class BrokerStateMachine:
     def handle_snapshot(self, now_ms: int, state: object) -> None:
         assert isinstance(state, LoadedSnapshot), state
         self._now_ms = now_ms
-        self.loader.handle_snapshot(state.image, state.last_audit_note)
+        self.loader.handle_snapshot(state.image, state.last_audit_note, state.state_hash)
 
     def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
         """A broker decides nothing; its channels to the controller learn of leaders elsewhere."""

@@ -11,6 +11,7 @@ from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from network.connection import KafkaConnection
 from network.errors import CannotConnect, NetworkError, NoCommonVersion
+from wire.operator_reason import reason_fields
 from wire.protocol.apis import ApiKey, api_name
 from wire.protocol.warm_up import warm_up
 
@@ -79,8 +80,10 @@ class ClusterClient:
         *,
         known: KnownControllers = NOBODY_KNOWN,
         tell: Callable[[str], None] | None = None,
+        reason: str | None = None,
     ) -> None:
-        """`tell` hears what is waited for when it takes long, and of changes whose outcome is unknown."""
+        """`tell` hears what is waited for when it takes long, and of changes whose outcome is unknown. `reason` goes
+        along with every request, into the audit notes of what it changes."""
         self.addresses = tuple(dict.fromkeys(addresses))
         assert self.addresses
         self.timeout_ms = timeout_ms
@@ -88,6 +91,7 @@ class ClusterClient:
         self.was_in_doubt = False
         self.answered_by: HostPort | None = None
         self._tell = tell
+        self._header_fields = reason_fields(reason)
         self._deadline: float | None = None
         self._connections: dict[HostPort, KafkaConnection] = {}
 
@@ -205,7 +209,9 @@ class ClusterClient:
 
     async def _connection(self, address: HostPort, timeout_ms: int) -> KafkaConnection:
         if address not in self._connections:
-            self._connections[address] = await KafkaConnection.connect(*address, CLIENT_ID, timeout_ms)
+            self._connections[address] = await KafkaConnection.connect(
+                *address, CLIENT_ID, timeout_ms, header_fields=self._header_fields
+            )
         return self._connections[address]
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
-from cli.metadata_versions import LATEST, parse_metadata_version
+from cli.metadata_versions import DEFAULT, parse_metadata_version
 from cli.quorum_beginning import KRAFT_VERSION
-from metadata.features import SUPPORTED_FEATURES
+from metadata.features import SUPPORTED_FEATURES, unmet_dependency
 from metadata.image.metadata_version import METADATA_VERSION
 
 
@@ -32,9 +32,13 @@ def parse_features(texts: Iterable[str], release_version: str | None) -> AskedFe
         raise _refused(
             f"--release-version and --feature {METADATA_VERSION} say the same thing: leave one out"
         )
-    text = release_version or str(levels.get(METADATA_VERSION, LATEST))
+    metadata_version = parse_metadata_version(release_version or str(levels.get(METADATA_VERSION, DEFAULT)))
+    for name, level in levels.items():
+        reason = unmet_dependency(name, level, metadata_version)
+        if reason is not None:
+            raise _refused(f"--feature: {reason}; the metadata.version asked for is {metadata_version}")
     return AskedFeatures(
-        metadata_version=parse_metadata_version(text),
+        metadata_version=metadata_version,
         kraft_version=levels.get(KRAFT_VERSION),
         others={
             name: level for name, level in levels.items() if name not in (METADATA_VERSION, KRAFT_VERSION)

@@ -37,6 +37,12 @@ class Root(LazyGroup):
         "topics": LazyCommand(
             "cli.commands.topics:topics_app", "Create, list, describe and delete topics.", _ASK
         ),
+        "configs": LazyCommand(
+            "cli.commands.configs:configs_app", "Show and alter configs of topics, brokers and groups.", _ASK
+        ),
+        "features": LazyCommand(
+            "cli.commands.features:features_app", "The levels of features: show, upgrade, downgrade.", _ASK
+        ),
         "watch": LazyCommand("cli.commands.watch:watch", "Changes of the metadata, live (gRPC).", _ASK),
         "log": LazyCommand("cli.commands.log:log_app", "Read, check and compare metadata logs.", _READ),
         "snapshot": LazyCommand(

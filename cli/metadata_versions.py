@@ -1,7 +1,8 @@
-"""Kafka's metadata.version levels by name, and the features that a new cluster of each level starts with."""
+"""Kafka's metadata.version levels by name."""
 
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from metadata.image.metadata_version import LATEST_METADATA_VERSION
 from snapshots.bootstrap import DEFAULT_METADATA_VERSION
 
 # From org.apache.kafka.server.common.MetadataVersion; the lowest is the one Kafka 4.0 can still start from.
@@ -25,15 +26,21 @@ LEVELS = {
     "4.0-IV1": 23,
     "4.0-IV2": 24,
     "4.0-IV3": 25,
+    "4.1-IV0": 26,
+    "4.1-IV1": 27,
+    "4.2-IV0": 28,
+    "4.2-IV1": 29,
+    "4.3-IV0": 30,
+    "4.4-IV0": 31,
+    "4.4-IV1": 32,
+    "4.4-IV2": 33,
 }
-LATEST = DEFAULT_METADATA_VERSION
-assert max(LEVELS.values()) == LATEST
-
-# (feature, level it starts at, metadata.version from which it is on by default)
-_FEATURES = (("group.version", 1, 22), ("transaction.version", 2, 24))
+assert max(LEVELS.values()) == LATEST_METADATA_VERSION
+# What a new cluster gets unless it is told otherwise: every Kafka 4.x can join it.
+DEFAULT = DEFAULT_METADATA_VERSION
 
 
-def parse_metadata_version(text: str) -> int:
+def parse_metadata_version(text: str, option: str = "--release-version") -> int:
     """A level (`25`), its name (`4.0-IV3`) or a release (`4.0`, its highest level). Raises CliError."""
     levels = dict(LEVELS)
     for name, level in LEVELS.items():
@@ -42,8 +49,8 @@ def parse_metadata_version(text: str) -> int:
     if known is None or known not in LEVELS.values():
         lowest, highest = min(LEVELS, key=LEVELS.__getitem__), max(LEVELS, key=LEVELS.__getitem__)
         raise CliError(
-            f"--release-version: unknown metadata version {text}; known are {lowest} (level {LEVELS[lowest]}) to "
-            f"{highest} (level {LEVELS[highest]}), and releases such as 4.0; records of later ones are not made here",
+            f"{option}: unknown metadata version {text}; known are {lowest} (level {LEVELS[lowest]}) to "
+            f"{highest} (level {LEVELS[highest]}), and releases such as 4.0",
             status=ExitStatus.USAGE,
         )
     return known
@@ -52,8 +59,3 @@ def parse_metadata_version(text: str) -> int:
 def name_of(level: int) -> str:
     """`4.0-IV3` for 25."""
     return next((name for name, known in LEVELS.items() if known == level), f"level {level}")
-
-
-def default_features(metadata_version: int) -> dict[str, int]:
-    """The features (beside metadata.version) that are on in a cluster formatted at this level."""
-    return {name: level for name, level, since in _FEATURES if metadata_version >= since}

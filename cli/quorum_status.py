@@ -6,6 +6,7 @@ from typing import Any
 
 from cli.cluster_client import ClusterClient, Question, check_error
 from cli.config.addresses import HostPort
+from cli.quorum_states import ReplicaState, States, state_of, states_in
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_to_text
 
@@ -22,7 +23,8 @@ _QUESTION = {"topics": [{"topic_name": TOPIC, "partitions": [{"partition_index":
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaLag:
     """One replica; `lag` is in records behind the leader's log end, None (as the others) while unknown. `alive` says
-    whether it fetched lately, by the leader's clock; None where the leader tells no times."""
+    whether it fetched lately, by the leader's clock; None where the leader tells no times. `state` is None where it
+    told of none, as Kafka's nodes do."""
 
     replica_id: int
     directory_id: str | None
@@ -31,6 +33,7 @@ class ReplicaLag:
     last_fetch_timestamp_ms: int | None
     last_caught_up_timestamp_ms: int | None
     alive: bool | None = None
+    state: ReplicaState | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,10 @@ class QuorumStatus:
     def place_of(self, node_id: int) -> HostPort | None:
         return next((HostPort(node.host, node.port) for node in self.nodes if node.node_id == node_id), None)
 
+    @property
+    def states(self) -> list[tuple[int, ReplicaState | None]]:
+        return [(each.replica_id, each.state) for each in (*self.voters, *self.observers)]
+
     def as_json(self) -> dict[str, object]:
         return asdict(self)
 
@@ -86,7 +93,7 @@ async def describe_quorum(client: ClusterClient) -> QuorumStatus:
     check_error(
         int(partition.error_code), getattr(partition, "error_message", None), "the quorum cannot be described"
     )
-    return _status_of(partition, getattr(response, "nodes", ()))
+    return _status_of(partition, getattr(response, "nodes", ()), response.annotation)
 
 
 def leader_known_to(response: Any) -> tuple[int, int]:
@@ -123,25 +130,19 @@ def _leader_address(response: Any) -> HostPort | None:
     return None
 
 
-def _status_of(partition: Any, nodes: Iterable[Any]) -> QuorumStatus:
-    ends = [
-        int(state.log_end_offset)
-        for state in partition.current_voters
-        if state.replica_id == partition.leader_id
-    ]
-    leader_end = ends[0] if ends else int(partition.high_watermark)
-    times = [
-        int(getattr(state, "last_fetch_timestamp", -1))
-        for state in partition.current_voters
-        if state.replica_id == partition.leader_id
-    ]
-    now_ms = times[0] if times and times[0] > 0 else None  # the leader gives the present time for itself
+def _status_of(partition: Any, nodes: Iterable[Any], annotation: bytes) -> QuorumStatus:
+    leader = next((each for each in partition.current_voters if each.replica_id == partition.leader_id), None)
+    leader_end = int(partition.high_watermark if leader is None else leader.log_end_offset)
+    # The leader gives the present time for itself.
+    time_ms = int(getattr(leader, "last_fetch_timestamp", -1))
+    now_ms = time_ms if time_ms > 0 else None
+    states = states_in(annotation, (int(partition.leader_id), _directory_of(leader)))
     return QuorumStatus(
         leader_id=int(partition.leader_id),
         leader_epoch=int(partition.leader_epoch),
         high_watermark=int(partition.high_watermark),
-        voters=tuple(_replica(state, leader_end, now_ms) for state in partition.current_voters),
-        observers=tuple(_replica(state, leader_end, now_ms) for state in partition.observers),
+        voters=tuple(_replica(state, leader_end, now_ms, states) for state in partition.current_voters),
+        observers=tuple(_replica(state, leader_end, now_ms, states) for state in partition.observers),
         nodes=tuple(
             VoterPlace(
                 node_id=int(node.node_id), host=str(node.listeners[0].host), port=int(node.listeners[0].port)
@@ -152,19 +153,25 @@ def _status_of(partition: Any, nodes: Iterable[Any]) -> QuorumStatus:
     )
 
 
-def _replica(state: Any, leader_end: int, now_ms: int | None) -> ReplicaLag:
+def _replica(state: Any, leader_end: int, now_ms: int | None, states: States) -> ReplicaLag:
     end = _known(state.log_end_offset)
     fetched_ms = _known(getattr(state, "last_fetch_timestamp", -1))
-    directory_id = getattr(state, "replica_directory_id", None)
+    directory_id = _directory_of(state)
     return ReplicaLag(
         replica_id=int(state.replica_id),
-        directory_id=None if directory_id is None or not directory_id.int else uuid_to_text(directory_id),
+        directory_id=directory_id,
         log_end_offset=end,
         lag=None if end is None else max(leader_end - end, 0),
         last_fetch_timestamp_ms=fetched_ms,
         last_caught_up_timestamp_ms=_known(getattr(state, "last_caught_up_timestamp", -1)),
         alive=None if now_ms is None else fetched_ms is not None and now_ms - fetched_ms < SILENT_AFTER_MS,
+        state=state_of(states, int(state.replica_id), directory_id),
     )
+
+
+def _directory_of(state: Any) -> str | None:
+    directory_id = getattr(state, "replica_directory_id", None)
+    return None if directory_id is None or not directory_id.int else uuid_to_text(directory_id)
 
 
 def _known(number: Any) -> int | None:

@@ -27,6 +27,10 @@ def quorum_table(found: QuorumStatus, now_ms: int) -> "Table":
     roles += ["observer"] * len(found.observers)
     rows = [_row(replica, role, now_ms) for replica, role in zip(replicas, roles, strict=True)]
     columns = ["#node", "role", "state", "#log end", "#lag", "#last\nfetch", "#last\ncaught up"]
+    if any(replica.state is not None for replica in replicas):
+        columns.append("metadata\nhash")
+        states = (replica.state.short if replica.state is not None else "unknown" for replica in replicas)
+        rows = [(*row, state) for row, state in zip(rows, states, strict=True)]
     if len(set(ids)) < len(ids):  # a node whose disk was replaced: only the directory id tells old from new
         columns.append("directory id")
         rows = [(*row, replica.directory_id) for row, replica in zip(rows, replicas, strict=True)]

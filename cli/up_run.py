@@ -13,7 +13,7 @@ from cli.config.model import ClusterConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.formatting import FormattedFolder, data_folders, format_nodes, is_formatted, new_uuid
-from cli.metadata_versions import LATEST
+from cli.metadata_versions import DEFAULT
 from cli.output import complain, console
 from cli.processes import NodeGroup, NodeProcess, wait_until
 from cli.quorum_beginning import Beginning, begin_with_all
@@ -66,7 +66,7 @@ def format_missing(cluster: ClusterConfig) -> tuple[FormattedFolder, ...]:
     outcomes = format_nodes(
         cluster.nodes,
         cluster_id=cluster_id,
-        metadata_version=LATEST,
+        metadata_version=DEFAULT,
         ignore_formatted=True,
         beginning=begin_with_all(cluster.controllers, new_uuid) if is_new and not is_static else Beginning(),
     )

@@ -133,7 +133,9 @@ def _run(
 
     async def ask() -> Outcome:
         loop = asyncio.get_running_loop()
-        async with ClusterClient(addresses, target.timeout_ms, known=known, tell=tell_waiting) as client:
+        async with ClusterClient(
+            addresses, target.timeout_ms, known=known, tell=tell_waiting, reason=target.reason
+        ) as client:
             view, checks = await preflight(client, checks_of, wait=wait, tell=tell_waiting)
             if last_check is not None and all(check.passed for check in checks):
                 checks.append(await last_check(client))

@@ -17,6 +17,7 @@ class Target:
     bootstrap_controller: str | None
     bootstrap_server: str | None
     timeout_ms: int
+    reason: str | None = None
 
     def addresses(self) -> tuple[HostPort, ...]:
         return quorum_addresses(self.config, self.bootstrap_controller, self.bootstrap_server)

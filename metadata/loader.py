@@ -6,11 +6,13 @@ what it aborted.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from itertools import groupby
 
 from metadata.image.delta import MetadataDelta
 from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage, Provenance
+from metadata.image.run_replay import replay_run, run_kind
+from metadata.image.state_hash import hash_after, hash_of_image
 from raft.batches import LogBatch
 from wire.errors import DecodeError
 from wire.metadata_records.features import (
@@ -18,12 +20,15 @@ from wire.metadata_records.features import (
     BeginTransactionRecord,
     EndTransactionRecord,
 )
-from wire.record_batch import Record, read_batch_header
+from wire.record_batch import read_batch_header
+from wire.record_columns import plain_values
 from wire.record_frame import decode_record
 from wire.schema import MetadataRecord
 
 Publisher = Callable[[MetadataDelta, MetadataImage], None]
 FaultHandler = Callable[[ReplayError], None]
+# A record's offset and value.
+Located = tuple[int, bytes | None]
 
 
 class MetadataLoader:
@@ -35,6 +40,8 @@ class MetadataLoader:
 
     def __init__(self, image: MetadataImage | None = None, on_fault: FaultHandler | None = None) -> None:
         self.image = image or MetadataImage.empty()
+        # Of the image; see metadata.image.state_hash.
+        self.state_hash = hash_of_image(self.image)
         self.publishers: list[Publisher] = []
         self.has_data = not self.image.is_empty
         self.transaction_start_offset: int | None = None
@@ -58,19 +65,26 @@ class MetadataLoader:
             published = self._publish()
         return published
 
-    def handle_snapshot(self, image: MetadataImage, last_audit_note: bytes | None = None) -> MetadataImage:
-        """Replace everything by a loaded snapshot's image; an open transaction is forgotten."""
+    def handle_snapshot(
+        self, image: MetadataImage, last_audit_note: bytes | None = None, state_hash: int | None = None
+    ) -> MetadataImage:
+        """Replace everything by a loaded snapshot's image; an open transaction is forgotten. The image's hash is made
+        here unless it is given, which takes a second for a million partitions."""
         delta = MetadataDelta(self.image)
         delta.become(image)
         self.last_audit_note = last_audit_note
-        return self.adopt(delta, image)
+        return self._adopt(delta, image, hash_of_image(image) if state_hash is None else state_hash)
 
     def adopt(self, delta: MetadataDelta, image: MetadataImage) -> MetadataImage:
         """Take over an image that was made elsewhere: by the leader, which replays before it proposes."""
+        return self._adopt(delta, image, hash_after(self.state_hash, delta, image))
+
+    def _adopt(self, delta: MetadataDelta, image: MetadataImage, state_hash: int) -> MetadataImage:
         self._delta = delta
         self._position = image.provenance
         self.transaction_start_offset = None
-        return self._publish(image)
+        self.image = image
+        return self._publish(state_hash)
 
     def full_delta(self) -> MetadataDelta:
         """From nothing to the present image: what a publisher that joins late is given first."""
@@ -82,17 +96,18 @@ class MetadataLoader:
         published = None
         timestamp_ms = read_batch_header(batch.data).max_timestamp_ms
         if not batch.is_control:
-            for offset, record in self._decoded(batch.records):
-                if isinstance(record, BeginTransactionRecord):
-                    published = self._begin(record, offset) or published
-                else:
-                    self._replay(record, offset)
-                self._position = Provenance(
-                    last_contained_offset=offset,
-                    last_contained_epoch=batch.leader_epoch,
-                    timestamp_ms=timestamp_ms,
-                    is_batch_aligned=False,
-                )
+            for kind, group in groupby(self._unseen(batch), lambda pair: run_kind(pair[1])):
+                records = list(group)
+                end = _place_in(batch, records[-1][0], timestamp_ms)
+                if kind:
+                    records = self._replay_together(records)
+                for offset, record in self._decoded(records):
+                    if isinstance(record, BeginTransactionRecord):
+                        published = self._begin(record, offset) or published
+                    else:
+                        self._replay(record, offset)
+                    self._position = _place_in(batch, offset, timestamp_ms)
+                self._position = end
         self._position = Provenance(
             last_contained_offset=batch.last_offset,
             last_contained_epoch=batch.leader_epoch,
@@ -100,12 +115,29 @@ class MetadataLoader:
         )
         return published
 
-    def _decoded(self, records: Iterable[Record]) -> Iterable[tuple[int, MetadataRecord]]:
-        for record in records:
+    def _replay_together(self, records: Sequence[Located]) -> list[Located]:
+        """Of partition records; answers those that are to be replayed one by one."""
+        others = replay_run(self._delta, [value or b"" for _, value in records])
+        return [records[place] for place in others]
+
+    def _unseen(self, batch: LogBatch) -> Iterable[Located]:
+        """The records that the image does not have: it may end inside this batch, where another state was adopted."""
+        values = plain_values(batch.data)
+        located: Iterable[Located] = (
+            ((record.offset, record.value) for record in batch.records)
+            if values is None
+            else enumerate(values, batch.base_offset)
+        )
+        if self._position.is_batch_aligned:
+            return located
+        return [each for each in located if each[0] > self._position.last_contained_offset]
+
+    def _decoded(self, records: Iterable[Located]) -> Iterable[tuple[int, MetadataRecord]]:
+        for offset, value in records:
             try:
-                yield record.offset, decode_record(record.value or b"")
+                yield offset, decode_record(value or b"")
             except DecodeError as error:
-                self._fault(ReplayError(record.offset, record.value, str(error)))
+                self._fault(ReplayError(offset, value, str(error)))
 
     def _replay(self, record: MetadataRecord, offset: int) -> None:
         if isinstance(record, EndTransactionRecord | AbortTransactionRecord):
@@ -135,11 +167,14 @@ class MetadataLoader:
             self._delta = MetadataDelta(self.image)
         self.transaction_start_offset = None
 
-    def _publish(self, image: MetadataImage | None = None) -> MetadataImage:
+    def _publish(self, adopted_hash: int | None = None) -> MetadataImage:
+        """Of what was replayed, or of the image that was adopted with this hash."""
         delta = self._delta
-        self.image = (
-            delta.apply(self._position) if image is None else replace(image, provenance=self._position)
-        )
+        if adopted_hash is None:
+            self.image = delta.apply(self._position)
+            self.state_hash = hash_after(self.state_hash, delta, self.image)
+        else:
+            self.state_hash = adopted_hash
         self.has_data = self.has_data or not delta.is_empty
         if delta.audit_notes:
             self.last_audit_note = delta.audit_notes[-1]
@@ -152,3 +187,12 @@ class MetadataLoader:
         if self._on_fault is None:
             raise error
         self._on_fault(error)
+
+
+def _place_in(batch: LogBatch, offset: int, timestamp_ms: int) -> Provenance:
+    return Provenance(
+        last_contained_offset=offset,
+        last_contained_epoch=batch.leader_epoch,
+        timestamp_ms=timestamp_ms,
+        is_batch_aligned=False,
+    )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.records import delta_from_values
+from metadata.image.state_hash import hash_of_image
 from raft.batches import OffsetAndEpoch
 from snapshots.reader import SnapshotReader
 
@@ -11,10 +12,12 @@ from snapshots.reader import SnapshotReader
 @dataclass(frozen=True, slots=True)
 class LoadedSnapshot:
     """`last_audit_note` is the newest before the snapshot's end, so that the chain of their hashes goes on; None if the
-    snapshot holds none (no change was ever noted, or Apache Kafka wrote it)."""
+    snapshot holds none (no change was ever noted, or Apache Kafka wrote it). `state_hash` is the image's; None leaves
+    it to be made by whoever takes the state over."""
 
     image: MetadataImage
     last_audit_note: bytes | None
+    state_hash: int | None = None
 
 
 def load_snapshot(data: bytes | memoryview, snapshot_id: OffsetAndEpoch) -> LoadedSnapshot:
@@ -26,4 +29,6 @@ def load_snapshot(data: bytes | memoryview, snapshot_id: OffsetAndEpoch) -> Load
         timestamp_ms=reader.last_contained_log_timestamp_ms,
     )
     delta = delta_from_values(reader.values())
-    return LoadedSnapshot(delta.apply(provenance), delta.audit_notes[-1] if delta.audit_notes else None)
+    image = delta.apply(provenance)
+    last_audit_note = delta.audit_notes[-1] if delta.audit_notes else None
+    return LoadedSnapshot(image, last_audit_note, hash_of_image(image))

@@ -28,10 +28,18 @@ class KafkaConnection(asyncio.Protocol):
     answers in order, the requests behind it are late too, and closing is then often better than going on.
     """
 
-    def __init__(self, host: str, port: int, client_id: str | None, max_response_bytes: int) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        client_id: str | None,
+        max_response_bytes: int,
+        header_fields: tuple[tuple[int, bytes], ...] = (),
+    ) -> None:
         self.host = host
         self.port = port
         self._client_id = client_id
+        self._header_fields = header_fields
         self._decoder = FrameDecoder(max_response_bytes)
         self._loop = asyncio.get_running_loop()
         self._pending: dict[int, tuple[int, int, asyncio.Future[ResponsePayload]]] = {}
@@ -48,9 +56,13 @@ class KafkaConnection(asyncio.Protocol):
         timeout_ms: int,
         *,
         max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
+        header_fields: tuple[tuple[int, bytes], ...] = (),
     ) -> "KafkaConnection":
-        """Raises CannotConnect, also when the peer does not accept within `timeout_ms`."""
-        connection = cls(host, port, client_id, max_response_bytes)
+        """`header_fields` are tagged fields for the header of every request whose header has room for such.
+
+        Raises CannotConnect, also when the peer does not accept within `timeout_ms`.
+        """
+        connection = cls(host, port, client_id, max_response_bytes, header_fields)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await connection._loop.create_connection(lambda: connection, host, port)
@@ -80,7 +92,10 @@ class KafkaConnection(asyncio.Protocol):
             future.set_exception(ConnectionLost(self.host, self.port, self._lost_reason))
             return future
         correlation_id = self._next_correlation_id()
-        frame = encode_frame(encode_request(api_key, version, correlation_id, self._client_id, entity))
+        request = encode_request(
+            api_key, version, correlation_id, self._client_id, entity, self._header_fields
+        )
+        frame = encode_frame(request)
         self._pending[correlation_id] = (api_key, version, future)
         self._transport.write(frame)
         return future

@@ -14,13 +14,19 @@ ANONYMOUS = "User:ANONYMOUS"
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Where a request came from. `connection_id` is unique within one server's life."""
+    """Where a request came from. `connection_id` is unique within one server's life.
+
+    `frame` is the request as it came, header and body, for whoever passes it on; empty for a request of our own.
+    `waited_ms` is how long it lay here before it was served.
+    """
 
     connection_id: int
     peer_host: str
     listener_name: str
     header: RequestHeader
     principal: str = ANONYMOUS
+    frame: bytes = b""
+    waited_ms: int = 0
 
 
 # Called once for each request, from the loop's thread, now or later. The entity must be of the request's

@@ -52,7 +52,8 @@ class ServerConnection(asyncio.Protocol):
         self._state = state
         self._loop = loop
         self._decoder = FrameDecoder(state.limits.max_request_bytes)
-        self._backlog: deque[bytes] = deque()
+        # Frames, each with the time of the loop's clock at which it came.
+        self._backlog: deque[tuple[bytes, float]] = deque()
         self._replies = ReplyQueue(on_answer=self._advance, on_failure=self._fail)
         self._advancing = False
         self._ending = False  # no further request is served
@@ -89,7 +90,7 @@ class ServerConnection(asyncio.Protocol):
             return
         self._active_at = self._loop.time()
         try:
-            self._backlog.extend(self._decoder.feed(data))
+            self._backlog.extend((frame, self._active_at) for frame in self._decoder.feed(data))
         except DecodeError as error:
             self._state.counters.bad_frames += 1
             self._refuse(str(error))
@@ -148,7 +149,7 @@ class ServerConnection(asyncio.Protocol):
             self._send_ready()
             while self._may_serve():
                 while self._may_serve():
-                    self._serve(self._backlog.popleft())
+                    self._serve(*self._backlog.popleft())
                 self._send_ready()
         finally:
             self._advancing = False
@@ -188,17 +189,17 @@ class ServerConnection(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    def _serve(self, frame: bytes) -> None:
+    def _serve(self, frame: bytes, received_at_s: float) -> None:
         self._state.counters.requests += 1
         try:
-            self._serve_request(frame)
+            self._serve_request(frame, received_at_s)
         except DecodeError as error:
             self._state.counters.unparsable_requests += 1
             self._refuse(f"{_request_text(frame)} cannot be read: {error}")
         except Exception as error:  # noqa: BLE001 - the boundary of handlers; logged with its traceback
             self._fail(_request_text(frame), error)
 
-    def _serve_request(self, frame: bytes) -> None:
+    def _serve_request(self, frame: bytes, received_at_s: float) -> None:
         try:
             header, position = decode_request_header(frame)
         except UnsupportedRequest as error:
@@ -215,7 +216,14 @@ class ServerConnection(asyncio.Protocol):
         if api.api_key == ApiKey.API_VERSIONS:
             reply(self._state.api_versions.answer(request, self._state.features()))
             return
-        context = RequestContext(self._connection_id, self._peer_host, self._state.listener_name, header)
+        context = RequestContext(
+            self._connection_id,
+            self._peer_host,
+            self._state.listener_name,
+            header,
+            frame=frame,
+            waited_ms=round((self._loop.time() - received_at_s) * 1000),
+        )
         self._state.handler(context, request, reply)
 
     def _serve_unsupported(self, header: RequestHeader) -> None:

@@ -81,7 +81,10 @@ class EndQuorumEpochResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest:
-    """`high_watermark` is what the sender knows (KIP-1166): -1 unknown, None when its version cannot say."""
+    """`high_watermark` is what the sender knows (KIP-1166): -1 unknown, None when its version cannot say.
+
+    `annotation` is what the state machines of our nodes have to say to each other; the core does not look at it.
+    """
 
     cluster_id: str | None
     replica: ReplicaKey
@@ -91,6 +94,7 @@ class FetchRequest:
     max_wait_ms: int
     max_bytes: int
     high_watermark: int | None = None
+    annotation: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +176,8 @@ class ReplicaStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeQuorumResponse:
+    """`annotation` is what the node that leads adds to it; the core does not look at it."""
+
     error: ErrorCode = ErrorCode.none
     is_top_level: bool = False
     leader_id: int = NO_LEADER
@@ -180,6 +186,7 @@ class DescribeQuorumResponse:
     current_voters: tuple[ReplicaStatus, ...] = ()
     observers: tuple[ReplicaStatus, ...] = ()
     nodes: dict[int, tuple[Endpoint, ...]] = field(default_factory=dict)
+    annotation: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,18 @@
 """Audit notes: who asked for the records that follow, carried by a NoOpRecord in a tagged field that Kafka skips."""
 
+import hashlib
 from typing import Final
 
 from wire.protocol.api_keys import ApiKey
 
 AUDIT_NOTE_TAG: Final = 7000
+# What the first note of a log holds in place of the hash of the one before.
+NO_NOTE_HASH: Final = b""
+
+
+def note_hash(note: bytes) -> bytes:
+    """What the next note holds of this one, so that none can be changed or taken out without a trace."""
+    return hashlib.sha256(note).digest()
 
 
 def audit_note_to_json(data: bytes) -> dict[str, object] | None:
@@ -28,6 +36,7 @@ def audit_note_to_json(data: bytes) -> dict[str, object] | None:
         "api": api_name(note.api_key),
         "correlation_id": note.correlation_id,
         "reason": note.reason,
+        "operator_reason": note.operator_reason,
         "covered_records": note.covered_records,
         "previous_note_hash": note.previous_note_hash.hex(),
     }

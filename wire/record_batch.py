@@ -183,7 +183,7 @@ def read_records(buffer: Buffer, position: int, header: BatchHeader) -> tuple[Re
                 return (record,)
     is_fixed = attributes & _LOG_APPEND_TIME
     return parse_records(
-        _records_data(buffer, position, header),
+        records_data(buffer, position, header),
         header.record_count,
         header.base_offset,
         header.base_timestamp_ms,
@@ -193,10 +193,11 @@ def read_records(buffer: Buffer, position: int, header: BatchHeader) -> tuple[Re
 
 def read_values(buffer: Buffer, position: int, header: BatchHeader) -> list[bytes | None]:
     """The values alone of the records that `read_records` would read; it raises what that would."""
-    return parse_values(_records_data(buffer, position, header), header.record_count)
+    return parse_values(records_data(buffer, position, header), header.record_count)
 
 
-def _records_data(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
+def records_data(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
+    """What follows the header of the batch at `position`, decompressed; raises DecodeError."""
     data = buffer[position + HEADER_BYTES : position + LOG_OVERHEAD_BYTES + header.batch_length]
     if type(data) is not bytes:
         data = bytes(data)
@@ -220,9 +221,7 @@ def write_batch(
     """
     if not records:
         raise ValueError("a batch has at least one record")
-    body = bytearray()
-    for offset_delta, (key, value) in enumerate(records):
-        _write_record(body, offset_delta, key, value)
+    body = _values_body(records)
     payload = body if codec == CompressionCodec.NONE else compress(codec, bytes(body))
     checked = _CHECKED.pack(
         (_CONTROL if control else 0) | codec,
@@ -237,6 +236,27 @@ def write_batch(
     crc = crc32c(payload, crc32c(checked))
     batch_length = HEADER_BYTES - LOG_OVERHEAD_BYTES + len(payload)
     return _UNCHECKED.pack(base_offset, batch_length, leader_epoch, MAGIC, crc) + checked + payload
+
+
+def _values_body(records: Sequence[tuple[bytes | None, bytes | None]]) -> bytearray:
+    body = bytearray()
+    for offset_delta, (key, value) in enumerate(records[:64]):
+        _write_record(body, offset_delta, key, value)
+    if len(records) <= 64:
+        return body
+    # Large batches are of values without keys, nearly always: little but the varint of the offset differs then.
+    parts: list[bytes] = []
+    for offset_delta, (key, value) in enumerate(records[64:], 64):
+        if key is not None or value is None:
+            record = bytearray()
+            _write_record(record, offset_delta, key, value)
+            parts.append(bytes(record))
+            continue
+        delta = _varint(offset_delta)
+        before, between = _around_delta(len(value), len(delta))
+        parts += (before, delta, between, value, b"\0")
+    body += b"".join(parts)
+    return body
 
 
 def rewrite_offsets(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:

@@ -55,20 +55,21 @@ def kafka(
     since: int = 0,
     tag: int | None = None,
     nullable: bool = False,
+    is_secret: bool = False,
 ) -> Any:
     """Declare a field.
 
     `kind` is a name of Kafka's schemas ("int32", "[]uuid", "string"), a struct class, or a list of one struct
     class for an array of it. `since` is the first version with the field; older versions read it as its
     default (the zero of its kind unless given) and refuse to write any other value. A field without `default`
-    must be given by name.
+    must be given by name. What `is_secret` stays out of the repr, which stands in errors and logs.
     """
     struct = kind[0] if isinstance(kind, list) else None if isinstance(kind, str) else kind
     name = kind.removeprefix("[]") if isinstance(kind, str) else "struct"
     is_array = isinstance(kind, list) or (isinstance(kind, str) and kind.startswith("[]"))
     zero = _zero(name, is_array) if default is MISSING else default
     declaration = _Declaration(name, struct, is_array, nullable, since, tag, zero)
-    return field(default=default, metadata={_METADATA_KEY: declaration})
+    return field(default=default, metadata={_METADATA_KEY: declaration}, repr=not is_secret)
 
 
 S = TypeVar("S", bound=Struct)

@@ -89,8 +89,9 @@ class Forwarder:
 
 
 def _envelope(context: RequestContext, request: Any) -> Values:
+    """A client's request goes on as it came, with what this broker knows nothing of; one of our own is encoded."""
     header = context.header
-    data = encode_request(
+    data = context.frame or encode_request(
         header.api_key, header.api_version, header.correlation_id, header.client_id, request
     )
     return {

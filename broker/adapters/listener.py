@@ -12,11 +12,10 @@ from typing import Any
 from broker.adapters.forwarding import Forwarder
 from broker.handlers.data_refusals import REFUSALS
 from broker.handlers.describe_cluster import handle_describe_cluster
-from broker.handlers.describe_configs import handle_describe_configs
 from broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
 from broker.handlers.metadata import Values, handle_metadata
 from broker.metadata_cache import MetadataCache
-from metadata.controller.handlers import HANDLERS
+from metadata.controller.handlers import HANDLERS, READERS
 from metadata.describe.question import Question
 from metadata.describe.table import DESCRIBERS
 from metadata.forwarding import FORWARDABLE_APIS
@@ -30,12 +29,10 @@ from wire.protocol.headers import EncodedBody
 
 log = logging.getLogger("broker.listener")
 
-LOCAL_APIS = frozenset(
-    {ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.DESCRIBE_CONFIGS}
-)
+LOCAL_APIS = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_TOPIC_PARTITIONS})
 # Of the quorum's APIs those that Kafka's schemas give to brokers too; a voter updates itself at a controller only.
 QUORUM_APIS = frozenset({ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
-FORWARDED_APIS = FORWARDABLE_APIS & {*HANDLERS, *QUORUM_APIS}
+FORWARDED_APIS = FORWARDABLE_APIS & {*HANDLERS, *READERS, *QUORUM_APIS}
 
 
 class BrokerListener:
@@ -98,8 +95,6 @@ class BrokerListener:
                 )
             case ApiKey.DESCRIBE_TOPIC_PARTITIONS:
                 return handle_describe_topic_partitions(request, image, context.listener_name)
-            case ApiKey.DESCRIBE_CONFIGS:
-                return handle_describe_configs(request, image)
             case _:
                 raise AssertionError(f"{api_key.name} is offered but not served")
 

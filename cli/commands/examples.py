@@ -45,6 +45,20 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "topics describe": ("kquorum topics describe orders -b localhost:9092 --json",),
     "topics delete": ("kquorum topics delete orders -b localhost:9092",),
+    "configs describe": (
+        "kquorum configs describe --topic orders -b localhost:9092",
+        "kquorum configs describe --broker 11 --all -c quorum.toml",
+    ),
+    "configs alter": (
+        "kquorum configs alter --topic orders --set retention.ms=60000 -c q.toml",
+        "kquorum configs alter --cluster --delete log.retention.ms -c q.toml",
+    ),
+    "features describe": ("kquorum features describe -c quorum.toml",),
+    "features upgrade": (
+        "kquorum features upgrade --metadata 4.1 --dry-run -c quorum.toml",
+        "kquorum features upgrade -f group.version=1 -b localhost:9092",
+    ),
+    "features downgrade": ("kquorum features downgrade -f share.version=0 -b localhost:9092",),
     "log dump": (
         "kquorum log dump kquorum-data/node-1 --topic orders",
         "kquorum log dump kquorum-data/node-1 --type KRaftVoters --json",

@@ -130,6 +130,23 @@ def diff(
     raise typer.Exit(int(run(request)))
 
 
+@log_app.command("state-hash")
+def state_hash(
+    path: Annotated[Path, typer.Argument(metavar="FILE|DIR", help="A metadata folder, or one segment.")],
+    offset: Annotated[
+        int | None, typer.Option(min=0, help="The state whose last offset is this; the newest without it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the hash of the state that a log leads to, as `quorum status` shows it of running nodes.
+
+    Equal hashes at equal offsets mean equal metadata, whatever the files look like.
+    """
+    from cli.commands.log_state_hash import state_hash as run
+
+    raise typer.Exit(int(run(path, offset, as_json=as_json)))
+
+
 def _moment(side: str, offset: int | None, time: str | None) -> "Moment | None":
     from cli.commands.log_filters import parse_time
     from cli.log_check.states import Moment

@@ -5,6 +5,21 @@ from typing import Annotated
 
 import typer
 
+
+def _checked_reason(text: str | None) -> str | None:
+    """As it will stand in the log. What is too long is refused here, where it can be put better."""
+    from wire.operator_reason import MAX_REASON_CHARACTERS, sanitised_reason
+
+    if text is None:
+        return None
+    if len(text) > MAX_REASON_CHARACTERS:
+        raise typer.BadParameter(f"{len(text)} characters are more than {MAX_REASON_CHARACTERS}")
+    reason = sanitised_reason(text)
+    if not reason:
+        raise typer.BadParameter("there is nothing in it")
+    return reason
+
+
 ConfigPath = Annotated[
     Path,
     typer.Option(
@@ -24,6 +39,15 @@ DataDir = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 TimeoutMs = Annotated[int, typer.Option("--timeout-ms", min=1, help="How long it may take, all in all.")]
+Reason = Annotated[
+    str | None,
+    typer.Option(
+        "--reason",
+        metavar="WORDS",
+        callback=_checked_reason,
+        help="Why, for the audit note that stands in the log with the change.",
+    ),
+]
 BootstrapServer = Annotated[
     str | None, typer.Option("--bootstrap-server", "-b", help="Brokers to ask: host:port, comma-separated.")
 ]

@@ -12,6 +12,7 @@ from cli.commands.options import (
     BootstrapServer,
     GrpcListeners,
     MaybeConfigPath,
+    Reason,
     TimeoutMs,
 )
 
@@ -46,11 +47,14 @@ def status(
 ) -> None:
     """Leader, epoch, high watermark, and the lag of every voter and observer, as the leader knows them.
 
-    While nobody leads: what each controller knows, what is needed, and exit status 6.
+    While nobody leads: what each controller knows, what is needed, and exit status 6. A node whose metadata is not the
+    leader's at the same offset is named, with exit status 1.
     """
     from cli.cluster_addresses import known_controllers, quorum_addresses
     from cli.cluster_client import ClusterClient, Unanswered, run_asking
+    from cli.errors import CliError
     from cli.output import print_json, say, show_table, tell_waiting
+    from cli.quorum_states import differing_states
     from cli.quorum_status import describe_quorum
     from cli.quorum_tables import quorum_table, silent_voters
 
@@ -71,6 +75,8 @@ def status(
         show_table(quorum_table(found, time.time_ns() // 1_000_000))
         if silent := silent_voters(found):
             say(silent, style="yellow")
+    if differing := differing_states(found.leader_id, found.states):
+        raise CliError(differing, is_in_json=True)
 
 
 def _no_leader(
@@ -106,6 +112,7 @@ def add_voter(
     ] = None,
     dry_run: DryRun = False,
     wait: Wait = False,
+    reason: Reason = None,
     config: MaybeConfigPath = None,
     bootstrap_controller: BootstrapController = None,
     bootstrap_server: BootstrapServer = None,
@@ -121,7 +128,7 @@ def add_voter(
     from cli.voter_outcome import show_outcome
     from cli.voter_target import Target
 
-    target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
+    target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_add_voter(
         target, node_id, endpoint=endpoint, directory_id=directory_id, dry_run=dry_run, wait=wait
     )
@@ -133,6 +140,7 @@ def remove_voter(
     node_id: NodeId,
     dry_run: DryRun = False,
     wait: Wait = False,
+    reason: Reason = None,
     config: MaybeConfigPath = None,
     bootstrap_controller: BootstrapController = None,
     bootstrap_server: BootstrapServer = None,
@@ -148,7 +156,7 @@ def remove_voter(
     from cli.voter_outcome import show_outcome
     from cli.voter_target import Target
 
-    target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
+    target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_remove_voter(target, node_id, dry_run=dry_run, wait=wait)
     show_outcome(outcome, dry_run=dry_run, as_json=as_json)
 
@@ -182,6 +190,7 @@ def transfer_leadership(
 def upgrade(
     dry_run: DryRun = False,
     wait: Wait = False,
+    reason: Reason = None,
     config: MaybeConfigPath = None,
     bootstrap_controller: BootstrapController = None,
     bootstrap_server: BootstrapServer = None,
@@ -197,7 +206,7 @@ def upgrade(
     from cli.voter_outcome import show_outcome
     from cli.voter_target import Target
 
-    target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
+    target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_upgrade(target, dry_run=dry_run, wait=wait)
     show_outcome(outcome, dry_run=dry_run, as_json=as_json)
 

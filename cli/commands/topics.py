@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from cli.commands.options import AsJson, BootstrapServer, GrpcListeners, MaybeConfigPath, TimeoutMs
+from cli.commands.options import (
+    AsJson,
+    BootstrapServer,
+    GrpcListeners,
+    MaybeConfigPath,
+    Reason,
+    TimeoutMs,
+)
 
 if TYPE_CHECKING:
     from cli.cluster_client import ClusterClient
@@ -42,6 +49,7 @@ def create(
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="An existing topic is no error.")
     ] = False,
+    reason: Reason = None,
     config: MaybeConfigPath = None,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: TimeoutMs = 10_000,
@@ -62,6 +70,7 @@ def create(
         bootstrap_server,
         timeout_ms,
         lambda client: create_topic(client, topic, timeout_ms, if_not_exists=if_not_exists),
+        reason,
     )
     if as_json:
         print_json({"name": name, "created": is_new})
@@ -147,6 +156,7 @@ def describe(
 @topics_app.command()
 def delete(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")],
+    reason: Reason = None,
     config: MaybeConfigPath = None,
     bootstrap_server: BootstrapServer = None,
     timeout_ms: TimeoutMs = 10_000,
@@ -162,7 +172,7 @@ def delete(
             if not as_json:
                 say(f"topic {name} was deleted")
 
-    _ask(config, bootstrap_server, timeout_ms, delete_all)
+    _ask(config, bootstrap_server, timeout_ms, delete_all, reason)
     if as_json:
         print_json([{"name": name, "deleted": True} for name in names])
 
@@ -202,6 +212,7 @@ def _ask(
     bootstrap_server: str | None,
     timeout_ms: int,
     question: "Callable[[ClusterClient], Awaitable[T]]",
+    reason: str | None = None,
 ) -> T:
     from cli.cluster_addresses import broker_addresses
     from cli.cluster_client import ClusterClient, run_asking
@@ -210,7 +221,7 @@ def _ask(
     addresses = broker_addresses(config, bootstrap_server)
 
     async def ask() -> T:
-        async with ClusterClient(addresses, timeout_ms, tell=tell_waiting) as client:
+        async with ClusterClient(addresses, timeout_ms, tell=tell_waiting, reason=reason) as client:
             return await question(client)
 
     return run_asking(ask())

@@ -14,7 +14,7 @@ from cli.config.model import KNOWN_KEYS, ClusterConfig, NodeConfig
 from cli.config.properties_file import read_properties
 from cli.config.raw import RawCluster, RawNode, RawValue
 from cli.config.toml_file import read_toml
-from cli.config.values import as_items
+from cli.config.values import as_items, as_text
 
 FOLDER_KEYS = ("log.dirs", "metadata.log.dir")
 _VOTERS = "controller.quorum.voters"
@@ -101,6 +101,8 @@ def _node_config(node: RawNode, data_dir: Path) -> NodeConfig | list[Problem]:
         if key in values:
             folders = tuple(data_dir / str(item) for item in as_items(values[key]))
             values[key] = folders if key == "log.dirs" else folders[0] if folders else ""
+    others = ((key, as_text(raw.value)) for key, raw in sorted(node.keys.items()) if key in IGNORED_KEYS)
+    values["other_keys"] = tuple(others)
     try:
         config = NodeConfig.model_validate(values)
     except ValidationError as error:

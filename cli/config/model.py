@@ -125,6 +125,28 @@ class NodeConfig(BaseModel):
     auto_create_topics_enable: Flag = Field(True, alias="auto.create.topics.enable")
     delete_topic_enable: Flag = Field(True, alias="delete.topic.enable")
     unclean_leader_election_enable: Flag = Field(False, alias="unclean.leader.election.enable")
+    unclean_leader_election_interval_ms: Positive = Field(
+        300_000, alias="unclean.leader.election.interval.ms"
+    )
+    auto_leader_rebalance_enable: Flag = Field(True, alias="auto.leader.rebalance.enable")
+    leader_imbalance_check_interval_seconds: Positive = Field(
+        300, alias="leader.imbalance.check.interval.seconds"
+    )
+
+    # How much of its controller_mutation_rate a client may save up: so many samples of so many seconds.
+    controller_quota_window_num: Positive = Field(11, alias="controller.quota.window.num")
+    controller_quota_window_size_seconds: Positive = Field(1, alias="controller.quota.window.size.seconds")
+
+    # The same on all nodes; without it there are no delegation tokens.
+    delegation_token_secret_key: str | None = Field(None, alias="delegation.token.secret.key", repr=False)
+    delegation_token_max_lifetime_ms: Positive = Field(604_800_000, alias="delegation.token.max.lifetime.ms")
+    delegation_token_expiry_time_ms: Positive = Field(86_400_000, alias="delegation.token.expiry.time.ms")
+    delegation_token_expiry_check_interval_ms: Positive = Field(
+        3_600_000, alias="delegation.token.expiry.check.interval.ms"
+    )
+
+    # What the file says of Kafka's keys that have no effect here: brokers are asked for it all the same.
+    other_keys: tuple[tuple[str, str], ...] = ()
 
     kquorum_grpc_listener: Address = Field(None, alias="kquorum.grpc.listener")
     kquorum_metrics_listener: Address = Field(None, alias="kquorum.metrics.listener")
@@ -151,8 +173,10 @@ class NodeConfig(BaseModel):
     def as_kafka_keys(self) -> dict[str, str]:
         """What the config says of each of Kafka's keys that was set in it, as text."""
         fields = type(self).model_fields
-        return {
-            str(fields[name].alias): _as_text(getattr(self, name)) for name in sorted(self.model_fields_set)
+        return dict(self.other_keys) | {
+            alias: _as_text(getattr(self, name))
+            for name in sorted(self.model_fields_set)
+            if (alias := fields[name].alias) is not None
         }
 
     @property

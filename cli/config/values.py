@@ -49,3 +49,10 @@ def as_flag(value: object) -> object:
             raise ValueError(f"{value!r} is neither true nor false")
         return _FLAGS[value.strip().lower()]
     return value
+
+
+def as_text(value: object) -> str:
+    """As a .properties file would have it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.strip() if isinstance(value, str) else ",".join(map(str, as_items(value)))

@@ -7,6 +7,11 @@ import asyncio
 import logging
 import uuid
 
+from broker.adapters.clean_shutdown import (
+    forget_clean_shutdown,
+    mark_clean_shutdown,
+    previous_broker_epoch,
+)
 from broker.adapters.forwarding import Forwarder
 from broker.adapters.lifecycle_runner import IsrRunner, LifecycleRunner
 from broker.adapters.listener import BrokerListener
@@ -71,6 +76,11 @@ class BrokerNode:
         self._machine.observers.append(
             lambda _now_ms, delta, image: self._member.snapshots.publish(delta, image)
         )
+        self._machine.observers.append(
+            lambda _now_ms, _delta, image: self._member.states.handle_own(
+                image.provenance.last_contained_offset, self._machine.state_hash
+            )
+        )
         self._machine.fault_observers.append(self._member.snapshots.disable)
         runner = self._start_running()
         self._member.start(self._machine)
@@ -79,6 +89,7 @@ class BrokerNode:
             self._servers.append(grpc_server)
         runner.start()
         await self._reach(runner, BrokerState.RECOVERY)
+        forget_clean_shutdown(self._config.log_dirs)
         runner.set_ready_to_unfence()
         await self._reach(runner, BrokerState.RUNNING)
         await self._listen()
@@ -97,6 +108,8 @@ class BrokerNode:
             self._runner.close()
         await self._member.leave()
         self._member.close()
+        if self._lifecycle.is_registered:
+            mark_clean_shutdown(self._config.log_dirs, self._lifecycle.broker_epoch)
 
     def _start_running(self) -> LifecycleRunner:
         heartbeats = self._member.channel(
@@ -183,6 +196,7 @@ class BrokerNode:
             features=registration_features(),
             rack=self._config.broker_rack,
             log_dirs=self._folders.log_directory_ids,
+            previous_broker_epoch=previous_broker_epoch(self._config.log_dirs),
         )
 
     def _timing(self) -> LifecycleConfig:

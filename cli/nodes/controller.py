@@ -39,7 +39,11 @@ class ControllerNode:
         """Raises CannotListen; what was started is stopped by `stop` then too."""
         member = self._member
         controller = Controller(
-            controller_config(self._config, self._folders), member.driver, member.dice, member.cluster_id
+            controller_config(self._config, self._folders),
+            member.driver,
+            member.dice,
+            member.cluster_id,
+            on_fault=_log_fault,
         )
         registrar = self._registrar(controller)
         source = NodeInspectSource(
@@ -49,6 +53,7 @@ class ControllerNode:
         def publish(image: MetadataImage, delta: MetadataDelta) -> None:
             registrar.handle_image(image)
             member.snapshots.publish(delta, image)
+            member.states.handle_own(image.provenance.last_contained_offset, controller.state_hash)
             source.publish(delta, image)
 
         controller.publishers.append(publish)
@@ -105,6 +110,10 @@ class ControllerNode:
         self._member.close()
 
 
+def _log_fault(what: str, error: Exception) -> None:
+    log.error("%s, which is a fault of this program; this node gives up leading", what, exc_info=error)
+
+
 def controller_config(config: NodeConfig, folders: NodeFolders) -> ControllerConfig:
     return ControllerConfig(
         num_partitions=config.num_partitions,
@@ -112,6 +121,18 @@ def controller_config(config: NodeConfig, folders: NodeFolders) -> ControllerCon
         broker_session_timeout_ms=config.broker_session_timeout_ms,
         metadata_max_idle_interval_ms=config.metadata_max_idle_interval_ms,
         delete_topic_enable=config.delete_topic_enable,
+        min_insync_replicas=config.min_insync_replicas,
         unclean_leader_election_enable=config.unclean_leader_election_enable,
+        unclean_leader_election_interval_ms=config.unclean_leader_election_interval_ms,
+        auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
+        leader_imbalance_check_interval_seconds=config.leader_imbalance_check_interval_seconds,
+        delegation_token_secret_key=config.delegation_token_secret_key,
+        delegation_token_max_lifetime_ms=config.delegation_token_max_lifetime_ms,
+        delegation_token_expiry_time_ms=config.delegation_token_expiry_time_ms,
+        delegation_token_expiry_check_interval_ms=config.delegation_token_expiry_check_interval_ms,
+        controller_quota_window_ms=1000
+        * config.controller_quota_window_num
+        * config.controller_quota_window_size_seconds,
+        node_configs=config.as_kafka_keys(),
         bootstrap_records=folders.bootstrap_records(),
     )

@@ -13,6 +13,7 @@ from cli.nodes.leader_watch import LeaderWatch, who_is_missing
 from cli.nodes.log_repair import LogRepair
 from cli.nodes.peers import PeerWatch
 from cli.nodes.replica_files import ReplicaFiles
+from cli.nodes.state_watch import StateWatch
 from cli.nodes.voter_watch import VoterWatch
 from cli.nodes.watched_machine import WatchedMachine
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
@@ -84,6 +85,7 @@ class QuorumMember:
         self.snapshots = SnapshotKeeper(
             folders.metadata_log, snapshot_settings(config), self.driver, self.log, clock.now_ms, fatal
         )
+        self.states = StateWatch(config.node_id, clock.now_ms)
         self._leader_watch = LeaderWatch(self._is_led, self._who_is_missing)
         self._voter_watch = VoterWatch(config.node_id, config.controller_quorum_fetch_timeout_ms)
         self._foreign = ForeignClusters(self.cluster_id, config.node_id, clock.now_ms)
@@ -94,8 +96,14 @@ class QuorumMember:
             endpoints,
             self.config.controller_quorum_request_timeout_ms,
             self._peers.receive,
+            annotation=self.states.annotation,
         )
-        self._requests = RaftRequests(endpoints=endpoints, receive=self.driver.receive)
+        self._requests = RaftRequests(
+            endpoints=endpoints,
+            receive=self.driver.receive,
+            on_annotation=self.states.handle_annotation,
+            quorum_annotation=self.states.quorum_annotation,
+        )
         self._channels: list[ControllerChannel] = []
         self._watched: WatchedMachine | None = None
         self._disk_is_free = True
@@ -164,6 +172,7 @@ class QuorumMember:
     def _handle_role_change(self, change: RoleChanged) -> None:
         self._elections.record(self.clock.now_ms(), self.config.node_id, change, self.driver.leader_id)
         self._leader_watch.handle_role(change, self.driver.leader_id)
+        self.states.handle_role_change()
 
     def _handle_voters(self, change: VotersChanged) -> None:
         self._voter_watch.handle(self.clock.now_ms(), self.driver, change)

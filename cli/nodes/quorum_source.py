@@ -1,14 +1,17 @@
 """A node's replica as its gRPC service `Quorum` uses it."""
 
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 
 from cli.elections import read_role_events
 from cli.nodes.quorum_member import QuorumMember
 from metadata.adapters.grpc_quorum import TransferRefused
 from metadata.adapters.grpc_source import LogUnreadable, NotTheLeader
+from metadata.state_comparison import StateComparison
 from raft.batches import LogBatch, parse_batches
 from raft.elections_history import LeaderChangeAt, RoleEvent, leader_change_at
 from raft.errors import NotLeaderError
+from raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from wire.record_batch import read_batch_header
 
 
@@ -25,6 +28,20 @@ class NodeQuorumSource:
     @property
     def leader_epoch(self) -> int:
         return self._member.driver.leader_epoch
+
+    @property
+    def states(self) -> StateComparison:
+        return self._member.states.comparison
+
+    async def describe_quorum(self) -> DescribeQuorumResponse:
+        try:
+            response = await self._member.driver.ask(DescribeQuorumRequest())
+        except NotLeaderError:
+            raise NotTheLeader(f"node {self.node_id} is stopping") from None
+        assert isinstance(response, DescribeQuorumResponse), response
+        if response.error.value:  # it leads nobody, and says only who does
+            return replace(response, high_watermark=self._member.driver.high_watermark)
+        return response
 
     async def transfer_leadership(self, target_id: int) -> None:
         what = f"a transfer of leadership to node {target_id}"

@@ -9,6 +9,7 @@ from metadata.controller.requests import ControllerRequest, Values
 from metadata.forwarding import FORWARDABLE_APIS, decode_address, decode_principal, says_not_controller
 from wire.codec import decode
 from wire.errors import DecodeError
+from wire.operator_reason import reason_of
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class
 from wire.protocol.entities import build
@@ -43,6 +44,7 @@ def unwrap(envelope: Any, served: Mapping[ApiKey, tuple[int, int]]) -> Controlle
         client_id=header.client_id,
         client_host=address,
         correlation_id=header.correlation_id,
+        operator_reason=reason_of(header.tagged_fields),
     )
 
 

@@ -1,4 +1,4 @@
-"""The `Quorum` service: handing over leadership, and the history of elections as this node saw it."""
+"""The `Quorum` service: states, handing over leadership, and the history of elections as this node saw it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -7,7 +7,10 @@ from typing import Any, Protocol
 import grpc
 
 from metadata.adapters.grpc_source import LogUnreadable, NotTheLeader
+from metadata.adapters.state_messages import reports_message
+from metadata.state_comparison import StateComparison
 from raft.elections_history import LeaderChangeAt, RoleEvent
+from raft.messages import DescribeQuorumResponse, ReplicaStatus
 from wire.errors import DecodeError
 from wire.proto import quorum_pb2 as pb
 from wire.proto.quorum_pb2_grpc import QuorumServicer
@@ -25,6 +28,13 @@ class QuorumSource(Protocol):
 
     @property
     def leader_epoch(self) -> int: ...
+
+    @property
+    def states(self) -> StateComparison: ...
+
+    async def describe_quorum(self) -> DescribeQuorumResponse:
+        """As this node knows it; raises NotTheLeader when the node ends meanwhile."""
+        ...
 
     async def transfer_leadership(self, target_id: int) -> None:
         """Returns once this node has resigned in favour of the target. Raises NotTheLeader or TransferRefused."""
@@ -61,6 +71,26 @@ class QuorumService(QuorumServicer):
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
         return pb.TransferLeadershipResponse(leader_id=self._source.node_id, leader_epoch=leader_epoch)
 
+    async def DescribeQuorum(  # noqa: N802
+        self,
+        request: pb.DescribeQuorumRequest,  # noqa: ARG002 - gRPC's signature
+        context: Context,
+    ) -> pb.DescribeQuorumResponse:
+        try:
+            found = await self._source.describe_quorum()
+        except NotTheLeader as refusal:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(refusal))
+            raise
+        voters = [replica_message(status, is_voter=True) for status in found.current_voters]
+        return pb.DescribeQuorumResponse(
+            node_id=self._source.node_id,
+            leader_id=found.leader_id,
+            leader_epoch=found.leader_epoch,
+            high_watermark=found.high_watermark,
+            states=reports_message(self._source.states),
+            replicas=[*voters, *(replica_message(status, is_voter=False) for status in found.observers)],
+        )
+
     async def GetElections(  # noqa: N802
         self, request: pb.GetElectionsRequest, context: Context
     ) -> pb.GetElectionsResponse:
@@ -77,6 +107,17 @@ class QuorumService(QuorumServicer):
         except (LogUnreadable, DecodeError) as error:
             await context.abort(grpc.StatusCode.DATA_LOSS, str(error))
         return response
+
+
+def replica_message(status: ReplicaStatus, *, is_voter: bool) -> pb.QuorumReplica:
+    return pb.QuorumReplica(
+        replica_id=status.replica_id,
+        directory_id=status.directory_id.bytes,
+        is_voter=is_voter,
+        log_end_offset=status.log_end_offset,
+        last_fetch_timestamp_ms=status.last_fetch_timestamp_ms,
+        last_caught_up_timestamp_ms=status.last_caught_up_timestamp_ms,
+    )
 
 
 def event_message(event: RoleEvent) -> pb.RoleEvent:

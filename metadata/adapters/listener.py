@@ -3,12 +3,15 @@
 ApiVersions is answered by the server below; who is asked for NOT_CONTROLLER's sake is told so by the controller.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
+from kio.schema.errors import ErrorCode
+
 from metadata.adapters.envelope import EnvelopeRefusedError, refusal_of, unwrap, wrap, wrap_entity
-from metadata.controller.handlers import HANDLERS
+from metadata.controller.handlers import HANDLERS, READERS
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.describe.question import Question
 from metadata.describe.table import DESCRIBERS
@@ -17,12 +20,17 @@ from metadata.image.metadata_version import KRAFT_VERSION
 from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
 from network.requests import Handler, Reply, RequestContext
 from raft.adapters.kafka_codec.codec import RAFT_APIS
+from wire.operator_reason import reason_of
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class, supported_versions
 from wire.protocol.entities import build
 from wire.protocol.headers import RequestHeader
 
-CONTROLLER_APIS = (*HANDLERS, *DESCRIBERS, ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE)
+log = logging.getLogger("metadata.listener")
+
+_VOTER_CHANGES = {ApiKey.ADD_RAFT_VOTER: "add voter", ApiKey.REMOVE_RAFT_VOTER: "remove voter"}
+
+CONTROLLER_APIS = (*HANDLERS, *READERS, *DESCRIBERS, ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE)
 
 
 class RequestSink(Protocol):
@@ -31,6 +39,8 @@ class RequestSink(Protocol):
     def handle_request(
         self, now_ms: int, request: ControllerRequest, reply: Callable[[Values], None]
     ) -> None: ...
+
+    def note_change(self, now_ms: int, request: ControllerRequest, words: str) -> None: ...
 
 
 def controller_listener_apis() -> dict[ApiKey, tuple[int, int]]:
@@ -85,18 +95,39 @@ class ControllerListener:
     def handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
         api_key = ApiKey(context.header.api_key)
         if api_key in RAFT_APIS:
-            self._handle_raft(context, request, reply)
+            self._handle_raft(context, request, self._noting(_controller_request(context, request), reply))
         elif api_key is ApiKey.ENVELOPE:
             self._serve_envelope(context, request, reply)
         elif api_key in DESCRIBERS:
             values = DESCRIBERS[api_key](self._question(context, request))
             reply(build(response_class(api_key, context.header.api_version), values))
         else:
-            self._ask_controller(_controller_request(context, request), reply)
+            self._ask_controller(_controller_request(context, request), context, reply)
 
-    def _ask_controller(self, request: ControllerRequest, reply: Reply) -> None:
+    def _ask_controller(self, request: ControllerRequest, context: RequestContext, reply: Reply) -> None:
         answer = response_class(request.api_key, request.api_version)
-        self._controller.handle_request(self._now_ms(), request, lambda values: reply(build(answer, values)))
+        self._hand_over(request, context, reply, lambda values: build(answer, values))
+
+    def _hand_over(
+        self,
+        request: ControllerRequest,
+        context: RequestContext,
+        reply: Reply,
+        entity_of: Callable[[Values], Any],
+    ) -> None:
+        """An answer may come from within a commit, so what is wrong with one must end its connection and no more."""
+        now_ms = self._now_ms()
+
+        def answer(values: Values) -> None:
+            try:
+                entity = entity_of(values)
+            except Exception:
+                log.exception("the answer to %s cannot be encoded", request.api_key.name)
+                entity = None
+            reply(entity)
+
+        request = replace(request, received_at_ms=now_ms - context.waited_ms)
+        self._controller.handle_request(now_ms, request, answer)
         self._wake()
 
     def _question(self, context: RequestContext, request: Any) -> Question:
@@ -119,14 +150,24 @@ class ControllerListener:
             return
         if inner.api_key in RAFT_APIS:
             forwarded = replace(context, header=_inner_header(inner), principal=inner.principal)
-            self._handle_raft(
-                forwarded, inner.body, lambda entity: _reply_wrapped(answer, inner, entity, reply)
-            )
+            reply_inside = self._noting(inner, lambda entity: _reply_wrapped(answer, inner, entity, reply))
+            self._handle_raft(forwarded, inner.body, reply_inside)
             return
-        self._controller.handle_request(
-            self._now_ms(), inner, lambda values: reply(build(answer, wrap(inner, values)))
-        )
-        self._wake()
+        self._hand_over(inner, context, reply, lambda values: build(answer, wrap(inner, values)))
+
+    def _noting(self, request: ControllerRequest, reply: Reply) -> Reply:
+        """A change of the voters that was made is noted in the log: the replica makes it, and knows of no notes."""
+        words = _VOTER_CHANGES.get(request.api_key)
+        if words is None:
+            return reply
+
+        def answer(entity: Any) -> None:
+            if getattr(entity, "error_code", None) is ErrorCode.none:
+                self._controller.note_change(self._now_ms(), request, f"{words} {request.body.voter_id}")
+                self._wake()
+            reply(entity)
+
+        return answer
 
 
 def _reply_wrapped(answer: type[Any], inner: ControllerRequest, entity: Any, reply: Reply) -> None:
@@ -144,6 +185,7 @@ def _controller_request(context: RequestContext, body: Any) -> ControllerRequest
         client_id=header.client_id,
         client_host=context.peer_host,
         correlation_id=header.correlation_id,
+        operator_reason=reason_of(header.tagged_fields),
     )
 
 

@@ -106,7 +106,9 @@ def _isr_error(
 
 def _is_eligible(context: DecisionContext, broker_id: int, broker_epoch: int) -> bool:
     broker = context.image.cluster.brokers.get(broker_id)
-    return broker is not None and broker.is_active and broker_epoch in (NO_BROKER_EPOCH, broker.epoch)
+    if broker is None or not broker.is_active or context.liveness.is_being_removed(broker_id):
+        return False
+    return broker_epoch in (NO_BROKER_EPOCH, broker.epoch)
 
 
 def _change(

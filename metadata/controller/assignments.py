@@ -1,5 +1,7 @@
-"""The partitions of a new topic: placed by us or by the client."""
+"""New partitions: placed by us or by the client."""
 
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -7,12 +9,21 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.context import DecisionContext
 from metadata.controller.placement import StripedPlacer
 from metadata.controller.requests import ApiError
-from metadata.image.partition_state import PartitionState
+from metadata.image.partition_state import NO_LEADER, PartitionState
 
 USE_DEFAULT = -1
 
 
-def automatic_partitions(context: DecisionContext, asked: Any) -> tuple[PartitionState, ...]:
+def placer_of(context: DecisionContext) -> StripedPlacer:
+    """For all topics of one request, so that they are spread together."""
+    return StripedPlacer(
+        context.image.cluster.brokers.values(), context.dice, context.image.topics.led_counts
+    )
+
+
+def automatic_partitions(
+    context: DecisionContext, placer: StripedPlacer, asked: Any
+) -> tuple[PartitionState, ...]:
     """Raises INVALID_REPLICATION_FACTOR, INVALID_PARTITIONS."""
     factor, count = asked.replication_factor, asked.num_partitions
     if factor < USE_DEFAULT or factor == 0:
@@ -23,8 +34,7 @@ def automatic_partitions(context: DecisionContext, asked: Any) -> tuple[Partitio
         raise ApiError(ErrorCode.invalid_partitions, reason)
     factor = context.config.default_replication_factor if factor == USE_DEFAULT else factor
     count = context.config.num_partitions if count == USE_DEFAULT else count
-    placer = StripedPlacer(context.image.cluster.brokers.values(), context.dice)
-    return tuple(_new_partition(context, replicas) for replicas in placer.place(count, factor))
+    return tuple(new_partition(context, replicas) for replicas in placer.place(count, factor))
 
 
 def manual_partitions(context: DecisionContext, asked: Any) -> tuple[PartitionState, ...]:
@@ -37,47 +47,60 @@ def manual_partitions(context: DecisionContext, asked: Any) -> tuple[PartitionSt
         raise ApiError(ErrorCode.invalid_request, reason)
     partitions: dict[int, PartitionState] = {}
     for assignment in asked.assignments:
-        if assignment.partition_index in partitions:
-            raise _invalid(
-                f"Found multiple manual partition assignments for partition {assignment.partition_index}"
-            )
-        replicas = tuple(assignment.broker_ids)
-        _check_replicas(context, replicas, len(asked.assignments[0].broker_ids))
-        partitions[assignment.partition_index] = _new_partition(context, replicas)
-        if not partitions[assignment.partition_index].isr:
-            raise _invalid(
-                "All brokers specified in the manual partition assignment for partition "
-                f"{assignment.partition_index} are fenced or in controlled shutdown."
-            )
+        partition_id = assignment.partition_index
+        if partition_id in partitions:
+            raise _invalid(f"Found multiple manual partition assignments for partition {partition_id}")
+        partitions[partition_id] = manual_partition(
+            context, partition_id, assignment.broker_ids, len(asked.assignments[0].broker_ids)
+        )
     if sorted(partitions) != list(range(len(partitions))):
         raise _invalid("partitions should be a consecutive 0-based integer sequence")
     return tuple(partitions[partition_id] for partition_id in range(len(partitions)))
 
 
-def _check_replicas(context: DecisionContext, replicas: tuple[int, ...], expected: int) -> None:
-    if not replicas:
+def manual_partition(
+    context: DecisionContext, partition_id: int, replicas: Iterable[int], replication_factor: int
+) -> PartitionState:
+    """Raises INVALID_REPLICA_ASSIGNMENT."""
+    state = new_partition(context, check_replicas(context, replicas, replication_factor))
+    if not state.isr:
+        raise _invalid(
+            f"All brokers specified in the manual partition assignment for partition {partition_id} are fenced or in "
+            "controlled shutdown."
+        )
+    return state
+
+
+def check_replicas(
+    context: DecisionContext, replicas: Iterable[int], replication_factor: int | None = None
+) -> tuple[int, ...]:
+    """Raises INVALID_REPLICA_ASSIGNMENT unless they are different, registered brokers, as many as other partitions
+    have."""
+    checked = tuple(replicas)
+    if not checked:
         raise _invalid("The manual partition assignment includes an empty replica list.")
-    if len(set(replicas)) != len(replicas):
-        raise _invalid(f"The manual partition assignment includes a broker more than once: {list(replicas)}.")
-    for replica in sorted(replicas):
+    for previous, replica in pairwise((None, *sorted(checked))):
         if replica not in context.image.cluster.brokers:
             reason = f"The manual partition assignment includes broker {replica}, but no such broker is registered."
             raise _invalid(reason)
-    if len(replicas) != expected:
+        if replica == previous:
+            raise _invalid(f"The manual partition assignment includes the broker {replica} more than once.")
+    if replication_factor is not None and len(checked) != replication_factor:
         raise _invalid(
-            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
-            f"consistent with previous partitions, which have {expected} replica(s)."
+            f"The manual partition assignment includes a partition with {len(checked)} replica(s), but this is not "
+            f"consistent with previous partitions, which have {replication_factor} replica(s)."
         )
+    return checked
 
 
-def _new_partition(context: DecisionContext, replicas: tuple[int, ...]) -> PartitionState:
+def new_partition(context: DecisionContext, replicas: tuple[int, ...]) -> PartitionState:
     """Whoever is up is in sync with a partition that is empty, and the first of them leads."""
     isr = tuple(replica for replica in replicas if context.image.cluster.is_active(replica))
     return PartitionState(
         replicas=replicas,
         directories=tuple(context.default_directory(replica) for replica in replicas),
         isr=isr,
-        leader=isr[0] if isr else -1,
+        leader=isr[0] if isr else NO_LEADER,
     )
 
 

@@ -4,18 +4,10 @@ A note is the value of a tagged field of a NoOpRecord, which Kafka's readers ski
 before it, so that a note cannot be taken out or changed without a trace.
 """
 
-import hashlib
-
 from metadata.controller.requests import ControllerRequest
 from wire.audit_note import AUDIT_NOTE_TAG
 from wire.metadata_records.features import NoOpRecord
 from wire.proto.audit_pb2 import AuditNote
-
-NO_NOTE_HASH = b""
-
-
-def note_hash(note: bytes) -> bytes:
-    return hashlib.sha256(note).digest()
 
 
 def audit_record(
@@ -31,6 +23,7 @@ def audit_record(
         reason=reason,
         previous_note_hash=previous_note_hash,
         covered_records=covered_records,
+        operator_reason=request.operator_reason or "",
     )
     value = note.SerializeToString(deterministic=True)
     return NoOpRecord(unknown_tagged_fields=((AUDIT_NOTE_TAG, value),))

@@ -1,7 +1,7 @@
 """What a handler may look at when it decides."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from immutables import Map
@@ -9,7 +9,8 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.config import ControllerConfig
 from metadata.controller.liveness import BrokerLiveness
-from metadata.controller.requests import ApiError
+from metadata.controller.mutation_quota import MutationCharges, MutationQuotas
+from metadata.controller.requests import ApiError, ControllerRequest
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC, ConfigResource
 from metadata.image.directories import MIGRATING, UNASSIGNED
@@ -25,7 +26,8 @@ MIN_IN_SYNC_REPLICAS = "min.insync.replicas"
 class DecisionContext:
     """`image` includes what is proposed and not yet committed; `next_offset` is where the decision's first record
     will stand. `registration_offsets` are those of each broker's registration record. `upgrade_kraft_version(level,
-    validate_only)` answers why not, or None; unless it only validates, it has appended the change.
+    validate_only)` answers why not, or None; unless it only validates, it has appended the change. `voter_ids` are
+    those of the quorum, and `kraft_version` the level at which it runs.
     """
 
     now_ms: int
@@ -38,6 +40,20 @@ class DecisionContext:
     liveness: BrokerLiveness
     registration_offsets: Map[int, int]
     upgrade_kraft_version: Callable[[int, bool], str | None]
+    voter_ids: Callable[[], Collection[int]] = tuple
+    kraft_version: Callable[[], int] = int
+    mutation_quotas: MutationQuotas = field(default_factory=lambda: MutationQuotas(window_ms=11_000))
+    mutation_charges: MutationCharges = field(default_factory=MutationCharges)
+
+    def charge_mutations(self, request: ControllerRequest, permits: int) -> None:
+        """Once for each topic, with the number of partitions created, added or deleted, before its records are made.
+
+        Raises THROTTLING_QUOTA_EXCEEDED for an entry that is to be refused (KIP-599); the answer's throttle time is
+        set by the write path.
+        """
+        self.mutation_quotas.charge(
+            self.image.client_quotas, request, permits, self.now_ms, self.mutation_charges
+        )
 
     @property
     def metadata_version(self) -> int:
@@ -54,11 +70,12 @@ class DecisionContext:
         return broker
 
     def default_directory(self, broker_id: int) -> UUID:
-        """Where a new replica goes (KIP-858): the broker's only directory, else the broker is to choose."""
+        """Where a new replica goes (KIP-858): the only directory that is not cordoned, else the broker is to choose."""
         broker = self.image.cluster.brokers.get(broker_id)
         if broker is None or not broker.log_dirs:
             return MIGRATING
-        return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED
+        directories = broker.uncordoned_log_dirs
+        return directories[0] if len(directories) == 1 else UNASSIGNED
 
     def allows_unclean_election(self, topic_name: str) -> bool:
         value = self._effective_config(topic_name, UNCLEAN_LEADER_ELECTION)
@@ -66,14 +83,19 @@ class DecisionContext:
             self.config.unclean_leader_election_enable if value is None else value.strip().lower() == "true"
         )
 
-    def min_in_sync_replicas(self, topic_name: str) -> int | None:
-        """From how many members of the ISR on eligible leader replicas (KIP-966) mean nothing; None without them.
+    @property
+    def is_elr_enabled(self) -> bool:
+        """Whether the cluster keeps eligible leader replicas (KIP-966)."""
+        return self.image.features.finalized.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0
 
-        Who turns that feature on writes the cluster's value into the log, so the config file's does not count.
+    def min_in_sync_replicas(self, topic_name: str) -> int | None:
+        """From how many members of the ISR on eligible leader replicas mean nothing; None without them.
+
+        A partition may have fewer replicas than that.
         """
-        if not self.image.features.finalized.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0):
+        if not self.is_elr_enabled:
             return None
-        return int(self._effective_config(topic_name, MIN_IN_SYNC_REPLICAS) or 1)
+        return int(self._effective_config(topic_name, MIN_IN_SYNC_REPLICAS) or self.config.min_insync_replicas)
 
     def _effective_config(self, topic_name: str, key: str) -> str | None:
         """The topic's own value counts before this node's, that before the cluster's, that before the config file's."""

@@ -1,17 +1,20 @@
 """CreateTopics: each topic succeeds or fails alone, and what succeeds is one atomic batch."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.assignments import automatic_partitions, manual_partitions
+from metadata.config_definitions.resolution import SOURCE_TOPIC
+from metadata.controller.assignments import automatic_partitions, manual_partitions, placer_of
 from metadata.controller.context import DecisionContext
+from metadata.controller.placement import StripedPlacer
 from metadata.controller.refusals import topic_refusal
 from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
-from metadata.controller.topic_configs import check_topic_config
+from metadata.controller.topic_configs import check_new_topic_configs, effective_topic_configs
 from metadata.controller.topic_names import METADATA_TOPIC_NAME, check_no_collision, check_topic_name
 from metadata.image.configs import TOPIC
 from metadata.image.partition_state import PartitionState
@@ -22,7 +25,8 @@ from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.topics import TopicRecord
 from wire.schema import MetadataRecord
 
-DYNAMIC_TOPIC_CONFIG = 1
+# From which version on the configs in effect are answered.
+_TELLS_CONFIGS = 5
 _NAMES_IN_REASON = 10
 
 
@@ -48,7 +52,9 @@ class NewTopic:
             ),
         ]
 
-    def response(self) -> Values:
+    def response(self, defaults: Sequence[Values]) -> Values:
+        """`defaults` are the configs in effect of a topic that has none of its own."""
+        own = dict(self.configs)
         return {
             "name": self.topic.name,
             "topic_id": self.topic.id,
@@ -58,14 +64,10 @@ class NewTopic:
             "num_partitions": len(self.partitions),
             "replication_factor": len(self.partitions[0].replicas),
             "configs": [
-                {
-                    "name": name,
-                    "value": value,
-                    "read_only": False,
-                    "config_source": DYNAMIC_TOPIC_CONFIG,
-                    "is_sensitive": False,
-                }
-                for name, value in self.configs
+                {**each, "value": own[each["name"]], "config_source": SOURCE_TOPIC}
+                if each["name"] in own
+                else each
+                for each in defaults
             ],
         }
 
@@ -73,14 +75,16 @@ class NewTopic:
 def create_topics(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
     """Raises POLICY_VIOLATION when the whole request makes more records than one batch may hold."""
     mentions = Counter(topic.name for topic in request.body.topics)
-    topics = context.image.topics
+    topics, placer, defaults = context.image.topics, placer_of(context), _defaults(context, request)
     created: list[NewTopic] = []
     responses: list[Values] = []
     records: list[MetadataRecord] = []
     for asked in {topic.name: topic for topic in request.body.topics}.values():
         try:
             _check_mention(asked.name, mentions[asked.name])
-            new = _new_topic(context, topics, asked, room=context.config.max_records_per_batch - len(records))
+            room = context.config.max_records_per_batch - len(records)
+            new = _new_topic(context, placer, topics, asked, room)
+            context.charge_mutations(request, len(new.partitions))
         except ApiError as error:
             if error.code is ErrorCode.policy_violation:
                 raise
@@ -89,14 +93,20 @@ def create_topics(context: DecisionContext, request: ControllerRequest) -> Contr
         # Later topics of this request may not collide with this one either.
         topics = topics.with_topic(new.topic)
         created.append(new)
-        responses.append(new.response())
+        responses.append(new.response(defaults))
         records += new.records(context.metadata_version)
     is_dry_run = bool(getattr(request.body, "validate_only", False))
     return ControllerResult(
         records=() if is_dry_run else tuple(records),
         response={"throttle_time": 0, "topics": responses},
-        audit_reason=_reason(created),
+        audit_reason=_reason(created) if created else None,
     )
+
+
+def _defaults(context: DecisionContext, request: ControllerRequest) -> list[Values]:
+    if request.api_version < _TELLS_CONFIGS:
+        return []
+    return effective_topic_configs(context.image, "", context.node_id, context.config.node_configs, own={})
 
 
 def _check_mention(name: str, mentions: int) -> None:
@@ -106,15 +116,19 @@ def _check_mention(name: str, mentions: int) -> None:
         raise ApiError(ErrorCode.invalid_request, f"Creation of internal topic {name} is prohibited.")
 
 
-def _new_topic(context: DecisionContext, topics: TopicsImage, asked: Any, room: int) -> NewTopic:
+def _new_topic(
+    context: DecisionContext, placer: StripedPlacer, topics: TopicsImage, asked: Any, room: int
+) -> NewTopic:
     check_topic_name(asked.name)
     if asked.name in topics.by_name:
         raise ApiError(ErrorCode.topic_already_exists, f"Topic '{asked.name}' already exists.")
     check_no_collision(asked.name, topics)
-    configs = _checked_configs(asked)
+    configs = _checked_configs(context, asked)
     _check_room(asked, room - 1 - len(configs))
     partitions = (
-        manual_partitions(context, asked) if asked.assignments else automatic_partitions(context, asked)
+        manual_partitions(context, asked)
+        if asked.assignments
+        else automatic_partitions(context, placer, asked)
     )
     topic_id: UUID = context.random_uuid()
     while topic_id in topics.by_id:
@@ -130,15 +144,15 @@ def _check_room(asked: Any, room: int) -> None:
         raise ApiError(ErrorCode.policy_violation, reason)
 
 
-def _checked_configs(asked: Any) -> tuple[tuple[str, str], ...]:
+def _checked_configs(context: DecisionContext, asked: Any) -> tuple[tuple[str, str], ...]:
     """Raises INVALID_CONFIG; the last of a repeated name counts."""
     without_value = [config.name for config in asked.configs if config.value is None]
     if without_value:
         reason = f"Null value not supported for topic configs: {','.join(without_value)}"
         raise ApiError(ErrorCode.invalid_config, reason)
     configs = {config.name: config.value for config in asked.configs}
-    for name, value in configs.items():
-        check_topic_config(name, value)
+    if configs:
+        check_new_topic_configs(context.image, configs, context.node_id, context.config.node_configs)
     return tuple(sorted(configs.items()))
 
 

@@ -22,21 +22,28 @@ def delete_topics(context: DecisionContext, request: ControllerRequest) -> Contr
     if not context.config.delete_topic_enable:
         code = ErrorCode.topic_deletion_disabled if request.api_version >= 3 else ErrorCode.invalid_request
         raise ApiError(code, "Topic deletion is disabled.")
-    asked = _named(request)
-    mentions = Counter(asked)
-    targets = {named: _find(context, named) for named in mentions}
-    uses = Counter(topic.id for topic in targets.values() if isinstance(topic, TopicImage))
+    mentions = Counter(_named(request))
     deleted: list[TopicImage] = []
     responses: list[Values] = []
-    for named, target in targets.items():
-        error = _refusal(named, target, mentions[named], uses)
-        if error is None and isinstance(target, TopicImage):
-            deleted.append(target)
-        responses.append(_response(named, target, error))
+    for named, count in mentions.items():
+        try:
+            topic = _find(context, named, count)
+            other = (None, topic.id) if named[1] is None else (topic.name, None)
+            if other in mentions:
+                # One answer for both, that of the name, if that has not gone wrong by itself.
+                if named[1] is None or mentions[other] > 1:
+                    responses.append(_response(topic.name, topic.id, _named_twice()))
+                continue
+            context.charge_mutations(request, len(topic.partitions))
+        except ApiError as error:
+            responses.append(_response(*named, error))
+            continue
+        deleted.append(topic)
+        responses.append(_response(topic.name, topic.id))
     return ControllerResult(
         records=tuple(RemoveTopicRecord(topic_id=topic.id) for topic in deleted),
         response={"throttle_time": 0, "responses": responses},
-        audit_reason=_reason(deleted),
+        audit_reason=_reason(deleted) if deleted else None,
     )
 
 
@@ -47,42 +54,38 @@ def _named(request: ControllerRequest) -> list[Named]:
     return [(topic.name, None if topic.topic_id == ZERO_UUID else topic.topic_id) for topic in by_name_or_id]
 
 
-def _find(context: DecisionContext, named: Named) -> TopicImage | ApiError:
+def _find(context: DecisionContext, named: Named, mentions: int) -> TopicImage:
     name, topic_id = named
     topics = context.image.topics
     if name is None and topic_id is None:
-        return ApiError(ErrorCode.invalid_request, "Neither topic name nor id were specified.")
+        raise ApiError(ErrorCode.invalid_request, "Neither topic name nor id were specified.")
     if name is not None and topic_id is not None:
-        return ApiError(ErrorCode.invalid_request, "You may not specify both topic name and topic id.")
-    if name is not None:
-        missing = ApiError(ErrorCode.unknown_topic_or_partition, f"There is no topic '{name}'.")
-        return topics.by_name.get(name) or missing
-    assert topic_id is not None, "one of the two is given"
-    unknown = ApiError(ErrorCode.unknown_topic_id, f"There is no topic with id {uuid_to_text(topic_id)}.")
-    return topics.by_id.get(topic_id) or unknown
-
-
-def _refusal(
-    named: Named, target: TopicImage | ApiError, mentions: int, uses: Counter[UUID]
-) -> ApiError | None:
-    name, topic_id = named
-    if mentions > 1 and (name is None) != (topic_id is None):
+        raise ApiError(ErrorCode.invalid_request, "You may not specify both topic name and topic id.")
+    if mentions > 1:
         reason = "Duplicate topic name." if name is not None else "Duplicate topic id."
-        return ApiError(ErrorCode.invalid_request, reason)
-    if isinstance(target, ApiError):
-        return target
-    if uses[target.id] > 1:
-        reason = "The provided topic name maps to an ID that was already supplied."
-        return ApiError(ErrorCode.invalid_request, reason)
-    return None
+        raise ApiError(ErrorCode.invalid_request, reason)
+    if name is not None:
+        topic = topics.by_name.get(name)
+        if topic is None:
+            raise ApiError(ErrorCode.unknown_topic_or_partition, f"There is no topic '{name}'.")
+        return topic
+    assert topic_id is not None, "one of the two is given"
+    topic = topics.by_id.get(topic_id)
+    if topic is None:
+        reason = f"There is no topic with id {uuid_to_text(topic_id)}."
+        raise ApiError(ErrorCode.unknown_topic_id, reason)
+    return topic
 
 
-def _response(named: Named, target: TopicImage | ApiError, error: ApiError | None) -> Values:
-    name, topic_id = named
-    found = target if isinstance(target, TopicImage) and error is None else None
+def _named_twice() -> ApiError:
+    reason = "The provided topic name maps to an ID that was already supplied."
+    return ApiError(ErrorCode.invalid_request, reason)
+
+
+def _response(name: str | None, topic_id: UUID | None, error: ApiError | None = None) -> Values:
     return {
-        "name": name if found is None else found.name,
-        "topic_id": topic_id if found is None else found.id,
+        "name": name,
+        "topic_id": topic_id,
         "error_code": ErrorCode.none if error is None else error.code,
         "error_message": None if error is None else error.message,
     }

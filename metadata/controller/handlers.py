@@ -2,15 +2,30 @@
 
 from collections.abc import Callable, Mapping
 
+from metadata.controller.acls import create_acls, delete_acls
+from metadata.controller.alter_configs import alter_configs, incremental_alter_configs
 from metadata.controller.alter_partition import alter_partition
+from metadata.controller.assign_directories import assign_replicas_to_directories
+from metadata.controller.client_quotas import alter_client_quotas
 from metadata.controller.context import DecisionContext
+from metadata.controller.create_partitions import create_partitions
 from metadata.controller.create_topics import create_topics
+from metadata.controller.delegation_tokens import (
+    create_delegation_token,
+    expire_delegation_token,
+    renew_delegation_token,
+)
 from metadata.controller.delete_topics import delete_topics
+from metadata.controller.elect_leaders import elect_leaders
 from metadata.controller.heartbeat import heartbeat
+from metadata.controller.list_reassignments import list_partition_reassignments
 from metadata.controller.producer_ids import allocate_producer_ids
+from metadata.controller.reassign_partitions import alter_partition_reassignments
 from metadata.controller.registration import register_broker, register_controller, unregister_broker
-from metadata.controller.requests import ControllerRequest, ControllerResult
+from metadata.controller.requests import ControllerRequest, ControllerResult, Values
+from metadata.controller.scram import alter_user_scram_credentials
 from metadata.controller.update_features import update_features
+from metadata.image.image import MetadataImage
 from wire.protocol.api_keys import ApiKey
 
 Handler = Callable[[DecisionContext, ControllerRequest], ControllerResult]
@@ -22,10 +37,30 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.CONTROLLER_REGISTRATION: register_controller,
     ApiKey.CREATE_TOPICS: create_topics,
     ApiKey.DELETE_TOPICS: delete_topics,
+    ApiKey.CREATE_PARTITIONS: create_partitions,
     ApiKey.ALTER_PARTITION: alter_partition,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_partition_reassignments,
+    ApiKey.ELECT_LEADERS: elect_leaders,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: assign_replicas_to_directories,
     ApiKey.ALLOCATE_PRODUCER_IDS: allocate_producer_ids,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs,
+    ApiKey.ALTER_CONFIGS: alter_configs,
+    ApiKey.CREATE_ACLS: create_acls,
+    ApiKey.DELETE_ACLS: delete_acls,
+    ApiKey.CREATE_DELEGATION_TOKEN: create_delegation_token,
+    ApiKey.RENEW_DELEGATION_TOKEN: renew_delegation_token,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: expire_delegation_token,
     ApiKey.UPDATE_FEATURES: update_features,
+    ApiKey.ALTER_CLIENT_QUOTAS: alter_client_quotas,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: alter_user_scram_credentials,
+}
+
+# What a controller reads from the committed image, standbys too; brokers forward it.
+Reader = Callable[[MetadataImage, ControllerRequest], Values]
+
+READERS: Mapping[ApiKey, Reader] = {
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: list_partition_reassignments,
 }
 
 # DescribeCluster is answered by standbys too.
-SERVED_APIS = frozenset({*HANDLERS, ApiKey.DESCRIBE_CLUSTER})
+SERVED_APIS = frozenset({*HANDLERS, *READERS, ApiKey.DESCRIBE_CLUSTER})

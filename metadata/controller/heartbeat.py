@@ -1,16 +1,20 @@
 """Broker heartbeats: the table of a broker's states and what each step writes (KIP-631)."""
 
 from enum import Enum
+from typing import Any
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from metadata.controller.broker_removal import BrokerRemoval, Departure, records_or_removal
 from metadata.controller.context import DecisionContext
 from metadata.controller.requests import ControllerRequest, ControllerResult
 from metadata.controller.sweep import PartitionSweep
 from metadata.controller.transitions import (
     controlled_shutdown_records,
-    fence_records,
-    offline_directory_records,
+    cordoned_directories_records,
+    fence_record,
+    online_directories_records,
     unfence_record,
 )
 from metadata.image.cluster import BrokerRegistration
@@ -33,19 +37,24 @@ class BrokerState(Enum):
 
 
 def heartbeat(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    """A broker's directories that failed are dealt with first: it must not come to lead what lies in one of them."""
     body = request.body
     broker = context.check_broker_epoch(body.broker_id, body.broker_epoch)
     caught_up_offset = context.registration_offsets.get(broker.id, broker.epoch)
     is_caught_up = body.current_metadata_offset >= caught_up_offset
     current = _current_state(context, broker)
     following = _next_state(context, broker, request, current, is_caught_up=is_caught_up)
-    records, sweep = _records(context, broker, current, following)
+    failed = _failed_directories(context, broker, body)
+    if failed and current is BrokerState.FENCED and following is BrokerState.UNFENCED:
+        following = current
+    records, rest = _records(context, broker, current, following, failed)
+    if isinstance(rest, BrokerRemoval):
+        context.liveness.refresh(broker.id, context.now_ms)
+        return ControllerResult(response={}, removal_first=rest)
     context.liveness.touch(
         broker.id, context.now_ms, body.current_metadata_offset, fenced=following.is_fenced
     )
-    if context.metadata_version >= DIRECTORIES and following is current:
-        offline = [each or ZERO_UUID for each in getattr(body, "offline_log_dirs", ())]
-        records += offline_directory_records(context, broker, offline)
+    records += cordoned_directories_records(context, broker, getattr(body, "cordoned_log_dirs", None))
 
     def after_append(end_offset: int) -> None:
         if following is BrokerState.CONTROLLED_SHUTDOWN:
@@ -62,8 +71,16 @@ def heartbeat(context: DecisionContext, request: ControllerRequest) -> Controlle
         },
         is_atomic=False,
         after_append=after_append,
-        sweep=sweep,
+        sweep=rest,
     )
+
+
+def _failed_directories(context: DecisionContext, broker: BrokerRegistration, body: Any) -> frozenset[UUID]:
+    """Those that the registration still counts on. A broker tells of them in every heartbeat."""
+    if context.metadata_version < DIRECTORIES:
+        return frozenset()
+    told = {each or ZERO_UUID for each in getattr(body, "offline_log_dirs", ())}
+    return frozenset(told & set(broker.log_dirs))
 
 
 def _current_state(context: DecisionContext, broker: BrokerRegistration) -> BrokerState:
@@ -110,16 +127,31 @@ def _next_while_leaving(context: DecisionContext, broker: BrokerRegistration) ->
 
 
 def _records(
-    context: DecisionContext, broker: BrokerRegistration, current: BrokerState, following: BrokerState
-) -> tuple[list[MetadataRecord], PartitionSweep | None]:
-    """The first slice of what changes, and the rest if there is more."""
+    context: DecisionContext,
+    broker: BrokerRegistration,
+    current: BrokerState,
+    following: BrokerState,
+    failed: frozenset[UUID],
+) -> tuple[list[MetadataRecord], PartitionSweep | BrokerRemoval | None]:
+    """What changes, or its first slice with the sweep that does the rest, or what has to be done before."""
     if following is current:
-        return [], None
+        return _offline_records(context, broker, failed) if failed else ([], None)
     if following is BrokerState.UNFENCED:
         return _begin(context, broker, [unfence_record(context, broker)], is_leaving=False)
     if following is BrokerState.CONTROLLED_SHUTDOWN:
         return _begin(context, broker, controlled_shutdown_records(context, broker), is_leaving=True)
-    return ([] if broker.fenced else fence_records(context, broker)), None
+    if broker.fenced:
+        return [], None
+    partitions, removal = records_or_removal(context, Departure(broker_id=broker.id))
+    return [*partitions, fence_record(context, broker)], removal
+
+
+def _offline_records(
+    context: DecisionContext, broker: BrokerRegistration, failed: frozenset[UUID]
+) -> tuple[list[MetadataRecord], BrokerRemoval | None]:
+    departure = Departure(broker_id=broker.id, failed_directories=failed)
+    partitions, removal = records_or_removal(context, departure)
+    return [*partitions, *online_directories_records(broker, failed)], removal
 
 
 def _begin(

@@ -25,6 +25,7 @@ class BrokerLiveness:
     def __init__(self, now_ms: int, session_timeout_ms: int, brokers: Iterable[int]) -> None:
         self._session_timeout_ms = session_timeout_ms
         self._contacts = {broker_id: Contact(now_ms) for broker_id in brokers}
+        self._being_removed: set[int] = set()
 
     def register(self, broker_id: int, now_ms: int, *, is_new_incarnation: bool) -> None:
         """A new process knows nothing of what the old one had read."""
@@ -46,8 +47,19 @@ class BrokerLiveness:
         if contact is not None:
             self._contacts[broker_id] = replace(contact, at_ms=now_ms)
 
+    def begin_removal(self, broker_id: int) -> None:
+        """From now until `end_removal` it may neither join an ISR nor lead: it is taken off its partitions in turns."""
+        self._being_removed.add(broker_id)
+
+    def end_removal(self, broker_id: int) -> None:
+        self._being_removed.discard(broker_id)
+
+    def is_being_removed(self, broker_id: int) -> bool:
+        return broker_id in self._being_removed
+
     def remove(self, broker_id: int) -> None:
         self._contacts.pop(broker_id, None)
+        self._being_removed.discard(broker_id)
 
     def end_controlled_shutdown(self, broker_id: int) -> None:
         contact = self._contacts.get(broker_id)

@@ -1,12 +1,15 @@
-"""The change record of one partition: election, epochs, completion of a reassignment.
+"""The change record of one partition: election, epochs, eligible leader replicas, completion of a reassignment.
 
-Rules: KIP-631 and Kafka's partition change rules. Of eligible leader replicas (KIP-966), the election and the end: who
-is on the list may lead where nobody is in sync, and it is cleared when Kafka clears it. On it goes only who was the
-last in sync; Kafka adds whoever leaves an ISR that is too small, which is safe only where a crash takes it off again.
+Rules: KIP-631, KIP-966 and Kafka's partition change rules. An eligible leader replica (ELR) has left an ISR that was or
+became too small for anything to be committed without it, so it has all that is committed, unless it crashed since. Who
+crashed is said by `unclean_shutdown_replicas`.
+
+Where Kafka's own records would lose or hide something, these differ: an eligible replica must still be a replica; the
+last known leader must be able to lead; the last member of an ISR without a leader is remembered by its own id.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from uuid import UUID
 
@@ -44,7 +47,7 @@ class PartitionChange:
     """Set the `target_*` fields to what is wanted, then `record`. `is_acceptable` says who may lead at all.
 
     `min_in_sync_replicas` is the topic's, which the partition may have too few replicas for; None where the cluster has
-    no eligible leader replicas.
+    no eligible leader replicas. `target_directories` are of the replicas whose directory is to change.
     """
 
     topic_id: UUID
@@ -59,7 +62,9 @@ class PartitionChange:
     target_removing: tuple[int, ...] | None = None
     target_adding: tuple[int, ...] | None = None
     target_recovery_state: int | None = None
+    target_directories: Mapping[int, UUID] = field(default_factory=dict)
     min_in_sync_replicas: int | None = None
+    unclean_shutdown_replicas: tuple[int, ...] = ()
 
     def record(self) -> PartitionChangeRecord | None:
         """None when nothing would change."""
@@ -71,7 +76,8 @@ class PartitionChange:
         if (removing or adding) and _is_reassigned(isr, replicas, removing):
             isr, replicas = _without(isr, removing), _without(replicas, removing)
             removing, adding = (), ()
-        elected = self._elect(isr, replicas)
+        eligible = self._eligible(isr, replicas)
+        elected = self._elect(isr, replicas, eligible)
         new_isr = self._new_isr(isr, elected)
         record = PartitionChangeRecord(
             topic_id=self.topic_id,
@@ -83,68 +89,82 @@ class PartitionChange:
             adding_replicas=_changed(partition.adding_replicas, adding),
             leader_recovery_state=self._new_recovery_state(elected),
             directories=self._new_directories(replicas),
-            eligible_leader_replicas=_changed(partition.elr, self._new_elr(isr, elected)),
+            eligible_leader_replicas=_changed_members(
+                partition.elr, self._new_elr(isr, replicas, eligible, elected)
+            ),
             last_known_elr=_changed(partition.last_known_elr, self._new_last_known(new_isr, elected)),
         )
         is_change = record != PartitionChangeRecord(topic_id=self.topic_id, partition_id=self.partition_id)
         return record if is_change else None
 
-    def _elect(self, isr: tuple[int, ...], replicas: tuple[int, ...]) -> Elected:
+    def _eligible(self, isr: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
+        """Who has all that is committed without being in sync: who leaves an ISR that is too small stays eligible.
+
+        Where nobody keeps the list any more, it holds only if the ISR was empty: nothing was written since.
+        """
+        partition = self.partition
+        if self.min_in_sync_replicas is None:
+            members = set() if partition.isr else set(partition.elr)
+        elif self._is_enough(isr, replicas):
+            members = set()
+        else:
+            members = {*partition.elr, *partition.isr} - set(isr)
+        return tuple(sorted((members & set(replicas)) - set(self.unclean_shutdown_replicas)))
+
+    def _is_enough(self, in_sync: tuple[int, ...], replicas: tuple[int, ...]) -> bool:
+        """Whether the data may grow without those that are not in sync."""
+        assert self.min_in_sync_replicas is not None, "only where eligible leader replicas are kept"
+        return len(in_sync) >= min(self.min_in_sync_replicas, len(replicas))
+
+    def _elect(self, isr: tuple[int, ...], replicas: tuple[int, ...], eligible: tuple[int, ...]) -> Elected:
         """The first choice that has all of the data and is acceptable; then the last known leader; without them nobody,
         or anybody if UNCLEAN."""
-        eligible = isr or self._eligible_without_isr()
+        complete = isr or eligible
         choices = (self.partition.leader, *replicas)
         if self.election is Election.PREFERRED:
             choices = (*replicas[:1], *choices)
         for choice in choices:
-            if choice in eligible and self.is_acceptable(choice):
+            if choice in complete and self.is_acceptable(choice):
                 return Elected(choice)
-        last_known = self._last_known_leader(isr)
-        if last_known in replicas and self.is_acceptable(last_known):
-            return Elected(last_known, is_unclean=True)
+        if not complete:
+            last_known = self._last_known_leader()
+            if last_known in replicas and self.is_acceptable(last_known):
+                return Elected(last_known, is_unclean=True)
         if self.election is Election.UNCLEAN:
             for replica in replicas:
                 if self.is_acceptable(replica):
                     return Elected(replica, is_unclean=True)
         return Elected(NO_LEADER)
 
-    def _eligible_without_isr(self) -> tuple[int, ...]:
-        """Where nobody keeps the list any more, it holds only if the ISR is empty: nothing was written since."""
-        is_trusted = self.min_in_sync_replicas is not None or not self.partition.isr
-        return self.partition.elr if is_trusted else ()
+    def _last_known_leader(self) -> int:
+        """Several that are known are members of an earlier ISR, from a controller that was told not to elect any: not
+        one of them is known to have led."""
+        known = self.partition.last_known_elr
+        return known[0] if self.min_in_sync_replicas is not None and len(known) == 1 else NO_LEADER
 
-    def _last_known_leader(self, isr: tuple[int, ...]) -> int:
-        """NO_LEADER while a member of the ISR or an eligible replica may come back. Several that are known are members
-        of an earlier ISR, from a controller that was told not to elect any: not one of them is known to have led."""
-        partition = self.partition
-        is_hopeless = not (isr or partition.isr or partition.elr)
-        if self.min_in_sync_replicas is None or not is_hopeless or len(partition.last_known_elr) != 1:
-            return NO_LEADER
-        return partition.last_known_elr[0]
-
-    def _new_elr(self, isr: tuple[int, ...], elected: Elected) -> tuple[int, ...]:
-        """Once as many are in sync as must be, the data may grow without the others. Who was the last in sync has all
-        of it. A list that nobody keeps any more stays as long as it alone tells who has the data."""
+    def _new_elr(
+        self, isr: tuple[int, ...], replicas: tuple[int, ...], eligible: tuple[int, ...], elected: Elected
+    ) -> tuple[int, ...]:
+        """A list that nobody keeps any more stays as long as it alone tells who has the data."""
         if elected.is_unclean:
             return ()
         in_sync = isr or ((elected.leader,) if elected.leader != NO_LEADER else ())
-        if self.min_in_sync_replicas is None:
-            return () if in_sync or self.partition.isr else self.partition.elr
-        enough = min(self.min_in_sync_replicas, len(self.partition.replicas))
-        if len(in_sync) >= enough:
-            return ()
-        last_in_sync = () if isr else _without(self.partition.isr, self.partition.elr)
-        return _without((*self.partition.elr, *last_in_sync), in_sync)
+        is_over = bool(in_sync) if self.min_in_sync_replicas is None else self._is_enough(in_sync, replicas)
+        return () if is_over else _without(eligible, in_sync)
 
     def _new_last_known(self, new_isr: tuple[int, ...] | None, elected: Elected) -> tuple[int, ...]:
-        """Who led when the ISR got empty, until somebody leads again. Should the others have crashed, or should Kafka's
-        controller believe so, nothing else is left to tell whose data there is."""
+        """Who led when the ISR got empty, until somebody leads again. Should the others have crashed, nothing else is
+        left to tell whose data there is."""
+        partition = self.partition
         if self.min_in_sync_replicas is None:
-            return self.partition.last_known_elr
+            return partition.last_known_elr
         if elected.leader != NO_LEADER:
             return ()
-        is_last = new_isr == () and self.partition.leader != NO_LEADER
-        return (self.partition.leader,) if is_last else self.partition.last_known_elr
+        if new_isr == () and partition.leader != NO_LEADER:
+            return (partition.leader,)
+        if new_isr == () and len(partition.isr) == 1:
+            return partition.last_known_elr or partition.isr
+        return partition.last_known_elr
 
     def _new_isr(self, isr: tuple[int, ...], elected: Elected) -> tuple[int, ...] | None:
         """Who leads an empty ISR is alone in it. Without eligible replicas the last member stays in it when it goes,
@@ -175,9 +195,12 @@ class PartitionChange:
         return self.target_recovery_state
 
     def _new_directories(self, replicas: tuple[int, ...]) -> tuple[UUID, ...] | None:
-        if self.metadata_version < DIRECTORIES or replicas == self.partition.replicas:
+        if self.metadata_version < DIRECTORIES:
+            return None
+        if replicas == self.partition.replicas and not self.target_directories:
             return None
         known = dict(zip(self.partition.replicas, self.partition.directories, strict=True))
+        known.update(self.target_directories)
         directories = tuple(
             known[replica] if replica in known else self.default_directory(replica) for replica in replicas
         )
@@ -190,6 +213,11 @@ def _or(target: tuple[int, ...] | None, current: tuple[int, ...]) -> tuple[int, 
 
 def _changed(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
     return None if old == new else new
+
+
+def _changed_members(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Their order says nothing."""
+    return None if set(old) == set(new) else new
 
 
 def _without(members: tuple[int, ...], removed: tuple[int, ...]) -> tuple[int, ...]:

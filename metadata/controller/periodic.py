@@ -1,28 +1,13 @@
 """What the active controller does from time to time, without being asked."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from metadata.controller.config import ControllerConfig
-from metadata.controller.context import DecisionContext
-from wire.schema import MetadataRecord
+from metadata.controller.delegation_tokens import EXPIRY_SWEEP
+from metadata.controller.leader_balancing import LEADER_BALANCING, UNCLEAN_ELECTION
+from metadata.controller.periodic_task import Outcome, PeriodicTask
 
-
-class Outcome(NamedTuple):
-    """`has_more`: the task did a slice of its work, and wants to go on as soon as others had their turn."""
-
-    records: tuple[MetadataRecord, ...] = ()
-    has_more: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeriodicTask:
-    """`interval_ms` is 0 for never."""
-
-    name: str
-    interval_ms: Callable[[ControllerConfig], int]
-    run: Callable[[DecisionContext], Outcome]
+__all__ = ("PERIODIC_TASKS", "Outcome", "PeriodicTask", "Schedule")
 
 
 class Schedule:
@@ -45,4 +30,4 @@ class Schedule:
 
 
 # Fencing and NoOpRecords are not here: the one has deadlines of its own, the other writes without a decision.
-PERIODIC_TASKS: tuple[PeriodicTask, ...] = ()
+PERIODIC_TASKS: tuple[PeriodicTask, ...] = (EXPIRY_SWEEP, LEADER_BALANCING, UNCLEAN_ELECTION)

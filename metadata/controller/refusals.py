@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
+from metadata.controller import client_quotas
+from metadata.controller.alter_configs import config_refusal
+from metadata.controller.delegation_tokens import creation_refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from wire.protocol.api_keys import ApiKey
 
@@ -40,6 +43,45 @@ def _deletion_refusal(name: str | None, topic_id: object, error: ApiError) -> Va
     return {"name": name, "topic_id": topic_id, "error_code": error.code, "error_message": error.message}
 
 
+def _create_acls(request: ControllerRequest, error: ApiError) -> Values:
+    return {"results": [_with_message(request, error) for _ in request.body.creations]}
+
+
+def _delete_acls(request: ControllerRequest, error: ApiError) -> Values:
+    refused = {**_with_message(request, error), "matching_acls": ()}
+    return {"filter_results": [refused for _ in request.body.filters]}
+
+
+def _create_partitions(request: ControllerRequest, error: ApiError) -> Values:
+    names = dict.fromkeys(topic.name for topic in request.body.topics)
+    return {"results": [{"name": name, **_with_message(request, error)} for name in names]}
+
+
+def _alter_partition_reassignments(request: ControllerRequest, error: ApiError) -> Values:
+    """The reason stands beside each partition too, where Kafka's clients look for it."""
+    refused = _with_message(request, error)
+    responses = [
+        {
+            "name": topic.name,
+            "partitions": [
+                {"partition_index": each.partition_index, **refused} for each in topic.partitions
+            ],
+        }
+        for topic in request.body.topics
+    ]
+    allows_change = getattr(request.body, "allow_replication_factor_change", True)
+    return {**refused, "allow_replication_factor_change": allows_change, "responses": responses}
+
+
+def _elect_leaders(request: ControllerRequest, error: ApiError) -> Values:
+    refused = _with_message(request, error)
+    results = [
+        {"topic": each.topic, "partition_result": [{"partition_id": one, **refused} for one in each.partitions]}
+        for each in request.body.topic_partitions or ()
+    ]
+    return {"error_code": error.code, "replica_election_results": results}
+
+
 def _with_message(_request: ControllerRequest, error: ApiError) -> Values:
     return {"error_code": error.code, "error_message": error.message}
 
@@ -55,6 +97,12 @@ def _update_features(request: ControllerRequest, error: ApiError) -> Values:
     return values
 
 
+def _alter_user_scram_credentials(request: ControllerRequest, error: ApiError) -> Values:
+    changes = (*request.body.deletions, *request.body.upsertions)
+    users = dict.fromkeys(change.name for change in changes)
+    return {"results": [{"user": user, **_with_message(request, error)} for user in users]}
+
+
 def _with_code_and(**others: object) -> Callable[[ControllerRequest, ApiError], Values]:
     return lambda _request, error: {"error_code": error.code, **others}
 
@@ -66,14 +114,28 @@ def _describe_cluster(request: ControllerRequest, error: ApiError) -> Values:
 _SHAPES: Mapping[ApiKey, Callable[[ControllerRequest, ApiError], Values]] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: _delete_topics,
+    ApiKey.CREATE_PARTITIONS: _create_partitions,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_partition_reassignments,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda request, error: {**_with_message(request, error), "topics": ()},
+    ApiKey.ELECT_LEADERS: _elect_leaders,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: _with_code_and(directories=()),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: config_refusal,
+    ApiKey.ALTER_CONFIGS: config_refusal,
     ApiKey.ALTER_PARTITION: _with_code_and(topics=()),
     ApiKey.BROKER_REGISTRATION: _with_code_and(broker_epoch=-1),
     ApiKey.BROKER_HEARTBEAT: _with_code_and(is_caught_up=False, is_fenced=True, should_shut_down=False),
+    ApiKey.CREATE_ACLS: _create_acls,
+    ApiKey.DELETE_ACLS: _delete_acls,
+    ApiKey.CREATE_DELEGATION_TOKEN: creation_refusal,
+    ApiKey.RENEW_DELEGATION_TOKEN: _with_code_and(expiry_timestamp=0),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: _with_code_and(expiry_timestamp=0),
     ApiKey.ALLOCATE_PRODUCER_IDS: _with_code_and(producer_id_start=0, producer_id_len=0),
     ApiKey.UNREGISTER_BROKER: _with_message,
     ApiKey.CONTROLLER_REGISTRATION: _with_message,
     ApiKey.DESCRIBE_CLUSTER: _describe_cluster,
     ApiKey.UPDATE_FEATURES: _update_features,
+    ApiKey.ALTER_CLIENT_QUOTAS: client_quotas.refusals,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
     # Changes of the voters are the replica's to make; a broker refuses them when no controller can be reached.
     ApiKey.ADD_RAFT_VOTER: _with_message,
     ApiKey.REMOVE_RAFT_VOTER: _with_message,

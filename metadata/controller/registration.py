@@ -7,12 +7,13 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from metadata.controller.broker_removal import Departure, records_or_removal
 from metadata.controller.context import DecisionContext
 from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult
-from metadata.controller.transitions import unregister_records
 from metadata.image.cluster import (
     BrokerRegistration,
     ControllerRegistration,
+    Endpoint,
     SupportedFeature,
     endpoints_from,
     features_from,
@@ -20,16 +21,30 @@ from metadata.image.cluster import (
 from metadata.image.directories import is_reserved
 from metadata.image.metadata_version import (
     CONTROLLER_REGISTRATION,
+    CORDONED_DIRECTORIES,
     DIRECTORIES,
+    KRAFT_VERSION,
     METADATA_VERSION,
     MINIMUM_METADATA_VERSION,
 )
 from metadata.image.records import broker_record, controller_record
+from wire.metadata_records.cluster import UnregisterBrokerRecord
+from wire.schema import MetadataRecord
 from wire.uuids import ZERO_UUID, uuid_to_text
+
+# Since when a broker can tell which epoch it had when it was shut down in order.
+_FIRST_WITH_PREVIOUS_EPOCH = 3
+# PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL.
+_SECURITY_PROTOCOLS = range(4)
+_PORTS = range(1, 1 << 16)
 
 
 def register_broker(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    """A new process gets a new epoch, the offset of its registration; the same one amends what it said before."""
+    """A new process gets a new epoch, the offset of its registration; the same one amends what it said before.
+
+    Before a new process is registered, the old one leaves its ISRs. Unless it was shut down in order it also stops
+    being an eligible leader: what it had not yet written to disk may be lost.
+    """
     body = request.body
     existing = context.image.cluster.brokers.get(body.broker_id)
     incarnation_id = body.incarnation_id or ZERO_UUID
@@ -47,22 +62,61 @@ def register_broker(context: DecisionContext, request: ControllerRequest) -> Con
         id=body.broker_id,
         epoch=context.next_offset if kept is None else kept.epoch,
         incarnation_id=incarnation_id,
-        end_points=endpoints_from(body.listeners),
+        end_points=_checked_endpoints(body.listeners),
         features=_checked_features(context, body.features),
         rack=body.rack,
         fenced=True if kept is None else kept.fenced,
         in_controlled_shutdown=False if kept is None else kept.in_controlled_shutdown,
         log_dirs=log_dirs if context.metadata_version >= DIRECTORIES else (),
+        cordoned_log_dirs=_cordoned(context, body, kept),
     )
+    is_clean = kept is not None or _was_shut_down_cleanly(request, existing)
+    return _registered(context, registration, is_new=kept is None, is_clean=is_clean)
+
+
+def _registered(
+    context: DecisionContext,
+    registration: BrokerRegistration,
+    *,
+    is_new: bool,
+    is_clean: bool,
+) -> ControllerResult:
+    response = {"throttle_time": 0, "error_code": ErrorCode.none, "broker_epoch": registration.epoch}
+    changes: list[MetadataRecord] = []
+    if is_new:
+        departure = Departure(broker_id=registration.id, is_for_good=not is_clean)
+        partitions, removal = records_or_removal(context, departure)
+        if removal is not None:
+            return ControllerResult(response={}, removal_first=removal)
+        changes += partitions
 
     def after_append(_end_offset: int) -> None:
-        context.liveness.register(registration.id, context.now_ms, is_new_incarnation=kept is None)
+        context.liveness.register(registration.id, context.now_ms, is_new_incarnation=is_new)
 
     return ControllerResult(
-        records=(broker_record(registration),),
-        response={"throttle_time": 0, "error_code": ErrorCode.none, "broker_epoch": registration.epoch},
+        records=(*changes, broker_record(registration)),
+        response=response,
         after_append=after_append,
     )
+
+
+def _was_shut_down_cleanly(request: ControllerRequest, existing: BrokerRegistration | None) -> bool:
+    """Only if the former process tells the epoch that it had, which it does if it was shut down in order (KIP-966)."""
+    if existing is None or request.api_version < _FIRST_WITH_PREVIOUS_EPOCH:
+        return False
+    return bool(request.body.previous_broker_epoch == existing.epoch)
+
+
+def _cordoned(
+    context: DecisionContext, body: Any, kept: BrokerRegistration | None
+) -> tuple[UUID, ...] | None:
+    """The directories that take no new replicas (KIP-1066); heartbeats tell of changes."""
+    if context.metadata_version < CORDONED_DIRECTORIES:
+        return None
+    told = getattr(body, "cordoned_log_dirs", None)
+    if told is None:
+        return None if kept is None else kept.cordoned_log_dirs
+    return tuple(each or ZERO_UUID for each in told)
 
 
 def unregister_broker(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
@@ -71,10 +125,13 @@ def unregister_broker(context: DecisionContext, request: ControllerRequest) -> C
     if broker is None:
         reason = f"Broker ID {broker_id} is not currently registered"
         raise ApiError(ErrorCode.broker_id_not_registered, reason)
+    partitions, removal = records_or_removal(context, Departure(broker_id=broker_id, is_for_good=True))
+    if removal is not None:
+        return ControllerResult(response={}, removal_first=removal)
+    unregister = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
     return ControllerResult(
-        records=tuple(unregister_records(context, broker)),
+        records=(*partitions, unregister),
         response={"throttle_time": 0, "error_code": ErrorCode.none, "error_message": None},
-        is_atomic=False,
         audit_reason=f"unregister broker {broker_id}",
         after_append=lambda _end_offset: context.liveness.remove(broker_id),
     )
@@ -88,13 +145,26 @@ def register_controller(context: DecisionContext, request: ControllerRequest) ->
     registration = ControllerRegistration(
         id=body.controller_id,
         incarnation_id=body.incarnation_id or ZERO_UUID,
-        end_points=endpoints_from(body.listeners),
+        end_points=_checked_endpoints(body.listeners),
         features=features_from(body.features),
     )
     return ControllerResult(
         records=(controller_record(registration),),
         response={"throttle_time": 0, "error_code": ErrorCode.none, "error_message": None},
     )
+
+
+def _checked_endpoints(listeners: Iterable[Any]) -> tuple[Endpoint, ...]:
+    """Refuses what no client could connect to, and what no snapshot could tell again."""
+    end_points = endpoints_from(listeners)
+    for each in end_points:
+        if each.security_protocol not in _SECURITY_PROTOCOLS:
+            reason = f"Unknown security protocol {each.security_protocol} in listener {each.name}"
+            raise ApiError(ErrorCode.invalid_registration, reason)
+        if each.port not in _PORTS or not each.host.strip():
+            reason = f"Listener {each.name} has no address to connect to: {each.host}:{each.port}"
+            raise ApiError(ErrorCode.invalid_registration, reason)
+    return end_points
 
 
 def _check_cluster_id(context: DecisionContext, cluster_id: str) -> None:
@@ -143,10 +213,10 @@ def _checked_features(context: DecisionContext, sent: Iterable[Any]) -> tuple[Su
         only = MINIMUM_METADATA_VERSION
         ranges[METADATA_VERSION] = _Range(only, only)
         features = (*features, SupportedFeature(METADATA_VERSION, only, only))
-    finalized = context.image.features.finalized
+    finalized = dict(context.image.features.finalized)
+    finalized |= {METADATA_VERSION: context.metadata_version, KRAFT_VERSION: context.kraft_version()}
     for name in sorted(set(ranges) | set(finalized)):
-        level = context.metadata_version if name == METADATA_VERSION else finalized.get(name, 0)
-        _check_range(name, level, ranges.get(name, _Range(0, 0)))
+        _check_range(name, finalized.get(name, 0), ranges.get(name, _Range(0, 0)))
     return features
 
 
@@ -154,6 +224,6 @@ def _check_range(name: str, level: int, supported: _Range) -> None:
     if not supported.low <= level <= supported.high:
         reason = (
             f"Unable to register because the broker does not support finalized version {level} of {name}. "
-            f"It supports {supported.low} to {supported.high}."
+            f"The broker wants a version between {supported.low} and {supported.high}, inclusive."
         )
         raise ApiError(ErrorCode.unsupported_version, reason)

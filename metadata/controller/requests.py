@@ -1,7 +1,7 @@
 """What goes into a handler and what comes out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
@@ -10,6 +10,7 @@ from wire.protocol.api_keys import ApiKey
 from wire.schema import MetadataRecord
 
 if TYPE_CHECKING:
+    from metadata.controller.broker_removal import BrokerRemoval
     from metadata.controller.sweep import PartitionSweep
 
 # A response as `wire.protocol.entities.build` takes it: kio's field names, every version's fields together.
@@ -19,15 +20,21 @@ Reply = Callable[[Values], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerRequest:
-    """A request that reached the controller; `body` is kio's entity of this API and version."""
+    """A request that reached the controller; `body` is kio's entity of this API and version.
+
+    `received_at_ms` is when it came in, None for just now. `operator_reason` is why the operator wants it, in words.
+    """
 
     api_key: ApiKey
     api_version: int
-    body: Any
+    # Its repr may show secrets: salted passwords, values of configs.
+    body: Any = field(repr=False)
     principal: str = "User:ANONYMOUS"
     client_id: str | None = None
     client_host: str = ""
     correlation_id: int = 0
+    received_at_ms: int | None = None
+    operator_reason: str | None = None
 
 
 class ApiError(Exception):
@@ -47,7 +54,8 @@ class ControllerResult:
     what an administrative change does; None for what nobody asked for as an administrator. `after_append` is told
     the end offset once the records are in the log of the leader (not yet committed). `waits_for_log_end` holds the
     answer back until all that is in the log then is committed: for what `after_append` appended by other means.
-    `sweep` is what is left to be done of it in later turns.
+    `sweep` is what is left to be done of it in later turns. `removal_first`: nothing was decided yet; the request is to
+    be handled again when this is done.
     """
 
     response: Values
@@ -57,6 +65,7 @@ class ControllerResult:
     after_append: Callable[[int], None] | None = None
     waits_for_log_end: bool = False
     sweep: "PartitionSweep | None" = None
+    removal_first: "BrokerRemoval | None" = None
 
 
 def not_controller(leader_id: int) -> ApiError:

@@ -3,32 +3,46 @@
 A broker that fails may be in hundreds of thousands of ISRs. Deciding all of that in one turn would keep the leader's
 loop from answering fetches for longer than its followers wait, and the next leader would inherit the work: nobody
 would ever get through it. So it is done in slices, and between two of them everything else has its turn.
+
+The sizes of a slice bound what a turn takes to some tens of milliseconds, on whatever machine ran the benchmark
+(benchmarks/controller_failover.py shows the longest turn): decided by columns, a change takes some microseconds; one by
+one, some fifty.
 """
 
 from collections import deque
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import cast
 from uuid import UUID
 
+from metadata.controller.bulk_elections import Movement
+from metadata.controller.change_run import ChangeRun, Limits, Part, run_of
 from metadata.controller.context import DecisionContext
-from metadata.controller.transitions import leader_and_isr_records
 from metadata.image.cluster import BrokerRegistration
-from metadata.image.partition_columns import Column
-from metadata.image.topics import TopicImage
 from wire.metadata_records.topics import PartitionChangeRecord
+from wire.record_frame import decode_record
 
-PARTITIONS_PER_SLICE = 500
+PARTITIONS_PER_SLICE = 4096
+ONE_BY_ONE_PER_SLICE = 400
+# Of those that belong to a request, which is replayed record by record.
+PARTITIONS_PER_REQUEST = 400
+# Partitions that are looked at, most of which may have nothing to do with the broker; and topics.
+LOOKED_AT_PER_SLICE = 32768
+TOPICS_PER_SLICE = 2048
 
 
 class PartitionSweep:
-    """Partitions are looked up when their slice comes, so whatever happened to them meanwhile counts."""
+    """Partitions are looked up when their slice comes, so whatever happened to them meanwhile counts. `broker_id` moves
+    as it `is_leaving`: it leaves ISRs and leaderships; otherwise it may lead what has no leader."""
 
     def __init__(self, context: DecisionContext, broker: BrokerRegistration, *, is_leaving: bool) -> None:
-        """`is_leaving`: the broker leaves ISRs and leaderships; otherwise it may lead what has no leader."""
         self.broker_id = broker.id
         self.broker_epoch = broker.epoch
         self.is_leaving = is_leaving
-        topics = context.image.topics.by_id.values()
+        # From which partition on each topic is still to be looked at.
+        self._room = LOOKED_AT_PER_SLICE
         self._places: deque[tuple[UUID, int]] = deque(
-            (topic.id, -1) for topic in topics if self._found(topic, -1).size
+            (topic_id, 0) for topic_id in context.image.topics.by_id
         )
 
     @property
@@ -47,31 +61,59 @@ class PartitionSweep:
         return broker.is_active != self.is_leaving
 
     def next_records(self, context: DecisionContext) -> list[PartitionChangeRecord]:
+        """The next few changes, as records for the batch of a request; there may be none."""
+        values = self.next_run(context, PARTITIONS_PER_REQUEST).values
+        return [cast(PartitionChangeRecord, decode_record(value)) for value in values]
+
+    def next_run(self, context: DecisionContext, partitions: int | None = None) -> ChangeRun:
         """The changes of the next slice; there may be none in it."""
-        records: list[PartitionChangeRecord] = []
-        room = PARTITIONS_PER_SLICE
-        while self._places and room > 0:
-            topic_id, after = self._places.popleft()
+        most = min(partitions or PARTITIONS_PER_SLICE, context.config.max_records_per_batch)
+        limits = Limits(partitions=most, one_by_one=ONE_BY_ONE_PER_SLICE)
+        looked_at = self._next_parts(context)
+        movement = Movement(broker_id=self.broker_id, is_leaving=self.is_leaving)
+        run, cut = run_of(context, looked_at.parts, movement, limits)
+        # As many are looked at next time as will hardly be too many.
+        seen = sum(len(table) for _, table in looked_at.parts[: None if cut is None else cut[0]])
+        self._room = min(2 * self._room, LOOKED_AT_PER_SLICE) if cut is None else max(seen, most)
+        if cut is None:
+            self._go_on(looked_at.places, looked_at.rest)
+        else:
+            part, partition_id = cut
+            topic_id = looked_at.parts[part][0].id
+            self._go_on(looked_at.place_of_part[part] + 1, (topic_id, partition_id + 1))
+        return run
+
+    def _next_parts(self, context: DecisionContext) -> "_LookedAt":
+        looked_at = _LookedAt()
+        room = self._room
+        for topic_id, first_id in islice(self._places, TOPICS_PER_SLICE):
+            if room <= 0:
+                break
             topic = context.image.topics.by_id.get(topic_id)
-            if topic is None:
-                continue
-            found = self._found(topic, after)
-            if found.size > room:
-                found = found[:room]
-                self._places.appendleft((topic_id, int(found[-1])))
-            room -= found.size
-            records += self._changes(context, topic, found)
-        return records
+            if topic is not None:
+                table = topic.partitions
+                start = int(table.ids.searchsorted(first_id)) if first_id else 0
+                stop = min(len(table), start + room)
+                room -= stop - start
+                looked_at.parts.append((topic, table.part(start, stop)))
+                looked_at.place_of_part.append(looked_at.places)
+                looked_at.rest = (topic_id, int(table.ids[stop])) if stop < len(table) else None
+            looked_at.places += 1
+        return looked_at
 
-    def _found(self, topic: TopicImage, after: int) -> Column:
-        table = topic.partitions
-        ids = table.in_isr(self.broker_id) if self.is_leaving else table.leaderless()
-        return ids[ids > after] if after >= 0 else ids
+    def _go_on(self, places: int, rest: tuple[UUID, int] | None) -> None:
+        """So many places are done, but for the rest of the last."""
+        for _ in range(places):
+            self._places.popleft()
+        if rest is not None:
+            self._places.appendleft(rest)
 
-    def _changes(
-        self, context: DecisionContext, topic: TopicImage, partition_ids: Column
-    ) -> list[PartitionChangeRecord]:
-        affected = [(topic, partition_ids)]
-        if self.is_leaving:
-            return list(leader_and_isr_records(context, affected, broker_to_remove=self.broker_id))
-        return list(leader_and_isr_records(context, affected, broker_to_add=self.broker_id))
+
+@dataclass(slots=True)
+class _LookedAt:
+    """Parts of the topics in the first `places`; `rest` is where the last topic goes on."""
+
+    parts: list[Part] = field(default_factory=list)
+    place_of_part: list[int] = field(default_factory=list)
+    places: int = 0
+    rest: tuple[UUID, int] | None = None

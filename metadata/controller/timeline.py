@@ -11,12 +11,14 @@ from dataclasses import dataclass, field, replace
 
 from immutables import Map
 
-from metadata.controller.audit import NO_NOTE_HASH, note_hash
+from metadata.controller.change_run import ChangeRun
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
+from metadata.image.run_replay import replay_runs
 from metadata.loader import MetadataLoader
 from metadata.snapshot_loading import LoadedSnapshot
 from raft.batches import LogBatch
+from wire.audit_note import NO_NOTE_HASH, note_hash
 from wire.record_batch import read_batch_header
 from wire.schema import MetadataRecord
 
@@ -41,8 +43,10 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """The state after an own proposal; `end_offset` is that of its last record."""
+    """The state after an own proposal, which has the records from `base_offset` to `end_offset`, both included; a
+    transaction's stand in several batches."""
 
+    base_offset: int
     end_offset: int
     delta: MetadataDelta
     image: MetadataImage
@@ -54,6 +58,8 @@ class Timeline:
         self.loader = MetadataLoader(image)
         self.publishers: list[Publisher] = []
         self._proposed: deque[Proposed] = deque()
+        # Committed batches of an own transaction whose end is not committed yet.
+        self._held_back: list[LogBatch] = []
         self._committed_derived = Derived().after(self.loader.full_delta())
         self.loader.publishers.append(self._handle_publish)
 
@@ -79,14 +85,32 @@ class Timeline:
         """Of the last record in the newest state."""
         return self._proposed[-1].end_offset if self._proposed else self.loader.last_applied_offset
 
-    def decide(self, records: Sequence[MetadataRecord], base_offset: int) -> Proposed:
-        """The state after `records`, which is not taken up yet: the log may refuse them."""
+    def decide(
+        self, records: Sequence[MetadataRecord], base_offset: int, values: Sequence[bytes] | None = None
+    ) -> Proposed:
+        """The state after `records`, which is not taken up yet: the log may refuse them. Where their values are known,
+        many partitions are quicker replayed."""
         delta = MetadataDelta(self.image)
-        for offset, record in enumerate(records, base_offset):
-            delta.replay(record, offset)
-        end_offset = base_offset + len(records) - 1
+        if values is not None:
+            replay_runs(delta, records, values, base_offset)
+        else:
+            for offset, record in enumerate(records, base_offset):
+                delta.replay(record, offset)
+        return self._decided(delta, base_offset, len(records))
+
+    def decide_run(self, run: ChangeRun, base_offset: int) -> Proposed:
+        """The same of changes that were decided by columns."""
+        delta = MetadataDelta(self.image)
+        is_replayed = delta.replay_changes(run.changes)
+        assert is_replayed, "the changes are of partitions of this image"
+        for record in run.others:
+            delta.replay(record, base_offset)
+        return self._decided(delta, base_offset, len(run))
+
+    def _decided(self, delta: MetadataDelta, base_offset: int, count: int) -> Proposed:
+        end_offset = base_offset + count - 1
         image = delta.apply(Provenance(last_contained_offset=end_offset, is_batch_aligned=False))
-        return Proposed(end_offset, delta, image, self.derived.after(delta))
+        return Proposed(base_offset, end_offset, delta, image, self.derived.after(delta))
 
     def propose(self, proposed: Proposed) -> None:
         """The log took the records of this state."""
@@ -99,7 +123,9 @@ class Timeline:
             self.loader.handle_commit(batches)
             return
         for batch in batches:
-            if batch.is_control:
+            if self._held_back and batch.is_control:
+                self._held_back.append(batch)
+            elif batch.is_control:
                 self.loader.handle_commit([batch])
             else:
                 self._commit_own(batch)
@@ -110,11 +136,14 @@ class Timeline:
         assert not self._proposed, "who follows proposes nothing"
         note = snapshot.last_audit_note
         self._committed_derived = Derived(last_note_hash=NO_NOTE_HASH if note is None else note_hash(note))
-        self.loader.handle_snapshot(snapshot.image, note)
+        self.loader.handle_snapshot(snapshot.image, note, snapshot.state_hash)
 
     def revert(self) -> None:
-        """Forget what was proposed and not committed."""
+        """Forget what was proposed and not committed. What is committed of an open transaction is the loader's to hold
+        back from now on: another controller will end it."""
         self._proposed.clear()
+        held_back, self._held_back = self._held_back, []
+        self.loader.handle_commit(held_back)
 
     def _commit_own(self, batch: LogBatch) -> None:
         header = read_batch_header(batch.data)
@@ -129,7 +158,11 @@ class Timeline:
                 timestamp_ms=header.max_timestamp_ms,
                 is_batch_aligned=proposed.end_offset == batch.last_offset,
             )
+            self._held_back.clear()
             self.loader.adopt(proposed.delta, replace(proposed.image, provenance=provenance))
+        if self._proposed and self._proposed[0].base_offset <= batch.last_offset:
+            self._held_back.append(batch)
+            return
         assert self.loader.last_applied_offset == batch.last_offset, (
             f"the leader's log got records that its controller did not propose, up to {batch.last_offset}"
         )

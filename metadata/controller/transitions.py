@@ -4,8 +4,10 @@ Order matters to readers between two records: who is fenced leaves the ISRs firs
 leads.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from uuid import UUID
+
+import numpy as np
 
 from metadata.controller.context import DecisionContext
 from metadata.controller.partition_change import Election, PartitionChange
@@ -13,19 +15,20 @@ from metadata.image.cluster import BrokerRegistration
 from metadata.image.directories import is_online
 from metadata.image.metadata_version import (
     BROKER_REGISTRATION_CHANGE_RECORD,
+    CORDONED_DIRECTORIES,
     IN_CONTROLLED_SHUTDOWN_STATE,
 )
-from metadata.image.partition_columns import Column
+from metadata.image.partition_columns import PADDING, Column
 from metadata.image.partition_state import NO_LEADER, PartitionState
 from metadata.image.topics import TopicImage
 from wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     UnfenceBrokerRecord,
-    UnregisterBrokerRecord,
 )
 from wire.metadata_records.topics import PartitionChangeRecord
 from wire.schema import MetadataRecord
+from wire.uuids import ZERO_UUID
 
 FENCE = 1
 UNFENCE = -1
@@ -34,13 +37,14 @@ Affected = Iterable[tuple[TopicImage, Column]]
 
 
 def fence_records(context: DecisionContext, broker: BrokerRegistration) -> list[MetadataRecord]:
-    records = _without_broker(context, broker.id)
+    return [*_without_broker(context, broker.id), fence_record(context, broker)]
+
+
+def fence_record(context: DecisionContext, broker: BrokerRegistration) -> MetadataRecord:
+    """It comes after the partitions that the broker leaves."""
     if context.metadata_version < BROKER_REGISTRATION_CHANGE_RECORD:
-        return [*records, FenceBrokerRecord(id=broker.id, epoch=broker.epoch)]
-    return [
-        *records,
-        BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE),
-    ]
+        return FenceBrokerRecord(id=broker.id, epoch=broker.epoch)
+    return BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE)
 
 
 def unfence_record(context: DecisionContext, broker: BrokerRegistration) -> MetadataRecord:
@@ -61,34 +65,28 @@ def controlled_shutdown_records(context: DecisionContext, broker: BrokerRegistra
     ]
 
 
-def unregister_records(context: DecisionContext, broker: BrokerRegistration) -> list[MetadataRecord]:
-    unregister = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
-    return [*_without_broker(context, broker.id), unregister]
-
-
-def offline_directory_records(
-    context: DecisionContext, broker: BrokerRegistration, offline: Iterable[UUID]
-) -> list[MetadataRecord]:
-    """The broker leaves ISR and leadership where its replica lies in a directory that failed (KIP-858)."""
-    failed = set(offline) & set(broker.log_dirs)
-    if not failed:
+def online_directories_records(broker: BrokerRegistration, failed: Collection[UUID]) -> list[MetadataRecord]:
+    """The directories that are left to a broker (KIP-858); without any it is about to stop, and nothing is said."""
+    online = tuple(sorted(set(broker.log_dirs) - set(failed)))
+    if not online:
         return []
-    affected = _affected(context, lambda topic: topic.partitions.in_isr(broker.id))
-    records: list[MetadataRecord] = list(
-        leader_and_isr_records(
-            context,
-            affected,
-            broker_to_remove=broker.id,
-            is_concerned=lambda state: state.directory_of(broker.id) in failed,
+    return [BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=online)]
+
+
+def cordoned_directories_records(
+    context: DecisionContext, broker: BrokerRegistration, told: Iterable[UUID | None] | None
+) -> list[MetadataRecord]:
+    """The directories that are to take no new replicas (KIP-1066), where they changed; None tells nothing."""
+    if told is None or context.metadata_version < CORDONED_DIRECTORIES:
+        return []
+    cordoned = tuple(each or ZERO_UUID for each in told)
+    if broker.cordoned_log_dirs is not None and set(cordoned) == set(broker.cordoned_log_dirs):
+        return []
+    return [
+        BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=cordoned
         )
-    )
-    online = tuple(sorted(set(broker.log_dirs) - failed))
-    if online:
-        change = BrokerRegistrationChangeRecord(
-            broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=online
-        )
-        records.append(change)
-    return records
+    ]
 
 
 def acceptable_leaders(
@@ -96,17 +94,19 @@ def acceptable_leaders(
     state: PartitionState,
     broker_to_remove: int | None = None,
     broker_to_add: int | None = None,
+    unclean_broker: int | None = None,
 ) -> Callable[[int], bool]:
     """Who may lead a partition.
 
     While a fence or an unfence is being decided, the image still shows the broker as it was: it counts here as what
-    it is about to be.
+    it is about to be. So does who is being removed in many turns.
     """
     brokers = context.image.cluster.brokers
+    excluded = (broker_to_remove, unclean_broker)
 
     def is_acceptable(broker_id: int) -> bool:
         broker = brokers.get(broker_id)
-        if broker is None or broker_id == broker_to_remove:
+        if broker is None or broker_id in excluded or context.liveness.is_being_removed(broker_id):
             return False
         if broker_id != broker_to_add and not broker.is_active:
             return False
@@ -116,15 +116,29 @@ def acceptable_leaders(
 
 
 def _without_broker(context: DecisionContext, broker_id: int) -> list[MetadataRecord]:
-    affected = _affected(context, lambda topic: topic.partitions.in_isr(broker_id))
+    """Hardly anything is left to be done: what the broker leads was given away before. Partitions that are left alone
+    may be very many."""
+    affected = [
+        (topic, _without_left_alone(context, topic, ids, broker_id))
+        for topic, ids in context.image.topics.in_isr(broker_id)
+    ]
     return list(leader_and_isr_records(context, affected, broker_to_remove=broker_id))
 
 
-def _affected(context: DecisionContext, query: Callable[[TopicImage], Column]) -> Affected:
-    for topic in context.image.topics.by_id.values():
-        partition_ids = query(topic)
-        if len(partition_ids):
-            yield topic, partition_ids
+def _without_left_alone(
+    context: DecisionContext, topic: TopicImage, partition_ids: Column, broker_id: int
+) -> Column:
+    """See `is_left_alone`, which says so of one."""
+    if context.is_elr_enabled or context.allows_unclean_election(topic.name):
+        return partition_ids
+    table = topic.partitions
+    rows = table.ids.searchsorted(partition_ids)
+    is_last = (table.isr[rows] == broker_id).sum(axis=1) == (table.isr[rows] != PADDING).sum(axis=1)
+    is_left = is_last & (table.leaders[rows] == NO_LEADER)
+    if table.rare_lists:
+        is_left &= ~np.isin(partition_ids, list(table.rare_lists))
+    others: Column = partition_ids[~is_left]
+    return others
 
 
 def is_left_alone(state: PartitionState, broker_id: int | None) -> bool:
@@ -140,9 +154,12 @@ def leader_and_isr_records(
     *,
     broker_to_remove: int | None = None,
     broker_to_add: int | None = None,
+    unclean_broker: int | None = None,
     is_concerned: Callable[[PartitionState], bool] | None = None,
 ) -> Iterator[PartitionChangeRecord]:
-    """A change for each affected partition that needs one."""
+    """A change for each affected partition that needs one. `unclean_broker` crashed: it is neither in sync nor eligible
+    any more."""
+    leaving = (broker_to_remove, unclean_broker)
     for topic, partition_ids in affected:
         election = Election.UNCLEAN if context.allows_unclean_election(topic.name) else Election.ONLINE
         min_in_sync_replicas = context.min_in_sync_replicas(topic.name)
@@ -151,18 +168,22 @@ def leader_and_isr_records(
             assert state is not None, "a query of a table answers ids that the table has"
             if is_concerned is not None and not is_concerned(state):
                 continue
-            if election is Election.ONLINE and is_left_alone(state, broker_to_remove):
+            is_settled = min_in_sync_replicas is None and election is Election.ONLINE
+            if is_settled and is_left_alone(state, broker_to_remove):
                 continue
             record = PartitionChange(
                 topic_id=topic.id,
                 partition_id=partition_id,
                 partition=state,
                 metadata_version=context.metadata_version,
-                is_acceptable=acceptable_leaders(context, state, broker_to_remove, broker_to_add),
+                is_acceptable=acceptable_leaders(
+                    context, state, broker_to_remove, broker_to_add, unclean_broker
+                ),
                 default_directory=context.default_directory,
                 election=election,
-                target_isr=tuple(member for member in state.isr if member != broker_to_remove),
+                target_isr=tuple(member for member in state.isr if member not in leaving),
                 min_in_sync_replicas=min_in_sync_replicas,
+                unclean_shutdown_replicas=() if unclean_broker is None else (unclean_broker,),
             ).record()
             if record is not None:
                 yield record

@@ -1,78 +1,184 @@
-"""UpdateFeatures (KIP-584), for the one feature that is no record of the metadata: kraft.version.
+"""UpdateFeatures (KIP-584, KIP-778, KIP-1022; kraft-semantics B17): all of a request's updates, or none.
 
-Its upgrade from 0 to 1 makes the static voters of the configuration those of the log, from which time they can be
-changed (KIP-853; kraft-semantics A11.5). The levels of the other features come later.
+kraft.version is no record of the metadata: its upgrade from 0 to 1 makes the static voters of the configuration those
+of the log, from which time they can be changed (KIP-853; kraft-semantics A11.5).
 """
 
-from typing import Any
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
+from metadata.controller.elr import elr_safety_records
+from metadata.controller.feature_support import reason_nobody_may
 from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
-from metadata.features import SUPPORTED_FEATURES
-from metadata.image.metadata_version import DYNAMIC_QUORUM, KRAFT_VERSION
+from metadata.features import unmet_dependency
+from metadata.image.metadata_version import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    loses_metadata,
+)
+from wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
+from wire.schema import MetadataRecord
 
-UPGRADE = 1
-_UPGRADE_TYPES = (1, 2, 3)
-_FIRST_WITHOUT_RESULTS = 2
+FIRST_VERSION_WITHOUT_RESULTS = 2
+
+
+class UpgradeType(IntEnum):
+    """`FeatureUpdateKey.UpgradeType`."""
+
+    UNKNOWN = 0
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class Update(NamedTuple):
+    name: str
+    level: int
+    current: int
+    type: UpgradeType
 
 
 def update_features(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    """All or nothing: the first update that is refused fails the request."""
-    body = request.body
-    updates = tuple(body.feature_updates)
+    """Raises INVALID_UPDATE_VERSION, in the name of all updates, for the first that cannot be."""
+    updates = _updates(context, request.body)
+    resulting = _current_levels(context) | {update.name: update.level for update in updates}
     for update in updates:
-        check_update(context, update)
-    validate_only = getattr(body, "validate_only", False)
-    levels = [int(update.max_version_level) for update in updates]
-
-    def upgrade(_end_offset: int) -> None:
-        for level in levels:
-            reason = context.upgrade_kraft_version(level, False)
-            assert reason is None, f"what was validated is refused: {reason}"
-
-    is_needed = bool(levels) and not validate_only
+        _check(context, update, resulting)
+    is_dry_run = not updates or bool(getattr(request.body, "validate_only", False))
+    kraft_level = next((update.level for update in updates if _concerns_kraft(update)), None)
     return ControllerResult(
-        response=_accepted(request, [update.feature for update in updates]),
-        after_append=upgrade if is_needed else None,
-        waits_for_log_end=is_needed,
+        records=() if is_dry_run else tuple(_records(context, updates)),
+        response=_accepted(request, updates),
+        audit_reason="set features: " + ", ".join(f"{update.name} {update.level}" for update in updates),
+        after_append=None if is_dry_run or kraft_level is None else _upgrade(context, kraft_level),
+        waits_for_log_end=not is_dry_run and kraft_level is not None,
     )
 
 
-def check_update(context: DecisionContext, update: Any) -> None:
-    """Raises ApiError (INVALID_UPDATE_VERSION) for what cannot be."""
-    name, level = str(update.feature), int(update.max_version_level)
-    low, high = SUPPORTED_FEATURES.get(name, (0, 0))
-    if name not in SUPPORTED_FEATURES:
-        raise _refused(f"Could not apply finalized feature update because {name} is not a supported feature.")
-    if name != KRAFT_VERSION:
-        raise _refused(
-            f"This controller cannot change {name} yet: of the features it changes {KRAFT_VERSION} only. "
-            f"{name} keeps the level that the cluster was formatted with."
-        )
-    if not low <= level <= high:
-        raise _refused(f"{name} has the levels {low} to {high}, not {level}.")
-    if getattr(update, "upgrade_type", UPGRADE) not in _UPGRADE_TYPES:
-        raise _refused(f"There is no upgrade type {update.upgrade_type}.")
-    if level > 0 and context.metadata_version < DYNAMIC_QUORUM:
-        raise _refused(
-            f"{name} {level} needs metadata.version {DYNAMIC_QUORUM} (3.9-IV0) or later; "
-            f"the cluster is at {context.metadata_version}."
-        )
-    reason = context.upgrade_kraft_version(level, True)
+def _updates(context: DecisionContext, body: Any) -> tuple[Update, ...]:
+    """Of a feature that is named twice the first counts, as in Kafka, where they are keys of a set."""
+    current = _current_levels(context)
+    updates: dict[str, Update] = {}
+    for asked in body.feature_updates:
+        level = int(asked.max_version_level)
+        before = current.get(asked.feature, 0)
+        updates.setdefault(asked.feature, Update(asked.feature, level, before, _type(asked, level, before)))
+    return tuple(updates.values())
+
+
+def _type(asked: Any, level: int, current: int) -> UpgradeType:
+    """Version 0 says only whether the way down is allowed."""
+    if not hasattr(asked, "upgrade_type"):
+        goes_down = asked.allow_downgrade and level < current
+        return UpgradeType.SAFE_DOWNGRADE if goes_down else UpgradeType.UPGRADE
+    known = set(map(int, UpgradeType))
+    return UpgradeType(asked.upgrade_type) if asked.upgrade_type in known else UpgradeType.UNKNOWN
+
+
+def _current_levels(context: DecisionContext) -> dict[str, int]:
+    levels = dict(context.image.features.finalized)
+    return levels | {METADATA_VERSION: context.metadata_version, KRAFT_VERSION: context.kraft_version()}
+
+
+def _concerns_kraft(update: Update) -> bool:
+    return update.name == KRAFT_VERSION and update.type is UpgradeType.UPGRADE
+
+
+def _check(context: DecisionContext, update: Update, resulting: Mapping[str, int]) -> None:
+    """In the order of Kafka's checks, whose first failure is what the client is told."""
+    if update.type is UpgradeType.UNKNOWN:
+        raise _refused(update, "The controller does not support the given upgrade type.")
+    if update.level < 0:
+        raise _refused(update, "A feature version cannot be less than 0.")
+    reason = reason_nobody_may(context, update.name, update.level)
     if reason is not None:
-        raise _refused(reason)
+        raise _refused(update, reason)
+    _check_direction(update)
+    if update.name == METADATA_VERSION:
+        _check_metadata_version(update, resulting)
+        return
+    reason = unmet_dependency(update.name, update.level, resulting[METADATA_VERSION])
+    if reason is None and _concerns_kraft(update):
+        reason = context.upgrade_kraft_version(update.level, True)
+    if reason is not None:
+        raise _refused(update, reason)
 
 
-def _accepted(request: ControllerRequest, names: list[str]) -> Values:
+def _check_direction(update: Update) -> None:
+    is_upgrade = update.type is UpgradeType.UPGRADE
+    if update.level < update.current and is_upgrade:
+        raise _refused(
+            update,
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
+            "downgrade.",
+        )
+    if update.level > update.current and not is_upgrade:
+        raise _refused(update, "Can't downgrade to a newer version.")
+    if update.name == KRAFT_VERSION and update.level < update.current:
+        raise _refused(update, "Can't downgrade the version of this feature.")
+
+
+def _check_metadata_version(update: Update, resulting: Mapping[str, int]) -> None:
+    """A way down over a level that brought new metadata might lose some; no Kafka can do that yet (KAFKA-13896)."""
+    if update.level < update.current and loses_metadata(update.current, update.level):
+        why = (
+            "Refusing to perform the requested downgrade because it might delete metadata information."
+            if update.type is UpgradeType.SAFE_DOWNGRADE
+            else "Unsafe metadata downgrade is not supported in this version."
+        )
+        raise _refusal(
+            f"Unsupported {METADATA_VERSION} downgrade from {update.current} to {update.level}. {why}"
+        )
+    for name, level in sorted(resulting.items()):
+        reason = unmet_dependency(name, level, update.level)
+        if reason is not None:
+            raise _refusal(f"Invalid {METADATA_VERSION} {update.level}. {reason}")
+
+
+def _records(context: DecisionContext, updates: tuple[Update, ...]) -> list[MetadataRecord]:
+    """What eligible leader replicas ask for comes first. The quorum's own feature has no record, but a no-op to carry
+    the audit note."""
+    records: list[MetadataRecord] = []
+    # Turned off, the lists stay until a partition changes, as in Kafka: some partitions have nobody else to lead them.
+    if any(update.name == ELIGIBLE_LEADER_REPLICAS_VERSION and update.level > 0 for update in updates):
+        records += elr_safety_records(context)
+    for update in updates:
+        if update.name == KRAFT_VERSION:
+            records += [NoOpRecord()] if update.level > update.current else []
+        else:
+            records.append(FeatureLevelRecord(name=update.name, feature_level=update.level))
+    return records
+
+
+def _upgrade(context: DecisionContext, level: int) -> Any:
+    def upgrade(_end_offset: int) -> None:
+        reason = context.upgrade_kraft_version(level, False)
+        assert reason is None, f"what was validated is refused: {reason}"
+
+    return upgrade
+
+
+def _accepted(request: ControllerRequest, updates: tuple[Update, ...]) -> Values:
     values: Values = {"throttle_time": 0, "error_code": ErrorCode.none, "error_message": None}
-    if request.api_version < _FIRST_WITHOUT_RESULTS:
+    if request.api_version < FIRST_VERSION_WITHOUT_RESULTS:
         values["results"] = [
-            {"feature": name, "error_code": ErrorCode.none, "error_message": None} for name in names
+            {"feature": update.name, "error_code": ErrorCode.none, "error_message": None}
+            for update in updates
         ]
     return values
 
 
-def _refused(reason: str) -> ApiError:
-    return ApiError(ErrorCode.invalid_update_version, reason)
+def _refused(update: Update, reason: str) -> ApiError:
+    return _refusal(f"Invalid update version {update.level} for feature {update.name}. {reason}")
+
+
+def _refusal(reason: str) -> ApiError:
+    return ApiError(
+        ErrorCode.invalid_update_version,
+        f"The update failed for all features since the following feature had an error: {reason}",
+    )

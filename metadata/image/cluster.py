@@ -46,6 +46,17 @@ class BrokerRegistration:
         """Whether it may join an ISR and lead."""
         return not self.fenced and not self.in_controlled_shutdown
 
+    @property
+    def uncordoned_log_dirs(self) -> tuple[UUID, ...]:
+        """Where new replicas may go (KIP-1066)."""
+        cordoned = self.cordoned_log_dirs
+        return tuple(each for each in self.log_dirs if each not in cordoned) if cordoned else self.log_dirs
+
+    @property
+    def is_cordoned(self) -> bool:
+        """Whether it has directories, and each is cordoned."""
+        return bool(self.log_dirs) and not self.uncordoned_log_dirs
+
     def end_point(self, listener_name: str) -> Endpoint | None:
         return next((end_point for end_point in self.end_points if end_point.name == listener_name), None)
 

@@ -9,6 +9,9 @@ from wire.metadata_records.configs import ConfigRecord
 
 TOPIC = 2
 BROKER = 4
+BROKER_LOGGER = 8
+CLIENT_METRICS = 16
+GROUP = 32
 CLUSTER_DEFAULT = ""
 
 

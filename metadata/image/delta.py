@@ -10,6 +10,7 @@ from metadata.image.configs import ConfigResource, ConfigsDelta
 from metadata.image.errors import CannotReplayError, ReplayError
 from metadata.image.features import FeaturesDelta
 from metadata.image.image import MetadataImage, Provenance
+from metadata.image.partition_changes import PartitionChanges
 from metadata.image.partitions import PartitionTable
 from metadata.image.quotas import ClientQuotasDelta, ProducerIdsDelta
 from metadata.image.security import SecurityDelta
@@ -92,6 +93,12 @@ class MetadataDelta:
         """As many PartitionRecords of these topics, which must exist."""
         self.topics.replay_partitions(tables)
         self.record_count += sum(len(table) for _, table in tables)
+
+    def replay_changes(self, changes: PartitionChanges) -> bool:
+        """As many PartitionChangeRecords; False, and nothing is done, if they are to be replayed one by one."""
+        is_replayed = self.topics.replay_changes(changes)
+        self.record_count += len(changes) if is_replayed else 0
+        return is_replayed
 
     def apply(self, provenance: Provenance) -> MetadataImage:
         """The new image; parts that no record touched are the old image's objects."""

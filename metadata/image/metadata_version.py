@@ -15,19 +15,33 @@ ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 MINIMUM_METADATA_VERSION = 1
 MINIMUM_BOOTSTRAP_METADATA_VERSION = 4
 DEFAULT_METADATA_VERSION = 25  # 4.0-IV3
-LATEST_METADATA_VERSION = 30  # 4.3-IV0
+LATEST_METADATA_VERSION = 33  # 4.4-IV2
 
 LEADER_RECOVERY = 3  # 3.2-IV0
 NO_OP_RECORD = 5  # 3.3-IV1
 BROKER_REGISTRATION_CHANGE_RECORD = 6  # 3.3-IV2
 IN_CONTROLLED_SHUTDOWN_STATE = 7  # 3.3-IV3
+SCRAM = 11  # 3.5-IV2
 NO_LEADER_EPOCH_BUMP_ON_ISR_SHRINK = 12  # 3.6-IV0
 TRANSACTIONS = 13  # 3.6-IV1
+DELEGATION_TOKENS = 14  # 3.6-IV2
 CONTROLLER_REGISTRATION = 15  # 3.7-IV0
 DIRECTORIES = 17  # 3.7-IV2
 DYNAMIC_QUORUM = 21  # 3.9-IV0
 ELIGIBLE_LEADER_REPLICAS = 23  # 4.0-IV1
 CORDONED_DIRECTORIES = 30  # 4.3-IV0
+CIDR_ACLS = 32  # 4.4-IV1
+UNREGISTER_CONTROLLER = 33  # 4.4-IV2
+
+# The levels that brought records, or fields of records, which a controller below them cannot express.
+_METADATA_CHANGES = frozenset(
+    {1, 3, 5, 6, 7, 8, 11, 13, 14, 15, DIRECTORIES, ELIGIBLE_LEADER_REPLICAS, CORDONED_DIRECTORIES, 32, 33}
+)
+
+
+def loses_metadata(level: int, target: int) -> bool:
+    """Whether a way down from `level` to `target` passes a level that changed the metadata."""
+    return any(target < changed <= level for changed in _METADATA_CHANGES)
 
 
 def record_version(record: MetadataRecord, metadata_version: int) -> int:

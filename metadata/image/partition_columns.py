@@ -43,7 +43,11 @@ def renumbered(numbers: Column, known: tuple[UUID, ...], wanted: tuple[UUID, ...
 
 
 def merged_ids(known: tuple[UUID, ...], more: tuple[UUID, ...]) -> tuple[UUID, ...]:
-    return known if known == more else tuple(dict.fromkeys(known + more))
+    """`known` itself where nothing comes to it: the tables of a topic, one after the other, then share it."""
+    if known == more:
+        return known
+    merged = tuple(dict.fromkeys(known + more))
+    return known if len(merged) == len(known) else merged
 
 
 def unpadded(values: list[int]) -> tuple[int, ...]:

@@ -80,6 +80,11 @@ class PartitionTable:
         return self.cells[self._isr_start : self._directories_start].T
 
     @property
+    def isr_cells(self) -> Column:
+        """All that is in the ISRs, and padding, in one row."""
+        return self.cells[self._isr_start : self._directories_start].ravel()
+
+    @property
     def directories(self) -> Column:
         return self.cells[self._directories_start :].T
 
@@ -140,6 +145,11 @@ class PartitionTable:
     def in_isr(self, broker_id: int) -> Column:
         """Ids of the partitions that have this broker in their ISR."""
         return self._ids_where((self.isr == broker_id).any(axis=1))
+
+    def in_elr(self, broker_id: int) -> Column:
+        """Ids of the partitions that have this broker among their eligible leader replicas, ascending."""
+        found = [each for each, lists in self.rare_lists.items() if broker_id in lists.elr]
+        return np.array(sorted(found), dtype=np.int32)
 
     def with_replica_on(self, broker_id: int) -> Column:
         """Ids of the partitions that this broker holds a replica of."""

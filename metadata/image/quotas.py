@@ -27,9 +27,11 @@ class ClientQuotasImage:
 class ClientQuotasDelta:
     def __init__(self, image: ClientQuotasImage) -> None:
         self.image = image
+        self.changed: set[QuotaEntity] = set()
 
     def replay_client_quota(self, record: ClientQuotaRecord) -> None:
         entity = tuple(sorted((each.entity_type, each.entity_name) for each in record.entity))
+        self.changed.add(entity)
         quotas: Map[str, float] = self.image.entities.get(entity, Map())
         if not record.remove:
             quotas = quotas.set(record.key, record.value)

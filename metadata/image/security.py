@@ -70,7 +70,12 @@ class SecurityImage:
 
 
 class SecurityDelta:
+    """`changed_*` hold the keys of what records put, replaced or removed."""
+
     def __init__(self, image: SecurityImage) -> None:
+        self.changed_acls: set[UUID] = set()
+        self.changed_scram: set[ScramUser] = set()
+        self.changed_tokens: set[str] = set()
         self._acls = image.acls
         self._scram = image.scram
         self._delegation_tokens = image.delegation_tokens
@@ -92,11 +97,13 @@ class SecurityDelta:
             permission_type=record.permission_type,
         )
         self._acls = self._acls.set(record.id, entry)
+        self.changed_acls.add(record.id)
 
     def replay_remove_access_control_entry(self, record: RemoveAccessControlEntryRecord) -> None:
         if record.id not in self._acls:
             raise CannotReplayError(f"there is no ACL with id {uuid_to_text(record.id)}")
         self._acls = self._acls.delete(record.id)
+        self.changed_acls.add(record.id)
 
     def replay_user_scram_credential(self, record: UserScramCredentialRecord) -> None:
         credential = ScramCredential(
@@ -105,7 +112,9 @@ class SecurityDelta:
             server_key=record.server_key,
             iterations=record.iterations,
         )
-        self._scram = self._scram.set(ScramUser(record.mechanism, record.name), credential)
+        user = ScramUser(record.mechanism, record.name)
+        self._scram = self._scram.set(user, credential)
+        self.changed_scram.add(user)
 
     def replay_remove_user_scram_credential(self, record: RemoveUserScramCredentialRecord) -> None:
         user = ScramUser(record.mechanism, record.name)
@@ -114,6 +123,7 @@ class SecurityDelta:
                 f"user '{record.name}' has no credential for mechanism {record.mechanism}"
             )
         self._scram = self._scram.delete(user)
+        self.changed_scram.add(user)
 
     def replay_delegation_token(self, record: DelegationTokenRecord) -> None:
         token = DelegationToken(
@@ -126,7 +136,9 @@ class SecurityDelta:
             expiration_timestamp_ms=record.expiration_timestamp,
         )
         self._delegation_tokens = self._delegation_tokens.set(record.token_id, token)
+        self.changed_tokens.add(record.token_id)
 
     def replay_remove_delegation_token(self, record: RemoveDelegationTokenRecord) -> None:
         if record.token_id in self._delegation_tokens:
             self._delegation_tokens = self._delegation_tokens.delete(record.token_id)
+            self.changed_tokens.add(record.token_id)

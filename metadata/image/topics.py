@@ -1,12 +1,14 @@
 """The topics, by id and by name."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+import numpy as np
 from immutables import Map
 
+from metadata.image.partition_columns import Column
 from metadata.image.partition_state import NO_LEADER, PartitionState
 from metadata.image.partitions import PartitionTable
 
@@ -42,6 +44,20 @@ class TopicsImage:
 
     def is_leading_any(self, broker_id: int) -> bool:
         return broker_id in self.led_counts
+
+    def in_isr(self, broker_id: int) -> Iterator[tuple[TopicImage, Column]]:
+        """The topics with partitions that have this broker in their ISR, each with these partitions' ids.
+
+        Of ten thousand topics most have none: so they are looked at side by side first.
+        """
+        topics = [topic for topic in self.by_id.values() if len(topic.partitions)]
+        if not topics:
+            return
+        columns = [topic.partitions.isr_cells for topic in topics]
+        ends = np.cumsum([len(column) for column in columns])
+        hits = np.flatnonzero(np.concatenate(columns) == broker_id)
+        for number in np.unique(ends.searchsorted(hits, side="right")).tolist():
+            yield topics[number], topics[number].partitions.in_isr(broker_id)
 
     def with_topic(self, topic: TopicImage) -> "TopicsImage":
         """With a topic that is new."""
@@ -106,17 +122,20 @@ def _counted(
     counts: Map[int, int], tables: Sequence[tuple[PartitionTable | None, PartitionTable | None]]
 ) -> Map[int, int]:
     """The counts of leaders after tables gave way to others."""
-    changes: Counter[int] = Counter()
-    for old, new in tables:
-        if old is not None and new is not None and len(old) == len(new):
-            differs = old.leaders != new.leaders
-            changes.update(new.leaders[differs].tolist())
-            changes.subtract(old.leaders[differs].tolist())
-        else:
-            changes.update(() if new is None else new.leaders.tolist())
-            changes.subtract(() if old is None else old.leaders.tolist())
+    before = [old.leaders for old, _ in tables if old is not None]
+    after = [new.leaders for _, new in tables if new is not None]
+    changes = _count_of(after)
+    changes.subtract(_count_of(before))
     for broker_id, change in changes.items():
         count = counts.get(broker_id, 0) + change
         if change and broker_id != NO_LEADER:
             counts = counts.set(broker_id, count) if count else counts.delete(broker_id)
     return counts
+
+
+def _count_of(columns: Sequence[Column]) -> Counter[int]:
+    """How often each number is in the columns."""
+    if not columns:
+        return Counter()
+    numbers, counts = np.unique(np.concatenate(columns), return_counts=True)
+    return Counter(dict(zip(numbers.tolist(), counts.tolist(), strict=True)))

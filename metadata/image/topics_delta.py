@@ -12,10 +12,12 @@ from uuid import UUID
 import numpy as np
 
 from metadata.image.errors import CannotReplayError
+from metadata.image.partition_changes import PartitionChanges, stretches, tables_after
 from metadata.image.partition_columns import Column
 from metadata.image.partition_state import PartitionState, partition_after_change, partition_from_record
 from metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable, table_of
 from metadata.image.topics import TopicImage, TopicsImage
+from wire.codegen.kinds import uuid_of
 from wire.metadata_records.topics import (
     ClearElrRecord,
     PartitionChangeRecord,
@@ -53,6 +55,12 @@ class TopicsDelta:
                 changed[topic_id] = pending.keys()
         return changed
 
+    def settled_ids(self) -> Iterator[tuple[UUID, Column]]:
+        """What `changed_topics` says, once all is applied: the ids ascend."""
+        assert not self._pending, "the delta is applied first"
+        for topic_id, columns in self._settled.items():
+            yield topic_id, columns[0] if len(columns) == 1 else np.unique(np.concatenate(columns))
+
     def has_topic(self, topic_id: UUID) -> bool:
         return topic_id in self._image.by_id
 
@@ -75,6 +83,32 @@ class TopicsDelta:
         topic_ids = dict.fromkeys(topic_id for topic_id, _ in tables)
         self._settle([topic_id for topic_id in topic_ids if topic_id in self._pending])
         self._settle_rows(tables)
+
+    def replay_changes(self, changes: PartitionChanges) -> bool:
+        """As many PartitionChangeRecords. False, and nothing is done, if a topic or partition is not there, or one
+        comes twice: then they are to be replayed one by one."""
+        numbers: dict[UUID, int] = {}
+        table_numbers = np.empty(len(changes), dtype=np.intp)
+        for start, stop in stretches(changes.topic_ids):
+            topic_id = uuid_of(changes.topic_ids[start].tobytes())
+            table_numbers[start:stop] = numbers.setdefault(topic_id, len(numbers))
+        if any(topic_id not in self._image.by_id for topic_id in numbers):
+            return False
+        self._settle([topic_id for topic_id in numbers if topic_id in self._pending])
+        topics = [self._image.by_id[topic_id] for topic_id in numbers]
+        tables = tables_after([topic.partitions for topic in topics], table_numbers, changes)
+        if tables is None:
+            return False
+        self._image = self._image.with_partitions(
+            [
+                TopicImage(name=topic.name, id=topic.id, partitions=table)
+                for topic, table in zip(topics, tables, strict=True)
+            ]
+        )
+        for start, stop in stretches(changes.topic_ids):
+            topic_id = uuid_of(changes.topic_ids[start].tobytes())
+            self._settled.setdefault(topic_id, []).append(_ascending(changes.partition_ids[start:stop]))
+        return True
 
     def replay_partition_change(self, record: PartitionChangeRecord) -> None:
         state = self._partition(self._topic(record.topic_id), record.partition_id)
@@ -179,3 +213,7 @@ class TopicsDelta:
                 state_in_table = topic.partitions.get(partition_id)
                 assert state_in_table is not None, "rare lists are of partitions in the table"
                 yield partition_id, state_in_table
+
+
+def _ascending(ids: Column) -> Column:
+    return ids if (ids[1:] > ids[:-1]).all() else np.sort(ids)

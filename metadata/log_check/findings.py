@@ -17,6 +17,7 @@ class Check(StrEnum):
     METADATA = "metadata records"
     REPLAY = "replay"
     TRANSACTIONS = "transactions"
+    AUDIT_NOTES = "audit notes"
     OFFSET_INDEX = "offset index"
     TIME_INDEX = "time index"
     RECOVERY_POINT = "recovery-point"

@@ -36,3 +36,7 @@ AHEAD = (
     "stopped, do nothing: it begins anew there; else the name is wrong: move the file away before a node starts here"
 )
 SET_ASIDE = "look at it or delete it: the node put it aside and fetched its records again"
+CHANGED_NOTES = (
+    "somebody changed the log, or took records out of it: keep a copy, and compare with the other nodes' logs "
+    "(kquorum log diff)"
+)

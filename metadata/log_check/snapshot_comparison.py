@@ -13,11 +13,13 @@ from metadata.image.diff import diff_images
 from metadata.image.image import MetadataImage
 from metadata.image.state_change import StateChange
 from metadata.log_check import remedies
+from metadata.log_check.audit_chain import AuditChain, AuditFault
 from metadata.log_check.findings import Check, Finding, Findings, Severity
 from metadata.log_check.quorum_view import QuorumView, diff_voters
 from metadata.log_check.snapshot_image import LoadedSnapshot
 from metadata.log_check.state_replay import ReplayFault, StateReplay
 from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, SnapshotId
+from wire.audit_note import note_hash
 from wire.control_records import ControlRecord
 from wire.record_batch import BatchHeader, Record
 
@@ -45,12 +47,14 @@ class SnapshotComparison:
         self._load = load
         self._waiting = sorted(snapshots, key=lambda each: (each.end_offset, each.epoch))
         self._replay: StateReplay | None = None
+        self._chain = AuditChain(self._report_audit)
         self._why_unknown = "there is no log"
 
     def begin(self, start_offset: int) -> None:
         """The log begins here."""
         if start_offset == 0:
             self._start(MetadataImage.empty(), QuorumView())
+            self._chain.begin(None)
         else:
             self._why_unknown = f"the log begins at offset {start_offset}"
         while self._waiting and self._waiting[0].end_offset <= start_offset:
@@ -58,6 +62,7 @@ class SnapshotComparison:
 
     def lose(self, reason: str) -> None:
         """What follows cannot be replayed onto what came before."""
+        self._chain.lose()
         if self._replay is not None:
             self._replay.finish()
             self._replay, self._why_unknown = None, reason
@@ -65,6 +70,7 @@ class SnapshotComparison:
     def take(
         self, file: str, position: int, header: BatchHeader, data: memoryview, records: Sequence[Record]
     ) -> None:
+        self._chain.take(file, position, records)
         if self._replay is not None:
             self._replay.take(file, position, header, data, records)
             self._findings.checked(Check.REPLAY, len(records))
@@ -154,6 +160,7 @@ class SnapshotComparison:
             self._not_compared(snapshot_id, "the snapshot is damaged")
             return
         self._check_timestamp(snapshot_id, loaded, header)
+        self._check_note(snapshot_id, loaded)
         if self._replay is None:
             self._not_compared(snapshot_id, self._why_unknown)
             self._maybe_rebase(loaded)
@@ -170,6 +177,15 @@ class SnapshotComparison:
     def _maybe_rebase(self, loaded: LoadedSnapshot | None) -> None:
         if self._replay is None and loaded is not None and loaded.is_sound:
             self._start(loaded.image, loaded.quorum)
+            if self._chain.last_hash is None and loaded.last_audit_note is not None:
+                self._chain.begin(loaded.last_audit_note)
+
+    def _check_note(self, snapshot_id: SnapshotId, loaded: LoadedSnapshot) -> None:
+        """A snapshot carries the newest note, if a program wrote it that knows of notes."""
+        note, last_hash = loaded.last_audit_note, self._chain.last_hash
+        if note is not None and last_hash is not None and note_hash(note) != last_hash:
+            reason = "the audit note that it carries is not the last one of the log below it"
+            self._violation(Check.AUDIT_NOTES, snapshot_id, reason, remedies.CHANGED_NOTES)
 
     def _check_timestamp(self, snapshot_id: SnapshotId, loaded: LoadedSnapshot, header: BatchHeader) -> None:
         said = loaded.last_contained_log_timestamp_ms
@@ -196,6 +212,8 @@ class SnapshotComparison:
 
     def _close(self) -> None:
         """The replay ends here: is a transaction open?"""
+        if self._chain.note_count:
+            self._findings.checked(Check.AUDIT_NOTES, self._chain.note_count)
         if self._replay is None:
             return
         started = self._replay.transaction_start_offset
@@ -222,6 +240,19 @@ class SnapshotComparison:
                 file=fault.file,
                 reason=fault.reason,
                 remedy=remedy,
+                position=fault.position,
+                offset=fault.offset,
+            )
+        )
+
+    def _report_audit(self, fault: AuditFault) -> None:
+        self._findings.add(
+            Finding(
+                check=Check.AUDIT_NOTES,
+                severity=Severity.VIOLATION,
+                file=fault.file,
+                reason=fault.reason,
+                remedy=remedies.CHANGED_NOTES,
                 position=fault.position,
                 offset=fault.offset,
             )

@@ -1,5 +1,7 @@
 """The quorum's APIs on the listening side: requests become inputs, and the core's answers become replies."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from network.requests import Reply, RequestContext
@@ -7,7 +9,9 @@ from raft.adapters.driver_ports import Receive
 from raft.adapters.kafka_codec.codec import decode_request, encode_refusal, encode_response
 from raft.adapters.kafka_codec.partition import Endpoints, Refusal
 from raft.inputs import RequestReceived
+from raft.messages import DescribeQuorumResponse, FetchRequest
 from raft.ready import OutboundResponse
+from raft.voters import ReplicaKey
 
 if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload
@@ -19,10 +23,20 @@ class RaftRequests:
     A parked fetch may be answered long after its connection is gone; its reply then goes nowhere.
     """
 
-    def __init__(self, endpoints: Endpoints, receive: Receive) -> None:
-        """`receive` is the driver's; `endpoints` says where a leader listens whom the core has no endpoint for."""
+    def __init__(
+        self,
+        endpoints: Endpoints,
+        receive: Receive,
+        on_annotation: Callable[[ReplicaKey, bytes], None] = lambda _replica, _annotation: None,
+        quorum_annotation: Callable[[], bytes] = lambda: b"",
+    ) -> None:
+        """`receive` is the driver's; `endpoints` says where a leader listens whom the core has no endpoint for;
+        `on_annotation` is told what a replica's Fetch carries, if anything, and `quorum_annotation` is what the leader
+        adds to its answer to DescribeQuorum."""
         self._endpoints = endpoints
         self._receive = receive
+        self._on_annotation = on_annotation
+        self._quorum_annotation = quorum_annotation
         self._last_request_id = 0
         self._open: dict[int, tuple[Reply, int, int, str]] = {}
         self._is_closed = False
@@ -42,13 +56,18 @@ class RaftRequests:
         if isinstance(request, Refusal):
             reply(encode_refusal(api_key, version, request))
             return
+        if isinstance(request, FetchRequest) and request.annotation:
+            self._on_annotation(request.replica, request.annotation)
         self._last_request_id += 1
         self._open[self._last_request_id] = (reply, api_key, version, context.listener_name)
         self._receive(RequestReceived(self._last_request_id, request))
 
     def respond(self, response: OutboundResponse) -> None:
         reply, api_key, version, listener = self._open.pop(response.request_id)
-        reply(encode_response(api_key, version, response.response, self._endpoints, listener))
+        message = response.response
+        if isinstance(message, DescribeQuorumResponse) and not message.error.value:
+            message = replace(message, annotation=self._quorum_annotation())
+        reply(encode_response(api_key, version, message, self._endpoints, listener))
 
     def close(self) -> None:
         """Close the connections of all who still wait; the driver has ended and will not answer them."""

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from raft.adapters.driver_ports import Receive
@@ -34,14 +35,16 @@ class KafkaTransport:
         request_timeout_ms: int,
         receive: Receive,
         idle_timeout_ms: int = DEFAULT_IDLE_TIMEOUT_MS,
+        annotation: Callable[[], bytes] = lambda: b"",
     ) -> None:
         """`endpoints` by destination id (see `endpoints_of`) are asked where a request does not say where it goes;
-        `receive` is the driver's."""
+        `receive` is the driver's; `annotation` is what a Fetch is to carry now."""
         self._endpoints = endpoints
         self._client_id = f"raft-client-{node_id}"
         self._request_timeout_ms = request_timeout_ms
         self._receive = receive
         self._idle_timeout_ms = idle_timeout_ms
+        self._annotation = annotation
         self._lanes: dict[tuple[int, bool], PeerLane] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -62,6 +65,9 @@ class KafkaTransport:
         if endpoint is None or self._is_closed:
             self._fail_soon(request)
             return
+        if isinstance(request.request, FetchRequest):
+            annotated = replace(request.request, annotation=self._annotation())
+            request = replace(request, request=annotated)
         self._lane_to(request, endpoint).send(request)
 
     def _fail_soon(self, request: OutboundRequest) -> None:

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from broker.adapters.clean_shutdown import previous_broker_epoch
+from broker.lifecycle import NO_EPOCH
 from cli.processes import wait_until
 from tests.support.cluster import Cluster
 
@@ -133,7 +135,9 @@ def test_a_broker_that_is_told_to_stop_hands_its_partitions_over_first(cluster: 
     assert cluster.terminate(first) == 0
     # No session timeout had to pass: the other broker leads all of it as soon as the process has ended.
     assert all(p.leader == second and p.isrs == [second] for p in client.partitions("handed-over"))
+    assert previous_broker_epoch([cluster.data_folder(first)]) >= 0
     cluster.start_node(first)
+    assert previous_broker_epoch([cluster.data_folder(first)]) == NO_EPOCH, "should it crash now"
 
 
 def test_a_leader_that_is_told_to_stop_hands_over_and_the_quorum_goes_on(cluster: Cluster) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cli.config.load import load_config
 from cli.formatting import format_nodes
-from cli.metadata_versions import LATEST
+from cli.metadata_versions import DEFAULT
 from cli.processes import wait_until
 from tests.support.cluster import CLUSTER_ID, Cluster
 
@@ -26,7 +26,7 @@ def test_a_node_that_waits_says_for_whom(tmp_path: Path) -> None:
             "\n".join(line for line in lines if not line.startswith('"cluster.id"'))
         )
         config = load_config(cluster.config_path)
-        format_nodes([config.node(3)], cluster_id=FOREIGN, metadata_version=LATEST, ignore_formatted=False)
+        format_nodes([config.node(3)], cluster_id=FOREIGN, metadata_version=DEFAULT, ignore_formatted=False)
         cluster.start_nodes((1,))
         silent = [f"{node_id} ({cluster.address(node_id)}: Connection refused)" for node_id in (2, 3)]
         prints(cluster, 1, f"no answer from {', '.join(silent)}; 2 of 3 voters are needed")

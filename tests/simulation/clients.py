@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from raft.errors import NotLeaderError
 from raft.inputs import ReadRequested
-from raft.ready import ReadConfirmed, Ready
+from raft.ready import LeaderAndEpoch, ReadConfirmed, Ready
 from tests.simulation.history import History
 from tests.simulation.hosts import Host
 from tests.simulation.snapshot_files import SnapshotFile, next_state
@@ -103,6 +103,9 @@ class Clients:
             self.world.snapshots.applied(host)
         if host.confirmed_reads:
             self._end_reads(host)
+
+    def lead_changed(self, host: Host, leader: LeaderAndEpoch) -> None:
+        """This state machine decides nothing."""
 
     def loaded(self, host: Host, snapshot: SnapshotFile) -> None:
         """The state machine starts over from a snapshot; what it had proposed below has an outcome that is not known

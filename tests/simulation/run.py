@@ -1,7 +1,7 @@
 """One run: a spell of faults, then quiet, in which a healthy quorum must converge."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -46,6 +46,27 @@ class Trim:
 WHOLE = Trim()
 
 
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A kind of world: `flag` chooses it on the command line."""
+
+    flag: str
+    world_class: type[World]
+    adapt: Callable[[Options], Options]
+
+
+CORE = Profile("", World, lambda options: options)
+
+
+def profile_of(name: str) -> Profile:
+    """`core`, or `controllers`: voters run the real controller, observers are brokers."""
+    if name == "core":
+        return CORE
+    from tests.simulation.controllers.world import ControllerWorld, options_for
+
+    return Profile(" --controllers", ControllerWorld, options_for)
+
+
 @dataclass(frozen=True)
 class Outcome:
     seed: int
@@ -62,11 +83,13 @@ class Outcome:
 class SimulationFailed(AssertionError):
     """Carries the seed, the facts, and the command that replays the run."""
 
-    def __init__(self, seed: int, cause: BaseException, trace: Collection[str], trim: Trim = WHOLE) -> None:
+    def __init__(
+        self, seed: int, cause: BaseException, trace: Collection[str], trim: Trim = WHOLE, flag: str = ""
+    ) -> None:
         tail = "\n".join(list(trace)[-40:])
         super().__init__(
             f"seed {seed}: {type(cause).__name__}: {cause}\n"
-            f"replay: python -m tests.simulation --seed {seed}{trim.arguments()} --trace\n{tail}"
+            f"replay: python -m tests.simulation --seed {seed}{flag}{trim.arguments()} --trace\n{tail}"
         )
         self.seed = seed
         self.cause = cause
@@ -74,44 +97,43 @@ class SimulationFailed(AssertionError):
         self.trace = tuple(trace)
 
 
-def plan_of(seed: int) -> tuple[Options, tuple[Action, ...]]:
+def plan_of(seed: int, profile: str = "core") -> tuple[Options, tuple[Action, ...]]:
     """The world of a seed and the schedule of what happens to it, before anything is left out."""
     dice = Random(seed ^ 0x5EED)
-    options = options_of(dice, kinds_of)
+    options = profile_of(profile).adapt(options_of(dice, kinds_of))
     return options, draw_schedule(options, dice)
 
 
 def simulate(
-    seed: int, node_class: type[RaftNode] = RaftNode, *, trim: Trim = WHOLE, is_traced: bool = False
+    seed: int,
+    node_class: type[RaftNode] = RaftNode,
+    *,
+    trim: Trim = WHOLE,
+    is_traced: bool = False,
+    profile: str = "core",
 ) -> Outcome:
     """Run one seed; raises SimulationFailed. A run that fails is run again to be told."""
-    options, schedule = plan_of(seed)
+    options, schedule = plan_of(seed, profile)
+    kind = profile_of(profile)
     options = trim.options(options)
     chosen = [schedule[index] for index in (range(len(schedule)) if trim.keep is None else trim.keep)]
     chosen = [action for action in chosen if action.at_ms <= options.faults_until_ms]
     trace: list[str] = []
     try:
-        return _run(seed, options, chosen, node_class, trace, is_traced)
+        world = kind.world_class(seed, options, node_class, is_traced=is_traced, trace=trace)
+        return _run(world, chosen)
     except Exception as cause:
         if not is_traced:
-            simulate(seed, node_class, trim=trim, is_traced=True)
+            simulate(seed, node_class, trim=trim, is_traced=True, profile=profile)
             raise AssertionError(f"seed {seed} failed, and did not when it was run again") from cause
-        raise SimulationFailed(seed, cause, trace, trim) from cause
+        raise SimulationFailed(seed, cause, trace, trim, kind.flag) from cause
 
 
-def _run(
-    seed: int,
-    options: Options,
-    schedule: list[Action],
-    node_class: type[RaftNode],
-    trace: list[str],
-    is_traced: bool,
-) -> Outcome:
-    world = World(seed, options, node_class, is_traced=is_traced, trace=trace)
+def _run(world: World, schedule: list[Action]) -> Outcome:
     for action in schedule:
         world.at(action.at_ms, carry_out, world, action)
     world.clients.begin()
-    world.run_until(options.faults_until_ms)
+    world.run_until(world.options.faults_until_ms)
     world.heal()
     quiet_ms = _converge(world)
     world.clients.history.check_against(world.checkers.committed.batches)

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -61,18 +62,20 @@ class Totals:
         return json.dumps(values, indent=2)
 
 
-def run_chunk(seeds: range) -> Totals:
+def run_chunk(seeds: range, profile: str = "core") -> Totals:
     """Run these seeds; those that fail are noted and do not stop the others."""
     totals = Totals()
     for seed in seeds:
         try:
-            totals.count(simulate(seed))
+            totals.count(simulate(seed, profile=profile))
         except SimulationFailed as failure:
             totals.failures.append((seed, str(failure)))
     return totals
 
 
-def run_seeds(first: int, runs: int, jobs: int, console: Console, *, keeps_going: bool = False) -> Totals:
+def run_seeds(
+    first: int, runs: int, jobs: int, console: Console, *, keeps_going: bool = False, profile: str = "core"
+) -> Totals:
     """Run `runs` seeds from `first` in `jobs` processes, up to the first failure unless it `keeps_going`."""
     begun = time.monotonic()
     totals = Totals()
@@ -82,7 +85,7 @@ def run_seeds(first: int, runs: int, jobs: int, console: Console, *, keeps_going
     ]
     with _progress(console) as progress:
         task = progress.add_task(f"seeds {first} to {first + runs - 1}", total=runs)
-        for part in _parts(chunks, jobs):
+        for part in _parts(chunks, jobs, profile):
             totals.add(part)
             progress.update(task, completed=totals.runs + len(totals.failures))
             if totals.failures and not keeps_going:
@@ -91,12 +94,13 @@ def run_seeds(first: int, runs: int, jobs: int, console: Console, *, keeps_going
     return totals
 
 
-def _parts(chunks: Iterable[range], jobs: int) -> Iterator[Totals]:
+def _parts(chunks: Iterable[range], jobs: int, profile: str) -> Iterator[Totals]:
+    run = partial(run_chunk, profile=profile)
     if jobs == 1:
-        yield from map(run_chunk, chunks)
+        yield from map(run, chunks)
         return
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap(run_chunk, chunks)
+        yield from pool.imap(run, chunks)
 
 
 def _progress(console: Console) -> Progress:

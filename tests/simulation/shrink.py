@@ -22,9 +22,10 @@ def kind_of(failure: SimulationFailed) -> str:
 
 
 class Shrinker:
-    def __init__(self, seed: int, node_class: type[RaftNode]) -> None:
+    def __init__(self, seed: int, node_class: type[RaftNode], profile: str = "core") -> None:
         self.seed = seed
         self.node_class = node_class
+        self.profile = profile
         self.tries = 0
         self.best = self._fail(Trim())
         self.kind = kind_of(self.best) if self.best is not None else ""
@@ -32,7 +33,7 @@ class Shrinker:
     def _fail(self, trim: Trim) -> SimulationFailed | None:
         self.tries += 1
         try:
-            simulate(self.seed, self.node_class, trim=trim)
+            simulate(self.seed, self.node_class, trim=trim, profile=self.profile)
         except SimulationFailed as failure:
             return failure
         return None
@@ -50,7 +51,7 @@ class Shrinker:
     def run(self) -> SimulationFailed:
         if self.best is None:
             raise ValueError(f"seed {self.seed} does not fail")
-        options, schedule = plan_of(self.seed)
+        options, schedule = plan_of(self.seed, self.profile)
         before = None
         self._shorten(options.faults_until_ms)
         while before != self.best.trim:
@@ -97,17 +98,17 @@ def _without_each(kept: tuple[int, ...], size: int) -> Iterator[tuple[int, ...]]
         yield kept[:start] + kept[start + size :]
 
 
-def shrink(seed: int, node_class: type[RaftNode] = RaftNode) -> SimulationFailed:
+def shrink(seed: int, node_class: type[RaftNode] = RaftNode, profile: str = "core") -> SimulationFailed:
     """The smallest run of this seed found that fails as the whole run does; raises ValueError if that does not."""
-    return Shrinker(seed, node_class).run()
+    return Shrinker(seed, node_class, profile).run()
 
 
 # Telling
 
 
-def story_of(seed: int, trim: Trim) -> str:
+def story_of(seed: int, trim: Trim, profile: str = "core") -> str:
     """The world and the schedule that are left, a line an action."""
-    options, schedule = plan_of(seed)
+    options, schedule = plan_of(seed, profile)
     options = trim.options(options)
     indexes = range(len(schedule)) if trim.keep is None else trim.keep
     lines = [

@@ -53,7 +53,7 @@ class World:
         self.dice = Random(seed)
         self.checkers = Checkers(self)
         self.network = Network(self)
-        self.clients = Clients(self)
+        self.clients = self.make_clients()
         self.traps = Traps(self)
         self.snapshots = Snapshots(self)
         self.failing_disks = FailingDisks(self)
@@ -70,6 +70,9 @@ class World:
             self.checkers.committed.before = bootstrap_records(first)
         for host in self.hosts.values():
             self.start(host)
+
+    def make_clients(self) -> Clients:
+        return Clients(self)
 
     # Events
 
@@ -224,6 +227,8 @@ class World:
             self.network.send(host, ready)
         if ready.high_watermark is not None:
             self.clients.apply(host, ready.high_watermark)
+        if ready.leader is not None:
+            self.clients.lead_changed(host, ready.leader)
         if ready.reads:
             self.clients.reads_done(host, ready)
         if ready.has_caught_up:

@@ -23,7 +23,7 @@ from cli.config.materialise import free_ports
 from cli.config.model import ClusterConfig
 from cli.errors import CliError
 from cli.formatting import format_nodes
-from cli.metadata_versions import LATEST
+from cli.metadata_versions import DEFAULT
 from cli.processes import NodeFailed, NodeProcess, wait_until
 from cli.quorum_status import QuorumStatus, describe_quorum
 
@@ -89,7 +89,7 @@ class Cluster:
     def format(self, node_ids: Iterable[int] | None = None) -> None:
         config = load_config(self.config_path)
         nodes = [config.node(node_id) for node_id in node_ids or self.node_ids]
-        format_nodes(nodes, cluster_id=CLUSTER_ID, metadata_version=LATEST, ignore_formatted=False)
+        format_nodes(nodes, cluster_id=CLUSTER_ID, metadata_version=DEFAULT, ignore_formatted=False)
 
     def data_folder(self, node_id: int) -> Path:
         return self.folder / f"node-{node_id}"

@@ -31,9 +31,9 @@ class UserScramCredentialRecord(MetadataRecord):
 
     name: str = kafka("string")
     mechanism: int = kafka("int8")
-    salt: bytes = kafka("bytes")
-    stored_key: bytes = kafka("bytes")
-    server_key: bytes = kafka("bytes")
+    salt: bytes = kafka("bytes", is_secret=True)
+    stored_key: bytes = kafka("bytes", is_secret=True)
+    server_key: bytes = kafka("bytes", is_secret=True)
     iterations: int = kafka("int32")
 
 

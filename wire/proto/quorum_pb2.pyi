@@ -6,6 +6,84 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class DescribeQuorumRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DescribeQuorumResponse(_message.Message):
+    __slots__ = ("node_id", "leader_id", "leader_epoch", "high_watermark", "states", "replicas")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    node_id: int
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    states: StateReports
+    replicas: _containers.RepeatedCompositeFieldContainer[QuorumReplica]
+    def __init__(self, node_id: _Optional[int] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., states: _Optional[_Union[StateReports, _Mapping]] = ..., replicas: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ...) -> None: ...
+
+class QuorumReplica(_message.Message):
+    __slots__ = ("replica_id", "directory_id", "is_voter", "log_end_offset", "last_fetch_timestamp_ms", "last_caught_up_timestamp_ms")
+    REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    IS_VOTER_FIELD_NUMBER: _ClassVar[int]
+    LOG_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LAST_FETCH_TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    LAST_CAUGHT_UP_TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    replica_id: int
+    directory_id: bytes
+    is_voter: bool
+    log_end_offset: int
+    last_fetch_timestamp_ms: int
+    last_caught_up_timestamp_ms: int
+    def __init__(self, replica_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., is_voter: _Optional[bool] = ..., log_end_offset: _Optional[int] = ..., last_fetch_timestamp_ms: _Optional[int] = ..., last_caught_up_timestamp_ms: _Optional[int] = ...) -> None: ...
+
+class StateAt(_message.Message):
+    __slots__ = ("offset", "hash")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    hash: bytes
+    def __init__(self, offset: _Optional[int] = ..., hash: _Optional[bytes] = ...) -> None: ...
+
+class StateReports(_message.Message):
+    __slots__ = ("own", "replicas")
+    OWN_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_FIELD_NUMBER: _ClassVar[int]
+    own: StateAt
+    replicas: _containers.RepeatedCompositeFieldContainer[StateReport]
+    def __init__(self, own: _Optional[_Union[StateAt, _Mapping]] = ..., replicas: _Optional[_Iterable[_Union[StateReport, _Mapping]]] = ...) -> None: ...
+
+class StateReport(_message.Message):
+    __slots__ = ("replica_id", "directory_id", "newest", "agreed_offset", "mismatch")
+    REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIELD_NUMBER: _ClassVar[int]
+    AGREED_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    MISMATCH_FIELD_NUMBER: _ClassVar[int]
+    replica_id: int
+    directory_id: bytes
+    newest: StateAt
+    agreed_offset: int
+    mismatch: StateMismatch
+    def __init__(self, replica_id: _Optional[int] = ..., directory_id: _Optional[bytes] = ..., newest: _Optional[_Union[StateAt, _Mapping]] = ..., agreed_offset: _Optional[int] = ..., mismatch: _Optional[_Union[StateMismatch, _Mapping]] = ...) -> None: ...
+
+class StateMismatch(_message.Message):
+    __slots__ = ("offset", "own_hash", "hash", "found_ms")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    OWN_HASH_FIELD_NUMBER: _ClassVar[int]
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    FOUND_MS_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    own_hash: bytes
+    hash: bytes
+    found_ms: int
+    def __init__(self, offset: _Optional[int] = ..., own_hash: _Optional[bytes] = ..., hash: _Optional[bytes] = ..., found_ms: _Optional[int] = ...) -> None: ...
+
 class TransferLeadershipRequest(_message.Message):
     __slots__ = ("target_id",)
     TARGET_ID_FIELD_NUMBER: _ClassVar[int]

@@ -25,6 +25,11 @@ class QuorumStub:
                 request_serializer=wire_dot_proto_dot_quorum__pb2.GetElectionsRequest.SerializeToString,
                 response_deserializer=wire_dot_proto_dot_quorum__pb2.GetElectionsResponse.FromString,
                 _registered_method=True)
+        self.DescribeQuorum = channel.unary_unary(
+                '/kquorum.v1.Quorum/DescribeQuorum',
+                request_serializer=wire_dot_proto_dot_quorum__pb2.DescribeQuorumRequest.SerializeToString,
+                response_deserializer=wire_dot_proto_dot_quorum__pb2.DescribeQuorumResponse.FromString,
+                _registered_method=True)
 
 
 class QuorumServicer:
@@ -46,6 +51,14 @@ class QuorumServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeQuorum(self, request, context):
+        """Who leads, and the hash of each node's metadata. Any node answers; what it tells of others is complete only on the
+        leader, to which they report.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_QuorumServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -58,6 +71,11 @@ def add_QuorumServicer_to_server(servicer, server):
                     servicer.GetElections,
                     request_deserializer=wire_dot_proto_dot_quorum__pb2.GetElectionsRequest.FromString,
                     response_serializer=wire_dot_proto_dot_quorum__pb2.GetElectionsResponse.SerializeToString,
+            ),
+            'DescribeQuorum': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeQuorum,
+                    request_deserializer=wire_dot_proto_dot_quorum__pb2.DescribeQuorumRequest.FromString,
+                    response_serializer=wire_dot_proto_dot_quorum__pb2.DescribeQuorumResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -114,6 +132,33 @@ class Quorum:
             '/kquorum.v1.Quorum/GetElections',
             wire_dot_proto_dot_quorum__pb2.GetElectionsRequest.SerializeToString,
             wire_dot_proto_dot_quorum__pb2.GetElectionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeQuorum(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/kquorum.v1.Quorum/DescribeQuorum',
+            wire_dot_proto_dot_quorum__pb2.DescribeQuorumRequest.SerializeToString,
+            wire_dot_proto_dot_quorum__pb2.DescribeQuorumResponse.FromString,
             options,
             channel_credentials,
             insecure,

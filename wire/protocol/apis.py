@@ -14,6 +14,7 @@ from kio.static.constants import EntityType
 
 from wire.errors import UnsupportedVersion
 from wire.protocol.api_keys import ApiKey, api_name
+from wire.protocol.extensions import extended
 
 if TYPE_CHECKING:
     from kio.schema.index import PayloadEntityType
@@ -95,7 +96,7 @@ def api_version(api_key: int, version: int) -> ApiVersion:
 def _load_class(api_key: int, version: int, kind: "PayloadEntityType") -> Any:
     name = api_key_map[api_key]
     module_name, _, class_name = schema_name_map[name][version][kind].partition(":")
-    return getattr(import_module(module_name), class_name)
+    return extended(api_key, version, kind, getattr(import_module(module_name), class_name))
 
 
 def request_class(api_key: int, version: int) -> "type[RequestPayload]":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from wire.codec import decode, encode
 from wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
-from wire.primitives import read_uvarint
+from wire.primitives import read_uvarint, write_uvarint
 from wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version
 
 if TYPE_CHECKING:
@@ -26,12 +26,14 @@ _UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 
 @dataclass(frozen=True, slots=True)
 class RequestHeader:
-    """`api_key` is an ApiKey where the key is known, else the number as it came."""
+    """`api_key` is an ApiKey where the key is known, else the number as it came. `tagged_fields` are a flexible
+    header's, as (tag, bytes)."""
 
     api_key: int
     api_version: int
     correlation_id: int
     client_id: str | None
+    tagged_fields: tuple[tuple[int, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,10 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
         api = api_version(api_key, version)
     except UnsupportedVersion:
         raise UnsupportedRequest(RequestHeader(api_key, version, correlation_id, client_id)) from None
+    tagged_fields: tuple[tuple[int, bytes], ...] = ()
     if api.request_header_version >= 2:
-        position = skip_tagged_fields(frame, position)
-    return RequestHeader(api.api_key, version, correlation_id, client_id), position
+        tagged_fields, position = read_tagged_fields(frame, position)
+    return RequestHeader(api.api_key, version, correlation_id, client_id, tagged_fields), position
 
 
 def _read_client_id(frame: bytes, length: int) -> tuple[str | None, int]:
@@ -88,36 +91,65 @@ def _read_client_id(frame: bytes, length: int) -> tuple[str | None, int]:
         raise DecodeError("the client id is not UTF-8", start) from None
 
 
-def skip_tagged_fields(frame: bytes, position: int) -> int:
-    """The position after a header's tagged fields (KIP-482); none is defined yet, so all are passed over."""
+def read_tagged_fields(frame: bytes, position: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    """A header's tagged fields (KIP-482), and the position after them; Kafka defines none yet."""
     if position < len(frame) and not frame[position]:
-        return position + 1
+        return (), position + 1
     count, position = read_uvarint(frame, position)
+    fields: list[tuple[int, bytes]] = []
     for _ in range(count):
-        _, position = read_uvarint(frame, position)
+        tag, position = read_uvarint(frame, position)
         size, position = read_uvarint(frame, position)
+        if position + size > len(frame):
+            raise BufferUnderflow(f"a tagged field of {size} bytes ends outside of the frame", position)
+        fields.append((tag, bytes(frame[position : position + size])))
         position += size
-        if position > len(frame):
-            raise BufferUnderflow(
-                f"a tagged field of {size} bytes ends outside of the frame", position - size
-            )
-    return position
+    return tuple(fields), position
 
 
-def encode_request_header(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """Raises UnsupportedVersion."""
+def skip_tagged_fields(frame: bytes, position: int) -> int:
+    """The position after a header's tagged fields."""
+    return read_tagged_fields(frame, position)[1]
+
+
+def encode_request_header(
+    api_key: int,
+    version: int,
+    correlation_id: int,
+    client_id: str | None,
+    tagged_fields: tuple[tuple[int, bytes], ...] = (),
+) -> bytes:
+    """Tagged fields, ascending by tag, are left out of headers that have none. Raises UnsupportedVersion."""
     api = api_version(api_key, version)
     name = b"" if client_id is None else client_id.encode()
     length = -1 if client_id is None else len(name)
-    tail = _NO_TAGGED_FIELDS if api.request_header_version >= 2 else b""
+    tail = _tagged(tagged_fields) if api.request_header_version >= 2 else b""
     return _REQUEST_START.pack(api_key, version, correlation_id, length) + name + tail
 
 
+def _tagged(fields: tuple[tuple[int, bytes], ...]) -> bytes:
+    if not fields:
+        return _NO_TAGGED_FIELDS
+    out = bytearray()
+    write_uvarint(out, len(fields))
+    for tag, value in fields:
+        write_uvarint(out, tag)
+        write_uvarint(out, len(value))
+        out += value
+    return bytes(out)
+
+
 def encode_request(
-    api_key: int, version: int, correlation_id: int, client_id: str | None, entity: "RequestPayload"
+    api_key: int,
+    version: int,
+    correlation_id: int,
+    client_id: str | None,
+    entity: "RequestPayload",
+    tagged_fields: tuple[tuple[int, bytes], ...] = (),
 ) -> bytes:
     """Header and body. Raises UnsupportedVersion."""
-    return encode_request_header(api_key, version, correlation_id, client_id) + encode(entity)
+    header = encode_request_header(api_key, version, correlation_id, client_id, tagged_fields)
+    return header + encode(entity)
 
 
 def encode_response_header(api_key: int, version: int, correlation_id: int) -> bytes:

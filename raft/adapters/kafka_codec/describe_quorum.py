@@ -1,4 +1,7 @@
-"""DescribeQuorum (55), versions 0 to 2: 1 adds timestamps (KIP-836), 2 directories and listeners (KIP-853)."""
+"""DescribeQuorum (55), versions 0 to 2: 1 adds timestamps (KIP-836), 2 directories and listeners (KIP-853).
+
+Responses may carry an annotation of our own in all of them (`wire.protocol.extensions`).
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -72,6 +75,7 @@ def decode_response(entity: Any, _listener: str) -> DescribeQuorumResponse:
         current_voters=_statuses(partition.current_voters),
         observers=_statuses(partition.observers),
         nodes={node.node_id: listeners_of(node.listeners) for node in getattr(entity, "nodes", ())},
+        annotation=bytes(entity.annotation),
     )
 
 
@@ -102,7 +106,8 @@ def encode_response(response: DescribeQuorumResponse, _leader: Endpoint | None) 
         {"node_id": node_id, "listeners": listener_values(endpoints)}
         for node_id, endpoints in response.nodes.items()
     ]
-    return _response_values(ErrorCode.none, topics_of(partition), nodes)
+    values = _response_values(ErrorCode.none, topics_of(partition), nodes)
+    return values | {"annotation": response.annotation}
 
 
 def _status_values(status: ReplicaStatus) -> Values:

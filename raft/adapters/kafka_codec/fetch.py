@@ -1,7 +1,8 @@
 """Fetch (1) of the metadata partition, versions 12 to 18.
 
 12 is the first with epoch checks and the topic's name, 13 has the topic's id, 15 the replica in a struct, 16 the
-leader's endpoint, 17 the replica's directory, 18 the high watermark that the replica knows (KIP-1166).
+leader's endpoint, 17 the replica's directory, 18 the high watermark that the replica knows (KIP-1166). Requests may
+carry an annotation of our own in all of them (`wire.protocol.extensions`).
 """
 
 from typing import Any
@@ -45,6 +46,7 @@ def decode_request(entity: Any) -> FetchRequest | Refusal:
         max_wait_ms=round(entity.max_wait.total_seconds() * 1000),
         max_bytes=entity.max_bytes,
         high_watermark=None if high_watermark == _HIGH_WATERMARK_ABSENT else high_watermark,
+        annotation=bytes(entity.annotation),
     )
 
 
@@ -68,6 +70,7 @@ def encode_request(request: FetchRequest, _version: int) -> Values:
         "max_bytes": request.max_bytes,
         "topics": [_TOPIC | {"partitions": [partition]}],
         "forgotten_topics_data": [],
+        "annotation": request.annotation,
     }
 
 

@@ -1,4 +1,4 @@
-"""DescribeCluster, DescribeTopicPartitions and DescribeConfigs as a broker answers them from its image."""
+"""DescribeCluster and DescribeTopicPartitions as a broker answers them from its image."""
 
 from typing import Any
 
@@ -6,11 +6,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from broker.handlers.describe_cluster import handle_describe_cluster
-from broker.handlers.describe_configs import handle_describe_configs
 from broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
 from wire.codec import encode
-from wire.metadata_records.configs import ConfigRecord
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class, supported_versions
 from wire.protocol.entities import build
@@ -20,8 +18,6 @@ IMAGE = image_of(
     broker_record(2, fenced=True),
     *topic_records(1, "alpha", *(partition_record(1, index, (1, 2)) for index in range(3))),
     *topic_records(2, "beta", *(partition_record(2, index, (2,)) for index in range(2))),
-    ConfigRecord(resource_type=2, resource_name="alpha", name="retention.ms", value="5000"),
-    ConfigRecord(resource_type=4, resource_name="", name="ssl.keystore.password", value="hush"),
 )
 
 
@@ -126,36 +122,3 @@ def test_unknown_and_unlawful_names_have_their_errors_and_topics_are_sorted() ->
 def test_a_cursor_that_makes_no_sense_is_refused(cursor: tuple[str, int]) -> None:
     answer = partitions(("alpha",), cursor=cursor)
     assert [topic.error_code for topic in answer.topics] == [ErrorCode.invalid_request]
-
-
-def configs(resource_type: int, name: str, keys: tuple[str, ...] | None = None) -> Any:
-    resource = {"resource_type": resource_type, "resource_name": name, "configuration_keys": keys}
-    values = {"resources": [resource], "include_synonyms": True, "include_documentation": True}
-    request = build(request_class(ApiKey.DESCRIBE_CONFIGS, 4), values)
-    return sendable(ApiKey.DESCRIBE_CONFIGS, handle_describe_configs(request, IMAGE)).results[0]
-
-
-def test_the_configs_that_were_set_are_told_and_nothing_is_invented() -> None:
-    found = configs(2, "alpha").configs
-    assert [(each.name, each.value, each.config_source) for each in found] == [("retention.ms", "5000", 1)]
-    assert configs(2, "beta").configs == ()
-    assert configs(2, "alpha", ("compression.type",)).configs == ()
-
-
-def test_a_secret_is_not_told() -> None:
-    (found,) = configs(4, "").configs
-    assert (found.name, found.value, found.is_sensitive) == ("ssl.keystore.password", None, True)
-    assert found.synonyms[0].value is None
-
-
-@pytest.mark.parametrize(
-    ("resource_type", "name", "error"),
-    [
-        (2, "none", ErrorCode.unknown_topic_or_partition),
-        (2, "a b", ErrorCode.invalid_topic_exception),
-        (4, "one", ErrorCode.invalid_request),
-        (8, "1", ErrorCode.invalid_request),
-    ],
-)
-def test_resources_that_are_not_there(resource_type: int, name: str, error: ErrorCode) -> None:
-    assert configs(resource_type, name).error_code is error

@@ -16,6 +16,7 @@ from broker.metadata_cache import MetadataCache
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from metadata.adapters.listener import server_features
 from metadata.controller.requests import ControllerRequest, Values
+from metadata.describe.table import DESCRIBERS
 from metadata.features import SUPPORTED_FEATURES
 from network.connection import KafkaConnection
 from network.errors import ConnectionLost
@@ -134,7 +135,8 @@ def test_what_is_offered_is_what_is_served_and_the_features_are_told() -> None:
             ApiKey.API_VERSIONS, {"client_software_name": "test", "client_software_version": "1"}
         )
         offered = {entry.api_key for entry in answer.api_keys}
-        assert offered == LOCAL_APIS | FORWARDED_APIS | REFUSALS.keys() | {ApiKey.API_VERSIONS}
+        served = LOCAL_APIS | FORWARDED_APIS | DESCRIBERS.keys() | REFUSALS.keys()
+        assert offered == served | {ApiKey.API_VERSIONS}
         assert ApiKey.JOIN_GROUP not in offered
         assert ApiKey.BROKER_HEARTBEAT not in offered
         finalized = {feature.name: feature.max_version_level for feature in answer.finalized_features}
@@ -199,11 +201,24 @@ def test_not_controller_is_never_shown_to_a_client() -> None:
     assert len(refusals) == 2
 
 
+CONFIGS = {"resource_type": 2, "resource_name": "orders", "configs": ()}
+
+
 @pytest.mark.parametrize("api_key", sorted(FORWARDED_APIS))
 def test_without_a_controller_every_forwarded_request_times_out_with_an_answer(api_key: ApiKey) -> None:
     bodies: dict[ApiKey, dict[str, Any]] = {
         ApiKey.CREATE_TOPICS: CREATE,
         ApiKey.DELETE_TOPICS: {"topics": [{"name": "orders", "topic_id": None}], "timeout_ms": 1000},
+        ApiKey.CREATE_PARTITIONS: {
+            "topics": [{"name": "orders", "count": 2, "assignments": None}],
+            "timeout_ms": 1000,
+            "validate_only": False,
+        },
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: {"topics": (), "timeout_ms": 1000},
+        ApiKey.LIST_PARTITION_REASSIGNMENTS: {"topics": None, "timeout_ms": 1000},
+        ApiKey.ALTER_CONFIGS: {"resources": [CONFIGS], "validate_only": False},
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: {"resources": [CONFIGS], "validate_only": False},
+        ApiKey.ELECT_LEADERS: {"election_type": 0, "topic_partitions": None, "timeout_ms": 1000},
         ApiKey.UNREGISTER_BROKER: {"broker_id": 1},
         ApiKey.DESCRIBE_QUORUM: {"topics": ()},
         ApiKey.UPDATE_FEATURES: {"timeout_ms": 1000, "feature_updates": (), "validate_only": False},
@@ -215,6 +230,11 @@ def test_without_a_controller_every_forwarded_request_times_out_with_an_answer(a
             "listeners": (),
         },
         ApiKey.REMOVE_RAFT_VOTER: {"cluster_id": "c", "voter_id": 4, "voter_directory_id": None},
+        ApiKey.ALTER_CLIENT_QUOTAS: {
+            "entries": [{"entity": [{"entity_type": "user", "entity_name": None}], "ops": ()}],
+            "validate_only": False,
+        },
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS: {"deletions": [{"name": "a", "mechanism": 1}], "upsertions": ()},
     }
 
     async def work() -> Any:
@@ -222,7 +242,8 @@ def test_without_a_controller_every_forwarded_request_times_out_with_an_answer(a
             return await node.ask(api_key, bodies[api_key])
 
     answer = run(work())
-    entries = getattr(answer, "responses", None) or getattr(answer, "topics", None) or [answer]
+    lists = (getattr(answer, name, None) for name in ("responses", "topics", "entries", "results"))
+    entries = next((each for each in lists if each), [answer])
     assert [entry.error_code for entry in entries] == [ErrorCode.request_timed_out]
 
 

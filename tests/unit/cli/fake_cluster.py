@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from network.api_versions import FinalizedFeature, ServerFeatures
+from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
 from network.limits import ServerLimits
 from network.server import KafkaServer, Reply, RequestContext
 from wire.protocol.apis import ApiKey, response_class, supported_versions
@@ -23,6 +23,7 @@ class FakeNode:
         self.requests: list[Any] = []
         self.mutes: set[ApiKey] = set()  # requests that are taken, and never answered
         self._levels = levels or {}
+        self.ranges: dict[str, tuple[int, int]] = {}  # what ApiVersions tells that the node can run
         self.port = 0
         self._answers = answers
         self._loop = asyncio.new_event_loop()
@@ -58,7 +59,8 @@ class FakeNode:
 
     def _features(self) -> ServerFeatures:
         finalized = tuple(FinalizedFeature(name, level) for name, level in self._levels.items())
-        return ServerFeatures(supported=(), finalized=finalized, finalized_epoch=1)
+        supported = tuple(SupportedFeature(name, *each) for name, each in self.ranges.items())
+        return ServerFeatures(supported=supported, finalized=finalized, finalized_epoch=1)
 
     def _handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
         self.requests.append(request)

@@ -11,7 +11,9 @@ from cli.main import run
 from raft.adapters.meta_properties import read_meta_properties
 from snapshots.bootstrap import metadata_version_of, read_bootstrap_checkpoint
 from tests.unit.cli.config_files import SMALL, changed, write
+from wire.metadata_records.features import FeatureLevelRecord
 
+ELR = "eligible.leader.replicas.version"
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAg"
 
 
@@ -32,11 +34,71 @@ def test_every_folder_says_whose_it_is(tmp_path: Path) -> None:
     assert all(is_formatted(node) for node in load_config(tmp_path / "quorum.toml", data_dir=tmp_path).nodes)
 
 
-@pytest.mark.parametrize(("version", "level"), [("3.9-IV0", 21), ("4.0", 25), ("24", 24)])
+@pytest.mark.parametrize(
+    ("version", "level"), [("3.9-IV0", 21), ("4.0", 25), ("24", 24), ("4.1", 27), ("4.4", 33)]
+)
 def test_the_checkpoint_names_the_metadata_version(tmp_path: Path, version: str, level: int) -> None:
     assert run_format(tmp_path, "--metadata-version", version) == 0
     records = read_bootstrap_checkpoint((tmp_path / "data/1/bootstrap.checkpoint").read_bytes())
     assert metadata_version_of(records) == level
+
+
+@pytest.mark.parametrize(
+    ("version", "levels"),
+    [
+        ("3.9", {}),
+        ("22", {"group.version": 1}),
+        ("4.0", {"group.version": 1, "transaction.version": 2}),
+        ("4.1", {"group.version": 1, "transaction.version": 2, ELR: 1}),
+        ("4.2-IV0", {"group.version": 1, "transaction.version": 2, ELR: 1, "share.version": 1}),
+        (
+            "4.4",
+            {
+                "group.version": 1,
+                "transaction.version": 2,
+                ELR: 1,
+                "share.version": 2,
+                "streams.version": 1,
+            },
+        ),
+    ],
+)
+def test_a_new_cluster_has_the_other_features_of_its_release(
+    tmp_path: Path, version: str, levels: dict[str, int]
+) -> None:
+    assert run_format(tmp_path, "--release-version", version) == 0
+    assert other_levels(tmp_path) == levels
+
+
+def test_features_are_chosen_one_by_one(tmp_path: Path) -> None:
+    options = ["-r", "4.1", "-f", f"{ELR}=0", "-f", "share.version=1", "-f", "transaction.version=1"]
+    assert run_format(tmp_path, *options) == 0
+    assert other_levels(tmp_path) == {"group.version": 1, "share.version": 1, "transaction.version": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ["-r", "3.9", "-f", f"{ELR}=1"],
+            f"{ELR} could not be set to 1 because it depends on metadata.version",
+        ),
+        (["-f", "share.version=3"], "share.version has the levels 0 to 2, not 3"),
+        (["-f", "a.version=1"], "there is no feature a.version"),
+    ],
+)
+def test_a_feature_that_cannot_be_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str
+) -> None:
+    assert run_format(tmp_path, *options) == 2
+    assert words in capsys.readouterr().err
+    assert tree(tmp_path) == {}
+
+
+def other_levels(folder: Path) -> dict[str, int]:
+    records = read_bootstrap_checkpoint((folder / "data/1/bootstrap.checkpoint").read_bytes())
+    found = {each.name: each.feature_level for each in records if isinstance(each, FeatureLevelRecord)}
+    return {name: level for name, level in found.items() if name != "metadata.version"}
 
 
 def test_an_unknown_metadata_version_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from cli.log_check import log_end
 from cli.main import run
+from metadata.controller.audit import audit_record
+from metadata.controller.requests import ControllerRequest
 from tests.support.log_fault_table import FAULTS
 from tests.support.log_faults import (
     DAMAGED,
@@ -28,8 +30,10 @@ from tests.support.log_faults import (
 )
 from tests.support.metadata_folders import FIRST, SECOND, snapshot_path, write_folder, write_indexes
 from tests.support.sample_logs import UNKNOWN_KEY, LogBuilder, write_sample, write_trimmed_sample
+from wire.audit_note import note_hash
 from wire.log_scan import ScannedBatch, scan_batches
-from wire.metadata_records.features import BeginTransactionRecord
+from wire.metadata_records.features import BeginTransactionRecord, NoOpRecord
+from wire.protocol.api_keys import ApiKey
 
 Found = dict[str, dict[str, int]]
 
@@ -334,3 +338,32 @@ def test_a_repair_that_is_not_finished_is_told(capsys: pytest.CaptureFixture[str
     status, found, said = verified(capsys, folder)
     assert (status, found) == (SOUND, {"leftover files": {"note": 1}})
     assert "a repair was begun" in said
+
+
+def test_a_broken_chain_of_audit_notes_is_found_with_the_offset(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for changed_note in (False, True):
+        log = LogBuilder()
+        previous = b""
+        for number in range(3):
+            request = ControllerRequest(
+                api_key=ApiKey.DELETE_TOPICS, api_version=6, body=None, correlation_id=number
+            )
+            record = audit_record(
+                request, reason="delete topics: a", previous_note_hash=previous, covered_records=1
+            )
+            log.records(1000 + number, record, NoOpRecord())
+            previous = note_hash(record.unknown_tagged_fields[0][1])
+            if number == 1 and changed_note:
+                previous = note_hash(b"what it said before")
+        folder = tmp_path / str(changed_note) / "__cluster_metadata-0"
+        folder.mkdir(parents=True)
+        (folder / "00000000000000000000.log").write_bytes(bytes(log.data))
+        status, found, said = verified(capsys, folder)
+        assert "audit notes" in said
+        if changed_note:
+            assert (status, found["audit notes"]) == (VIOLATED, {"violation": 1})
+            assert "not the hash of the note at offset 2" in said
+        else:
+            assert status == SOUND, said

@@ -10,9 +10,11 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.controller.requests import ControllerRequest, Values
+from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState
 from raft.batches import LogBatch, build_batch
 from raft.errors import NotLeaderError
+from raft.voters import ReplicaKey, Voter, VoterSet
 from snapshots.bootstrap import bootstrap_records
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class
@@ -49,6 +51,8 @@ class FakeRaft:
         self.batches: list[LogBatch] = []
         self.committed = 0
         self.is_deposed = False
+        self.kraft_version = 0
+        self.voters = VoterSet.of(Voter(key=ReplicaKey(NODE_ID)))
         # With group commit, proposals wait here and share a batch, which is made when it is asked for.
         self.is_grouping = False
         self.waiting: list[bytes] = []
@@ -102,10 +106,12 @@ class FakeRaft:
 class World:
     """One controller node; `answers` collects what `send` gets, None while an answer is held back."""
 
-    def __init__(self, config: ControllerConfig | None = None, seed: int = 1) -> None:
+    def __init__(
+        self, config: ControllerConfig | None = None, seed: int = 1, image: MetadataImage | None = None
+    ) -> None:
         self.now_ms = 1_700_000_000_000
         self.raft = FakeRaft()
-        self.controller = Controller(config or ControllerConfig(), self.raft, SeededDice(seed), CLUSTER_ID)
+        self.controller = Controller(config or ControllerConfig(), self.raft, SeededDice(seed), CLUSTER_ID, image)
 
     def lead(self, epoch: int = 1) -> "World":
         """Become the leader of an epoch, everything before it committed; its first record is a control record."""

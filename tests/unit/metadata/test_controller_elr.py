@@ -87,7 +87,7 @@ def test_last_known_leader_leads_when_its_broker_is_back() -> None:
     assert world.partition("a").leader_recovery_state == RECOVERING
 
 
-@pytest.mark.parametrize(("required", "expected"), [(None, ()), (1, ()), (2, (1,))])
+@pytest.mark.parametrize(("required", "expected"), [(None, ()), (1, ()), (2, (1, 2))])
 def test_eligible_replicas_stay_while_too_few_are_in_sync(
     required: int | None, expected: tuple[int, ...]
 ) -> None:

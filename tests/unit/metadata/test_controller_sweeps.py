@@ -15,6 +15,7 @@ QUIET = ControllerConfig(metadata_max_idle_interval_ms=0)
 @pytest.fixture(autouse=True)
 def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "PARTITIONS_PER_SLICE", SLICE)
+    monkeypatch.setattr(sweep, "PARTITIONS_PER_REQUEST", SLICE)
 
 
 def world_of(*replicas: tuple[int, ...], brokers: tuple[int, ...] = (0, 1)) -> World:

@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.activation import LogUnsupported
 from metadata.controller.audit import audit_notes
 from metadata.controller.config import ControllerConfig
+from metadata.controller.requests import ControllerRequest
 from metadata.image.image import MetadataImage
 from metadata.image.records import image_records
 from metadata.loader import MetadataLoader
@@ -23,6 +24,8 @@ from wire.metadata_records.features import (
 )
 from wire.metadata_records.topics import TopicRecord
 from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class
+from wire.protocol.entities import build
 from wire.record_frame import encode_record
 
 
@@ -310,3 +313,40 @@ def test_a_log_of_records_without_metadata_version_is_not_written_into() -> None
     with pytest.raises(LogUnsupported, match=r"older than 3\.3"):
         world.lead()
     assert world.raft.records() == [record]
+
+
+def test_a_note_says_why_in_the_operators_words() -> None:
+    world = World().lead().add_brokers(0)
+    body = build(request_class(ApiKey.CREATE_TOPICS, 7), {"topics": [topic("a")], "timeout": 1000})
+    request = ControllerRequest(
+        api_key=ApiKey.CREATE_TOPICS, api_version=7, body=body, operator_reason="for the spring sale"
+    )
+    world.controller.handle_request(world.now_ms, request, lambda _: None)
+    (note,) = [
+        audit_notes(each)[0]
+        for each in world.raft.records()
+        if isinstance(each, NoOpRecord) and audit_notes(each)
+    ]
+    assert (note.reason, note.operator_reason) == ("create topics: a", "for the spring sale")
+
+
+def test_a_change_of_the_voters_is_noted_beside_a_record_of_no_effect() -> None:
+    world = World().lead().add_brokers(0)
+    start = world.raft.log_end_offset
+    body = build(
+        request_class(ApiKey.REMOVE_RAFT_VOTER, 0),
+        {"cluster_id": None, "voter_id": 2, "voter_directory_id": None},
+    )
+    request = ControllerRequest(
+        api_key=ApiKey.REMOVE_RAFT_VOTER, api_version=0, body=body, operator_reason="disk replaced"
+    )
+    world.controller.note_change(world.now_ms, request, "remove voter 2")
+    carrier, covered = world.raft.records(start)
+    assert isinstance(carrier, NoOpRecord)
+    (note,) = audit_notes(carrier)
+    assert (note.reason, note.operator_reason, note.covered_records) == ("remove voter 2", "disk replaced", 1)
+    assert covered == NoOpRecord()
+    world.follow(1, 2)
+    end = world.raft.log_end_offset
+    world.controller.note_change(world.now_ms, request, "remove voter 2")
+    assert world.raft.log_end_offset == end

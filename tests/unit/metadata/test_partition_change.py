@@ -145,7 +145,7 @@ class TestEligibleLeaderReplicas:
     def test_preferred_one_comes_first(self) -> None:
         partition = leaderless(elr=(2, 1, 0))
         led = after(partition, {0, 1, 2}, election=Election.PREFERRED, min_in_sync_replicas=3)
-        assert (led.leader, led.elr) == (0, (2, 1))
+        assert (led.leader, led.elr) == (0, (1, 2))
 
     def test_none_leads_while_the_isr_has_a_member(self) -> None:
         assert change(leaderless(isr=(0,), elr=(1,)), {1}, min_in_sync_replicas=2).record() is None
@@ -155,13 +155,14 @@ class TestEligibleLeaderReplicas:
         assert (partition.leader, partition.isr, partition.elr) == (1, (1,), (0,))
 
     def test_one_which_is_no_replica_any_more_does_not_lead(self) -> None:
-        assert change(leaderless(replicas=(0, 1), elr=(2,)), {2}, min_in_sync_replicas=2).record() is None
+        partition = after(leaderless(replicas=(0, 1), elr=(2,)), {2}, min_in_sync_replicas=2)
+        assert (partition.leader, partition.elr) == (NO_LEADER, ())
 
     def test_they_are_kept_while_none_can_be_elected(self) -> None:
         waiting = leaderless(elr=(1,), last_known_elr=(0,))
         assert change(waiting, {0, 2}, min_in_sync_replicas=2).record() is None
 
-    @pytest.mark.parametrize(("elr", "expected"), [((), (0,)), ((1,), (1, 0))])
+    @pytest.mark.parametrize(("elr", "expected"), [((), (0,)), ((1,), (0, 1))])
     def test_last_of_the_isr_becomes_one_when_it_goes(
         self, elr: tuple[int, ...], expected: tuple[int, ...]
     ) -> None:
@@ -169,9 +170,12 @@ class TestEligibleLeaderReplicas:
         left = after(partition, set(), target_isr=(), min_in_sync_replicas=2)
         assert (left.leader, left.isr, left.elr) == (NO_LEADER, (), expected)
 
-    def test_who_leaves_an_isr_with_others_in_it_is_none_yet(self) -> None:
-        left = after(state((0, 1), (0, 1), 0), {0}, target_isr=(0,), min_in_sync_replicas=2)
-        assert (left.isr, left.elr) == ((0,), ())
+    @pytest.mark.parametrize(("minimum", "expected"), [(1, ()), (2, (1,)), (3, (1,))])
+    def test_who_leaves_an_isr_that_gets_too_small_is_one(
+        self, minimum: int, expected: tuple[int, ...]
+    ) -> None:
+        left = after(state((0, 1), (0, 1), 0), {0}, target_isr=(0,), min_in_sync_replicas=minimum)
+        assert (left.isr, left.elr) == ((0,), expected)
 
     @pytest.mark.parametrize(
         ("replicas", "isr", "expected"),

@@ -24,6 +24,7 @@ class FakeController:
         self.answer = answer
         self.requests: list[ControllerRequest] = []
         self.raft_requests: list[RequestContext] = []
+        self.notes: list[tuple[str, str | None]] = []
         self.turns = 0
 
     def handle_request(
@@ -34,6 +35,9 @@ class FakeController:
         values = self.answer(request)
         if values is not None:
             reply(values)
+
+    def note_change(self, now_ms: int, request: ControllerRequest, words: str) -> None:
+        self.notes.append((words, request.operator_reason))
 
     def handle_raft(self, context: RequestContext, _request: Any, reply: Reply) -> None:
         """Answers only what is asked of any leader: who leads."""

@@ -10,6 +10,7 @@ from raft.errors import NotLeaderError, RecordBatchTooLargeError
 from raft.log_index import LogIndex
 from raft.messages import BeginQuorumEpochRequest, FetchRequest, FetchResponse, LogSlice
 from raft.ports import LogSummary
+from raft.ready import QuorumState
 from raft.replication import diverging_point, majority_offset, truncation_target
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch
 
@@ -226,3 +227,17 @@ def test_diverging_point(offset: int, epoch: int, expected: OffsetAndEpoch | Non
 )
 def test_truncation_target(diverging: OffsetAndEpoch, expected: int) -> None:
     assert truncation_target(EXAMPLE, diverging) == expected
+
+
+def test_a_leader_with_records_of_older_epochs_is_told_to_lead_when_all_of_them_are_committed() -> None:
+    """So that what it decides then is decided on the end of its log (KAFKA-15345)."""
+    context = RaftContext(log=[batch(0, 1, count=3), batch(3, 2, count=2)], state=QuorumState(leader_epoch=2))
+    epoch = context.become_leader()
+    assert context.log_end_offset == 6
+    context.receive(context.fetch(2, offset=3, last_epoch=1))
+    context.receive(context.fetch(2, offset=5, last_epoch=2))
+    assert all(leader.leader_id != 1 for leader in context.leaders)
+    assert context.node.high_watermark < 0, "records of older epochs are not committed by counting"
+    context.receive(context.fetch(2, offset=6, last_epoch=epoch))
+    assert (context.leaders[-1].leader_id, context.leaders[-1].epoch) == (1, epoch)
+    assert context.last_ready.high_watermark == 6

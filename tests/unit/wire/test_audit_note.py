@@ -8,7 +8,11 @@ from wire.record_json import record_to_json
 
 def test_a_note_is_shown_in_words() -> None:
     note = AuditNote(
-        principal="User:alice", api_key=20, reason="spring cleaning", previous_note_hash=b"\x01\xff"
+        principal="User:alice",
+        api_key=20,
+        reason="delete topics: a",
+        operator_reason="spring cleaning",
+        previous_note_hash=b"\x01\xff",
     )
     record = NoOpRecord(unknown_tagged_fields=((AUDIT_NOTE_TAG, note.SerializeToString()), (7001, b"x")))
     shown = record_to_json(record)
@@ -18,7 +22,8 @@ def test_a_note_is_shown_in_words() -> None:
         "client_address": "",
         "api": "DELETE_TOPICS",
         "correlation_id": 0,
-        "reason": "spring cleaning",
+        "reason": "delete topics: a",
+        "operator_reason": "spring cleaning",
         "covered_records": 0,
         "previous_note_hash": "01ff",
     }

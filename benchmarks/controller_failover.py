@@ -1,0 +1,241 @@
+"""A broker fails: how long the active controller takes to decide and encode who leads and who is in sync instead.
+
+    python -m benchmarks.controller_failover [--topics 10000] [--partitions 100] [--brokers 10] [--plain 20000]
+                                             [--profile] [--fast] [--json]
+
+One process, no network, no disk: a whole controller over an image of a million partitions, each with three replicas on
+ten brokers, so the broker leads 100,000 partitions and is in sync with 200,000 more. Its session ends; then the
+controller has its turns, as a driver gives them to it, until the broker is fenced. Each turn's records are decided,
+replayed, encoded and put into a batch with its checksum. The same broker then comes back. The processor's time of all
+turns is told, and the longest turn, for so long the leader answers nobody.
+
+"one by one" is the same work by the code for single partitions (PartitionChange, replay and codec of one record),
+over some of the partitions of the same image, in the same run. "followers" is what a standby takes to read and replay
+these batches.
+"""
+
+import argparse
+import cProfile
+import pstats
+import time
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from random import Random
+from uuid import UUID
+
+import numpy as np
+
+from benchmarks._report import hardware, print_result
+from benchmarks.big_image import anonymous_bytes
+from metadata.controller.bulk_elections import Movement
+from metadata.controller.change_run import _one_by_one
+from metadata.controller.config import ControllerConfig
+from metadata.controller.controller import Controller
+from metadata.image.cluster import BrokerRegistration, ClusterImage
+from metadata.image.delta import MetadataDelta
+from metadata.image.features import FeaturesDelta
+from metadata.image.image import MetadataImage, Provenance
+from metadata.image.partitions import NUMBER_COLUMNS, table_of_cells
+from metadata.image.topics import TopicImage, TopicsImage
+from metadata.loader import MetadataLoader
+from raft.accumulator import Accumulator
+from raft.batches import LogBatch
+from wire.compression import CompressionCodec
+from wire.metadata_records.features import FeatureLevelRecord
+from wire.record_frame import encode_record
+
+REPLICAS = 3
+NODE_ID = 3000
+START_MS = 1_700_000_000_000
+FIRST_OFFSET = 5_000_000
+FAILING = 0
+LEVEL = 25
+
+
+class BenchmarkRaft:
+    """Leads alone; a turn's proposals become a batch."""
+
+    def __init__(self) -> None:
+        self.node_id = self.leader_id = NODE_ID
+        self.leader_epoch = 1
+        self.accumulator = Accumulator(8 * 1024 * 1024, CompressionCodec.NONE)
+        self.accumulator.begin(1, FIRST_OFFSET)
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.accumulator.next_offset
+
+    def propose(self, now_ms: int, leader_epoch: int, values: Sequence[bytes]) -> int:
+        assert leader_epoch == self.leader_epoch
+        return self.accumulator.add(values, now_ms)
+
+
+def image_of(topics: int, partitions: int, brokers: int) -> MetadataImage:
+    """Leaders and replicas spread evenly over the brokers, which have a directory each."""
+    dice = np.random.default_rng(1)
+    directory_ids = tuple(UUID(int=(1 << 100) + number) for number in range(brokers))
+    features = FeaturesDelta(MetadataImage.empty().features)
+    features.replay_feature_level(FeatureLevelRecord(name="metadata.version", feature_level=LEVEL))
+    made = TopicsImage()
+    for number in range(topics):
+        steps = np.array([dice.choice(brokers - 1, REPLICAS - 1, replace=False) + 1 for _ in range(4)]).T
+        first = (np.arange(partitions) + number) % brokers
+        steps = steps[:, np.arange(partitions) // brokers % steps.shape[1]]
+        replicas = np.concatenate([first[np.newaxis], (first + steps) % brokers])
+        numbers = np.zeros((NUMBER_COLUMNS, partitions), dtype=np.int32)
+        numbers[0], numbers[1] = np.arange(partitions), first
+        cells = np.concatenate([numbers, replicas, replicas, replicas], dtype=np.int32)
+        table = table_of_cells(cells, (REPLICAS, REPLICAS), directory_ids)
+        topic_id = UUID(bytes=dice.bytes(16))
+        made = made.with_topic(TopicImage(name=f"topic-{number:05}", id=topic_id, partitions=table))
+    cluster = ClusterImage()
+    for number in range(brokers):
+        broker = BrokerRegistration(
+            id=number,
+            epoch=number,
+            incarnation_id=UUID(int=number),
+            end_points=(),
+            features=(),
+            rack=None,
+            fenced=False,
+            log_dirs=(directory_ids[number],),
+        )
+        cluster = cluster.with_broker(broker)
+    provenance = Provenance(last_contained_offset=FIRST_OFFSET - 1, last_contained_epoch=1)
+    return MetadataImage(provenance=provenance, features=features.image, cluster=cluster, topics=made)
+
+
+class Cluster:
+    """The controller with its turns; `batches` are what it wrote."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.raft = BenchmarkRaft()
+        config = ControllerConfig(metadata_max_idle_interval_ms=0)
+        self.controller = Controller(config, self.raft, Random(1), "benchmark", image=image)  # type: ignore[arg-type]
+        self.now_ms = START_MS
+        self.batches: list[LogBatch] = []
+        self.controller.handle_leader_change(self.now_ms, NODE_ID, 1)
+        self.batches += self.raft.accumulator.drain()
+
+    def fail(self) -> list[float]:
+        """Only one broker's session ends. Answers the seconds of each turn."""
+        active = self.controller._active
+        assert active is not None
+        self.now_ms += 60_000
+        for broker_id in self.controller.image.cluster.brokers:
+            if broker_id != FAILING:
+                active.liveness.refresh(broker_id, self.now_ms)
+        return self._turns(lambda: self.controller.image.cluster.brokers[FAILING].fenced)
+
+    def _turns(self, is_over: Callable[[], bool]) -> list[float]:
+        seconds = []
+        while not is_over():
+            begin = time.process_time()
+            self.controller.handle_time(self.now_ms)
+            self.batches += self.raft.accumulator.drain()
+            seconds.append(time.process_time() - begin)
+        return seconds
+
+
+def one_by_one(cluster: Cluster, count: int) -> dict[str, float]:
+    """Microseconds for each partition, by step."""
+    image = cluster.controller.image
+    active = cluster.controller._active
+    assert active is not None
+    context = cluster.controller._context(cluster.now_ms, active)
+    movement = Movement(broker_id=FAILING, is_leaving=True)
+    affected = (
+        (topic, partition_id)
+        for topic in image.topics.by_id.values()
+        for partition_id in topic.partitions.in_isr(FAILING).tolist()
+    )
+    places = list(islice(affected, count))
+    begin = time.process_time()
+    decided = [_one_by_one(context, topic, partition_id, movement) for topic, partition_id in places]
+    records = [record for record in decided if record is not None]
+    decide = time.process_time() - begin
+    begin = time.process_time()
+    for start in range(0, len(records), 500):
+        delta = MetadataDelta(image)
+        for offset, record in enumerate(records[start : start + 500]):
+            delta.replay(record, offset)
+        delta.apply(Provenance())
+    replay = time.process_time() - begin
+    begin = time.process_time()
+    for record in records:
+        encode_record(record, 1)
+    encode = time.process_time() - begin
+    return {
+        name: seconds / len(places) * 1e6
+        for name, seconds in (("decide", decide), ("replay", replay), ("encode", encode))
+    }
+
+
+def follow(image: MetadataImage, batches: Iterable[LogBatch]) -> tuple[float, MetadataImage]:
+    loader = MetadataLoader(image)
+    begin = time.process_time()
+    for batch in batches:
+        loader.handle_commit([batch])
+    return time.process_time() - begin, loader.image
+
+
+def run(arguments: argparse.Namespace) -> dict[str, list[dict[str, object]]]:
+    before = anonymous_bytes()
+    image = image_of(arguments.topics, arguments.partitions, arguments.brokers)
+    with_image = anonymous_bytes()
+    cluster = Cluster(image)
+    plain = one_by_one(cluster, arguments.plain)
+    led = sum(len(topic.partitions.led_by(FAILING)) for topic in image.topics.by_id.values())
+    profiler = cProfile.Profile()
+    if arguments.profile:
+        profiler.enable()
+    seconds = cluster.fail()
+    profiler.disable()
+    records = sum(batch.last_offset - batch.base_offset + 1 for batch in cluster.batches) - 1
+    after = anonymous_bytes()
+    follower_seconds, followed = follow(image, cluster.batches)
+    assert followed.topics == cluster.controller.image.topics
+    if arguments.profile:
+        pstats.Stats(profiler).sort_stats("tottime").print_stats(30)
+    total = sum(seconds)
+    return {
+        "failover": [
+            {
+                "partitions_led": led,
+                "partitions_changed": records,
+                "seconds": total,
+                "us_per_change": total / records * 1e6,
+                "turns": len(seconds),
+                "longest_turn_ms": max(seconds) * 1e3,
+                "followers_seconds": follower_seconds,
+                "times_faster_than_one_by_one": sum(plain.values()) / (total / records * 1e6),
+            }
+        ],
+        "one by one, us for each partition": [
+            {**plain, "seconds_for_all": sum(plain.values()) * records / 1e6}
+        ],
+        "memory, MB": [
+            {"image": (with_image - before) / 1e6, "more_after_failover": (after - with_image) / 1e6}
+        ],
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--topics", type=int, default=10_000)
+    parser.add_argument("--partitions", type=int, default=100)
+    parser.add_argument("--brokers", type=int, default=10)
+    parser.add_argument("--plain", type=int, default=20_000, help="partitions that are decided one by one")
+    parser.add_argument("--profile", action="store_true", help="where the time goes")
+    parser.add_argument("--fast", action="store_true", help="a hundredth of the size")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args(argv)
+    if arguments.fast:
+        arguments.topics, arguments.plain = max(arguments.topics // 100, 1), arguments.plain // 10
+    machine = hardware()
+    settings = {name: getattr(arguments, name) for name in ("topics", "partitions", "brokers")}
+    print_result("controller_failover", machine, settings, run(arguments), as_json=arguments.json)
+
+
+if __name__ == "__main__":
+    main()

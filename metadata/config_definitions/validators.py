@@ -1,0 +1,153 @@
+"""What a config's value may be, and what is said of one that it may not; clients know the words from Kafka."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from metadata.config_definitions.values import ConfigValue
+
+Check = Callable[[str, ConfigValue, str], None]
+
+
+class InvalidConfigRequestError(Exception):
+    """The request asks for what cannot be, whatever the values; the words are for the client."""
+
+
+class InvalidConfigError(Exception):
+    """A name or value is not lawful; the words are for the client."""
+
+
+def invalid_value(name: str, text: str, problem: str) -> InvalidConfigError:
+    return InvalidConfigError(f"Invalid value {text} for configuration {name}: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Validator:
+    """`words` say what is lawful. `check(name, value, text)` raises InvalidConfigError for what is not."""
+
+    words: str
+    check: Check
+
+
+def _simple(words: str, problem_of: Callable[[ConfigValue], str | None]) -> Validator:
+    def check(name: str, value: ConfigValue, text: str) -> None:
+        problem = problem_of(value)
+        if problem is not None:
+            raise invalid_value(name, text.strip(), problem)
+
+    return Validator(words, check)
+
+
+def at_least(low: int) -> Validator:
+    return _simple(f"at least {low}", lambda value: _below(value, low))
+
+
+def between(low: float, high: float) -> Validator:
+    def problem(value: ConfigValue) -> str | None:
+        assert isinstance(value, int | float)
+        return _below(value, low) or (f"Value must be no more than {high}" if value > high else None)
+
+    return _simple(f"{low} to {high}", problem)
+
+
+def _below(value: ConfigValue, low: float) -> str | None:
+    assert isinstance(value, int | float)
+    return f"Value must be at least {low}" if value < low else None
+
+
+def between_or_default(low: int, high: int, default: int) -> Validator:
+    """gzip's level: -1 stands for its own default."""
+
+    def problem(value: ConfigValue) -> str | None:
+        assert isinstance(value, int)
+        is_lawful = value == default or low <= value <= high
+        return None if is_lawful else f"Value must be between {low} and {high} or equal to {default}"
+
+    return _simple(f"{low} to {high}, or {default}", problem)
+
+
+def one_of(*allowed: str) -> Validator:
+    words = ", ".join(allowed)
+    return _simple(words, lambda value: None if value in allowed else f"String must be one of: {words}")
+
+
+def one_of_any_case(*allowed: str) -> Validator:
+    words = ", ".join(allowed)
+    problem = f"String must be one of (case insensitive): {words}"
+    return _simple(words, lambda value: None if str(value).upper() in allowed else problem)
+
+
+def not_blank() -> Validator:
+    return _simple("not empty", lambda value: None if value else "String must be non-empty")
+
+
+def list_of(*allowed: str, may_be_empty: bool = True) -> Validator:
+    """Without `allowed`, anything; no item may be empty."""
+    words = ", ".join(allowed) or "any values"
+
+    def check(name: str, value: ConfigValue, _text: str) -> None:
+        assert isinstance(value, tuple)
+        if not value and not may_be_empty:
+            lawful = f"[{words}]" if allowed else "any non-empty value"
+            raise InvalidConfigError(
+                f"Configuration '{name}' must not be empty. Valid values include: {lawful}"
+            )
+        for item in value:
+            if not item:
+                raise InvalidConfigError(f"Configuration '{name}' values must not be empty.")
+            if allowed and item not in allowed:
+                raise invalid_value(name, item, f"String must be one of: {words}")
+
+    return Validator(f"any of {words}" if allowed else "", check)
+
+
+_PAIR = re.compile(r"[0-9]+:[0-9]+")
+
+
+def throttled_replicas() -> Validator:
+    """Nothing, "*", or pairs of partition and broker."""
+    form = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+
+    def check(name: str, value: ConfigValue, _text: str) -> None:
+        assert isinstance(value, tuple)
+        if value != ("*",) and not all(_PAIR.fullmatch(item) for item in value):
+            problem = f"{name} must be the literal '*' or a list of replicas in the following format: {form}"
+            raise invalid_value(name, f"[{', '.join(value)}]", problem)
+
+    return Validator("* or partition:broker pairs", check)
+
+
+_DURATION = re.compile(
+    r"([-+]?)P(?:([-+]?\d+)D)?(T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+)(?:[.,](\d{0,9}))?S)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_BY_DURATION = "by_duration:"
+
+
+def auto_offset_reset() -> Validator:
+    """Where a share group begins (KIP-932); a duration is ISO 8601's, as Java reads it, and not negative."""
+
+    def check(name: str, value: ConfigValue, _text: str) -> None:
+        assert isinstance(value, str)
+        if value in ("earliest", "latest"):
+            return
+        if value.startswith(_BY_DURATION) and _is_duration(value.removeprefix(_BY_DURATION)):
+            return
+        problem = (
+            f"Invalid value `{value}` for configuration {name}. The value must be either 'earliest', 'latest' or of "
+            "the format 'by_duration:<PnDTnHnMn.nS>'."
+        )
+        raise invalid_value(name, value, problem)
+
+    return Validator("latest, earliest or by_duration:PnDTnHnMn.nS", check)
+
+
+def _is_duration(text: str) -> bool:
+    found = _DURATION.fullmatch(text)
+    if found is None or text[-1].upper() in "PT":
+        return False
+    sign, days, _, hours, minutes, seconds, fraction = found.groups()
+    parts = zip((days, hours, minutes, seconds), (86_400, 3600, 60, 1), strict=True)
+    total = float(sum(int(count or 0) * unit for count, unit in parts))
+    total += float(f"0.{fraction or 0}") * (-1 if (seconds or "").startswith("-") else 1)
+    return (-total if sign == "-" else total) >= 0

@@ -1,0 +1,171 @@
+"""CreateAcls and DeleteAcls (KIP-140, KIP-290; kraft-semantics B18).
+
+ACLs are kept whether or not anything enforces them: they can be written before an authorizer is switched on.
+"""
+
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from metadata.controller.acl_filters import (
+    ANY,
+    CLUSTER,
+    MATCH,
+    OPERATIONS,
+    PATTERN_TYPES,
+    PERMISSION_TYPES,
+    RESOURCE_TYPES,
+    code_name,
+    entry_values,
+    filter_of,
+    pattern_values,
+)
+from metadata.controller.context import DecisionContext
+from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
+from metadata.image.security import AccessControlEntry
+from wire.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+
+CLUSTER_NAME = "kafka-cluster"
+MAX_ACLS_PER_REQUEST = 10_000
+
+
+class Binding(NamedTuple):
+    """What makes two ACLs the same one; the order is that of the record's fields after the id."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+def create_acls(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    """Entry by entry; one that exists already is a success without a record."""
+    bindings = [_binding(creation) for creation in request.body.creations]
+    present = _existing(context, {binding.resource_name for binding in bindings})
+    results: list[Values] = []
+    records: list[AccessControlEntryRecord] = []
+    for binding in bindings:
+        try:
+            check_binding(binding)
+        except ApiError as error:
+            results.append({"error_code": error.code, "error_message": error.message})
+            continue
+        results.append({"error_code": ErrorCode.none, "error_message": None})
+        if binding not in present:
+            present.add(binding)
+            records.append(_creation(_new_id(context), binding))
+    _check_size(len(records))
+    return ControllerResult(
+        records=tuple(records),
+        response={"throttle_time": 0, "results": results},
+        audit_reason=f"create {len(records)} ACLs" if records else None,
+    )
+
+
+def check_binding(binding: Binding) -> None:
+    """Raises INVALID_REQUEST for what is no ACL, in the order of Kafka's checks."""
+    if binding.resource_type == CLUSTER and binding.resource_name != CLUSTER_NAME:
+        raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if not binding.resource_name:
+        raise _invalid("Invalid empty resource name")
+    if binding.resource_type not in RESOURCE_TYPES:
+        raise _invalid(f"Invalid resourceType {code_name({ANY: 'ANY'}, binding.resource_type)}")
+    if binding.pattern_type not in PATTERN_TYPES:
+        names = {ANY: "ANY", MATCH: "MATCH"}
+        raise _invalid(f"Invalid patternType {code_name(names, binding.pattern_type)}")
+    if binding.operation not in OPERATIONS:
+        raise _invalid(f"Invalid operation {code_name({ANY: 'ANY'}, binding.operation)}")
+    if binding.permission_type not in PERMISSION_TYPES:
+        raise _invalid(f"Invalid permissionType {code_name({ANY: 'ANY'}, binding.permission_type)}")
+    principal_type, colon, _ = binding.principal.partition(":")
+    if not (principal_type and colon):
+        raise _invalid(
+            f'The principal "{binding.principal}" is not of the form type:name, such as User:alice'
+        )
+
+
+def delete_acls(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    """Filter by filter; an ACL that several match is told by each and removed once."""
+    doomed: dict[UUID, AccessControlEntry] = {}
+    results = [_deletion(context, asked, doomed) for asked in request.body.filters]
+    return ControllerResult(
+        records=tuple(RemoveAccessControlEntryRecord(id=acl_id) for acl_id in doomed),
+        response={"throttle_time": 0, "filter_results": results},
+        audit_reason=f"delete {len(doomed)} ACLs" if doomed else None,
+    )
+
+
+def _deletion(context: DecisionContext, asked: Any, doomed: dict[UUID, AccessControlEntry]) -> Values:
+    acl_filter = filter_of(asked)
+    try:
+        acl_filter.check()
+    except ApiError as error:
+        return {"error_code": error.code, "error_message": error.message, "matching_acls": ()}
+    found = acl_filter.select(context.image.security.acls.values())
+    doomed.update((acl.id, acl) for acl in found)
+    _check_size(len(doomed))
+    return {
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "matching_acls": [
+            {
+                "error_code": ErrorCode.none,
+                "error_message": None,
+                **pattern_values(acl),
+                **entry_values(acl),
+            }
+            for acl in found
+        ],
+    }
+
+
+def _check_size(count: int) -> None:
+    if count > MAX_ACLS_PER_REQUEST:
+        reason = f"The request changes more than {MAX_ACLS_PER_REQUEST} ACLs. Ask for less at a time."
+        raise ApiError(ErrorCode.policy_violation, reason)
+
+
+def _existing(context: DecisionContext, resource_names: set[str]) -> set[Binding]:
+    return {
+        Binding(
+            acl.resource_type,
+            acl.resource_name,
+            acl.pattern_type,
+            acl.principal,
+            acl.host,
+            acl.operation,
+            acl.permission_type,
+        )
+        for acl in context.image.security.acls.values()
+        if acl.resource_name in resource_names
+    }
+
+
+def _binding(creation: Any) -> Binding:
+    return Binding(
+        int(creation.resource_type),
+        creation.resource_name,
+        int(creation.resource_pattern_type),
+        creation.principal,
+        creation.host,
+        int(creation.operation),
+        int(creation.permission_type),
+    )
+
+
+def _creation(acl_id: UUID, binding: Binding) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(id=acl_id, **binding._asdict())
+
+
+def _new_id(context: DecisionContext) -> UUID:
+    while (drawn := context.random_uuid()) in context.image.security.acls:
+        pass
+    return drawn
+
+
+def _invalid(reason: str) -> ApiError:
+    return ApiError(ErrorCode.invalid_request, reason)

@@ -1,0 +1,198 @@
+"""Who leads and who is in sync when a broker goes or comes, for many partitions at once.
+
+The rules are PartitionChange's, for partitions with nothing unusual about them: no reassignment, no eligible leader
+replicas now or after, a choice among those in sync. What is unusual is only found here, and decided one by one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metadata.controller.context import DecisionContext
+from metadata.image.change_layout import LONGEST_ISR
+from metadata.image.configs import TOPIC, ConfigResource
+from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
+from metadata.image.metadata_version import NO_LEADER_EPOCH_BUMP_ON_ISR_SHRINK
+from metadata.image.partition_changes import (
+    NO_ISR_CHANGE,
+    PartitionChanges,
+    Rows,
+    StackedTables,
+    compacted,
+)
+from metadata.image.partition_columns import PADDING, Column
+from metadata.image.partition_state import NO_LEADER, NO_LEADER_CHANGE
+from metadata.image.topics import TopicImage
+
+Mask = NDArray[np.bool_]
+
+# Whose a directory is, where it is not one broker's.
+_ANYBODYS: Final = -10
+_NOBODYS: Final = -11
+_LOST: Final = -12
+_SEVERAL: Final = -13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Movement:
+    """A broker that leaves ISRs and leaderships, or one that may lead again what has no leader."""
+
+    broker_id: int
+    is_leaving: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerColumns:
+    """Who may lead at all, and whose the directories are; the moving broker counts as what it is about to be."""
+
+    acceptable: Column
+    without_directories: Column
+    owners: Mapping[UUID, int]
+
+    @classmethod
+    def of(cls, context: DecisionContext, movement: Movement) -> "BrokerColumns":
+        acceptable, without_directories = [], []
+        owners: dict[UUID, int] = {}
+        for broker in context.image.cluster.brokers.values():
+            is_moving = broker.id == movement.broker_id
+            is_active = not movement.is_leaving if is_moving else broker.is_active
+            if is_active and not context.liveness.is_being_removed(broker.id):
+                acceptable.append(broker.id)
+            if not broker.log_dirs:
+                without_directories.append(broker.id)
+            for directory_id in broker.log_dirs:
+                owners[directory_id] = _SEVERAL if directory_id in owners else broker.id
+        owners |= {MIGRATING: _ANYBODYS, UNASSIGNED: _ANYBODYS, LOST: _LOST}
+        return cls(
+            acceptable=np.array(acceptable, dtype=np.int32),
+            without_directories=np.array(without_directories, dtype=np.int32),
+            owners=owners,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkDecision:
+    """`changes` are those of the rows `rows` of the stack, ascending; those in `others`, ascending too, are to be
+    decided one by one."""
+
+    rows: Rows
+    changes: PartitionChanges
+    others: Rows
+
+    def up_to(self, row: int) -> "BulkDecision":
+        """Without what is of later rows."""
+        count = int(self.rows.searchsorted(row, side="right"))
+        return BulkDecision(
+            rows=self.rows[:count],
+            changes=self.changes.take(np.arange(count)),
+            others=self.others[self.others <= row],
+        )
+
+
+def concerned_rows(stack: StackedTables, movement: Movement) -> Rows:
+    """Of which partitions something may change."""
+    if movement.is_leaving:
+        return np.flatnonzero((stack.isr == movement.broker_id).any(axis=0))
+    return np.flatnonzero(stack.leaders == NO_LEADER)
+
+
+def decide(
+    context: DecisionContext,
+    topics: Sequence[TopicImage],
+    stack: StackedTables,
+    rows: Rows,
+    movement: Movement,
+) -> BulkDecision:
+    """`stack` has a table for each of the topics, or a part of it."""
+    choice = _Choice(BrokerColumns.of(context, movement), stack, rows, movement)
+    leaders = stack.leaders[rows]
+    elected = choice.elected(leaders)
+    of_topic = stack.numbers[rows]
+    is_unusual = choice.is_unusual(leaders)
+    is_unusual |= _allows_unclean(context, topics)[of_topic] & (elected == NO_LEADER)
+    is_unusual |= choice.in_sync_counts < _enough(context, topics)[of_topic].clip(max=choice.replica_counts)
+    shrinks = (choice.in_sync_counts < choice.isr_counts) & (choice.in_sync_counts > 0)
+    # Naming the same leader again bumps its epoch.
+    same = leaders if context.metadata_version < NO_LEADER_EPOCH_BUMP_ON_ISR_SHRINK else NO_LEADER_CHANGE
+    named = np.where(elected != leaders, elected, np.where(shrinks, same, NO_LEADER_CHANGE))
+    decided = np.flatnonzero(~is_unusual & (shrinks | (named != NO_LEADER_CHANGE)))
+    chosen = rows[decided]
+    isr = compacted(choice.isr[decided], choice.stays[decided])
+    isr[~shrinks[decided]] = PADDING
+    changes = PartitionChanges(
+        topic_ids=np.array([topic.id.bytes for topic in topics], dtype="V16")[of_topic[decided]],
+        partition_ids=stack.ids[chosen],
+        leaders=named[decided].astype(np.int32),
+        isr_counts=np.where(shrinks, choice.in_sync_counts, NO_ISR_CHANGE)[decided].astype(np.int32),
+        isr=isr,
+    )
+    return BulkDecision(rows=chosen, changes=changes, others=rows[is_unusual])
+
+
+class _Choice:
+    """The partitions in question, a row each: (rows, longest replica list) and (rows, longest ISR)."""
+
+    def __init__(self, brokers: BrokerColumns, stack: StackedTables, rows: Rows, movement: Movement) -> None:
+        self.replicas = stack.replicas[:, rows].T
+        self.isr = stack.isr[:, rows].T
+        is_member = self.isr != PADDING
+        self.stays = is_member & (self.isr != movement.broker_id) if movement.is_leaving else is_member
+        self.isr_counts = is_member.sum(axis=1)
+        self.in_sync_counts = self.stays.sum(axis=1)
+        self.replica_counts = (self.replicas != PADDING).sum(axis=1)
+        owners = stack.directory_owners(rows, brokers.owners, _NOBODYS)
+        is_online = (owners == _ANYBODYS) | (owners == self.replicas)
+        is_online |= np.isin(self.replicas, brokers.without_directories) & (owners != _LOST)
+        in_sync = np.where(self.stays, self.isr, PADDING)
+        self._may_lead = np.isin(self.replicas, brokers.acceptable) & is_online
+        self._may_lead &= (self.replicas[:, :, np.newaxis] == in_sync[:, np.newaxis, :]).any(axis=2)
+        self._is_unclear = (owners == _SEVERAL).any(axis=1) | stack.is_rare(rows)
+
+    def elected(self, leaders: Column) -> Column:
+        """The leader if it may stay, else the first replica that may lead, else nobody."""
+        if not self.replicas.shape[1]:
+            return np.full(len(self.replicas), NO_LEADER, dtype=np.int32)
+        is_leader = (self.replicas == leaders[:, np.newaxis]) & self._may_lead
+        first = np.take_along_axis(self.replicas, self._may_lead.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0]
+        chosen = np.where(self._may_lead.any(axis=1), first, NO_LEADER)
+        elected: Column = np.where(is_leader.any(axis=1), leaders, chosen)
+        return elected
+
+    def is_unusual(self, leaders: Column) -> Mask:
+        """Lists that no record of a controller makes, or no layout has room for, are unusual too."""
+        unusual: Mask = self._is_unclear | (self.isr_counts == 0) | (self.isr_counts > LONGEST_ISR)
+        unusual |= (leaders != NO_LEADER) & ~(self.replicas == leaders[:, np.newaxis]).any(axis=1)
+        for column in range(1, self.replicas.shape[1]):
+            one = self.replicas[:, column, np.newaxis]
+            unusual |= ((one == self.replicas[:, :column]) & (one != PADDING)).any(axis=1)
+        return unusual
+
+
+T = TypeVar("T")
+_NO_TOPIC: Final = ""
+
+
+def _of_topics(
+    context: DecisionContext, topics: Sequence[TopicImage], value_of: Callable[[str], T]
+) -> Iterator[T]:
+    """What counts for each topic; hardly any has configs of its own."""
+    resources = context.image.configs.resources
+    otherwise = value_of(_NO_TOPIC)
+    for topic in topics:
+        yield value_of(topic.name) if ConfigResource(TOPIC, topic.name) in resources else otherwise
+
+
+def _allows_unclean(context: DecisionContext, topics: Sequence[TopicImage]) -> Mask:
+    allowed = _of_topics(context, topics, context.allows_unclean_election)
+    return np.fromiter(allowed, dtype=np.bool_, count=len(topics))
+
+
+def _enough(context: DecisionContext, topics: Sequence[TopicImage]) -> NDArray[np.int64]:
+    """How many must stay in sync lest somebody becomes an eligible leader replica; 0 where nobody ever does."""
+    wanted = _of_topics(context, topics, context.min_in_sync_replicas)
+    enough = (0 if each is None else max(each, 1) for each in wanted)
+    return np.fromiter(enough, dtype=np.int64, count=len(topics))

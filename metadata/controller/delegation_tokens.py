@@ -1,0 +1,199 @@
+"""CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken, and the sweep of what has expired (KIP-48,
+KIP-373; kraft-semantics B18).
+
+Whether a principal may make tokens for another is the authorizer's to say, as long as there is one.
+"""
+
+from dataclasses import replace
+from hmac import compare_digest
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from metadata.controller.config import ControllerConfig
+from metadata.controller.context import DecisionContext
+from metadata.controller.periodic_task import Outcome, PeriodicTask
+from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
+from metadata.delegation_tokens import is_expired, split_principal, token_hmac
+from metadata.image.metadata_version import DELEGATION_TOKENS
+from metadata.image.security import DelegationToken
+from wire.metadata_records.security import DelegationTokenRecord, RemoveDelegationTokenRecord
+from wire.uuids import uuid_to_text
+
+USER_TYPE = "User"
+# The end of the year 9999: what a response can say at the latest.
+_END_OF_TIME_MS = 253_402_300_799_999
+
+
+def create_delegation_token(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    secret_key = _checked_secret_key(context)
+    token = _new_token(context, request)
+    response = {
+        **_principals(request),
+        "error_code": ErrorCode.none,
+        "issue_timestamp": token.issue_timestamp_ms,
+        "expiry_timestamp": token.expiration_timestamp_ms,
+        "max_timestamp": token.max_timestamp_ms,
+        "token_id": token.token_id,
+        "hmac": token_hmac(secret_key, token.token_id),
+        "throttle_time": 0,
+    }
+    return ControllerResult(
+        records=(_record(token),),
+        response=response,
+        audit_reason=f"create a delegation token for {token.owner}",
+    )
+
+
+def renew_delegation_token(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    token = _token_of(context, request)
+    if is_expired(token, context.now_ms):
+        raise ApiError(ErrorCode.delegation_token_expired)
+    _check_may_renew(token, request)
+    period_ms = context.config.delegation_token_expiry_time_ms
+    asked_ms = _milliseconds(request.body.renew_period)
+    if asked_ms > 0:
+        period_ms = min(period_ms, asked_ms)
+    return _expiring(token, context.now_ms + period_ms, "renew")
+
+
+def expire_delegation_token(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    """A negative period removes the token at once, an expired one too."""
+    token = _token_of(context, request)
+    _check_may_renew(token, request)
+    period_ms = _milliseconds(request.body.expiry_time_period)
+    if period_ms < 0:
+        return ControllerResult(
+            records=(RemoveDelegationTokenRecord(token_id=token.token_id),),
+            response=_expiry_answer(ErrorCode.none, context.now_ms),
+            audit_reason=f"expire a delegation token of {token.owner} at once",
+        )
+    if is_expired(token, context.now_ms):
+        raise ApiError(ErrorCode.delegation_token_expired)
+    return _expiring(token, context.now_ms + period_ms, "set the expiry of")
+
+
+def sweep_expired_tokens(context: DecisionContext) -> Outcome:
+    tokens = context.image.security.delegation_tokens.values()
+    expired = sorted(token.token_id for token in tokens if is_expired(token, context.now_ms))
+    room = context.config.max_records_per_batch
+    records = tuple(RemoveDelegationTokenRecord(token_id=token_id) for token_id in expired[:room])
+    return Outcome(records, has_more=len(expired) > room)
+
+
+def sweep_interval_ms(config: ControllerConfig) -> int:
+    """Without a secret key there are no tokens that this node knows of."""
+    return config.delegation_token_expiry_check_interval_ms if config.delegation_token_secret_key else 0
+
+
+EXPIRY_SWEEP = PeriodicTask(
+    name="expired delegation tokens", interval_ms=sweep_interval_ms, run=sweep_expired_tokens
+)
+
+
+def creation_refusal(request: ControllerRequest, error: ApiError) -> Values:
+    """The response has no place for a message."""
+    return {
+        **_principals(request),
+        "error_code": error.code,
+        "issue_timestamp": 0,
+        "expiry_timestamp": 0,
+        "max_timestamp": 0,
+        "token_id": "",
+        "hmac": b"",
+    }
+
+
+def _checked_secret_key(context: DecisionContext) -> str:
+    if not context.config.delegation_token_secret_key:
+        raise ApiError(ErrorCode.delegation_token_auth_disabled)
+    if context.metadata_version < DELEGATION_TOKENS:
+        raise ApiError(ErrorCode.unsupported_version)
+    return context.config.delegation_token_secret_key
+
+
+def _new_token(context: DecisionContext, request: ControllerRequest) -> DelegationToken:
+    config = context.config
+    max_lifetime_ms = config.delegation_token_max_lifetime_ms
+    asked_ms = _milliseconds(request.body.max_lifetime)
+    if asked_ms > 0:
+        max_lifetime_ms = min(max_lifetime_ms, asked_ms)
+    max_timestamp_ms = min(context.now_ms + max_lifetime_ms, _END_OF_TIME_MS)
+    renewers = request.body.renewers
+    if any(renewer.principal_type != USER_TYPE for renewer in renewers):
+        raise ApiError(ErrorCode.invalid_principal_type)
+    return DelegationToken(
+        token_id=uuid_to_text(context.random_uuid()),
+        owner=_owner(request),
+        requester=request.principal,
+        renewers=tuple(f"{renewer.principal_type}:{renewer.principal_name}" for renewer in renewers),
+        issue_timestamp_ms=context.now_ms,
+        max_timestamp_ms=max_timestamp_ms,
+        expiration_timestamp_ms=min(
+            max_timestamp_ms, context.now_ms + config.delegation_token_expiry_time_ms
+        ),
+    )
+
+
+def _token_of(context: DecisionContext, request: ControllerRequest) -> DelegationToken:
+    """The token whose password the request shows; Kafka looks it up among all in the same way."""
+    secret_key = _checked_secret_key(context)
+    for token in context.image.security.delegation_tokens.values():
+        if compare_digest(token_hmac(secret_key, token.token_id), request.body.hmac):
+            return token
+    raise ApiError(ErrorCode.delegation_token_not_found)
+
+
+def _check_may_renew(token: DelegationToken, request: ControllerRequest) -> None:
+    if request.principal not in (token.owner, *token.renewers):
+        raise ApiError(ErrorCode.delegation_token_owner_mismatch)
+
+
+def _expiring(token: DelegationToken, expiration_ms: int, deed: str) -> ControllerResult:
+    changed = replace(token, expiration_timestamp_ms=min(token.max_timestamp_ms, expiration_ms))
+    return ControllerResult(
+        records=(_record(changed),),
+        response=_expiry_answer(ErrorCode.none, changed.expiration_timestamp_ms),
+        audit_reason=f"{deed} a delegation token of {token.owner}",
+    )
+
+
+def _expiry_answer(code: ErrorCode, expiry_ms: int) -> Values:
+    return {"error_code": code, "expiry_timestamp": expiry_ms, "throttle_time": 0}
+
+
+def _owner(request: ControllerRequest) -> str:
+    """Up to version 2 tokens are for who asks; from 3 on another owner may be named (KIP-373)."""
+    name = getattr(request.body, "owner_principal_name", None)
+    if not name:
+        return request.principal
+    return f"{request.body.owner_principal_type or USER_TYPE}:{name}"
+
+
+def _principals(request: ControllerRequest) -> Values:
+    owner_type, owner_name = split_principal(_owner(request))
+    requester_type, requester_name = split_principal(request.principal)
+    return {
+        "principal_type": owner_type,
+        "principal_name": owner_name,
+        "token_requester_principal_type": requester_type,
+        "token_requester_principal_name": requester_name,
+    }
+
+
+def _record(token: DelegationToken) -> DelegationTokenRecord:
+    return DelegationTokenRecord(
+        owner=token.owner,
+        requester=token.requester,
+        renewers=token.renewers,
+        issue_timestamp=token.issue_timestamp_ms,
+        max_timestamp=token.max_timestamp_ms,
+        expiration_timestamp=token.expiration_timestamp_ms,
+        token_id=token.token_id,
+    )
+
+
+def _milliseconds(duration: Any) -> int:
+    """kio reads these as timedeltas."""
+    days_ms = duration.days * 86_400_000
+    return int(days_ms + duration.seconds * 1000 + duration.microseconds // 1000)

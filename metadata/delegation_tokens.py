@@ -1,0 +1,28 @@
+"""What controllers and brokers must agree on about delegation tokens (KIP-48)."""
+
+import hashlib
+import hmac
+
+from metadata.image.security import DelegationToken
+
+HMAC_KEY_CONFIG = "delegation.token.secret.key"
+
+
+def token_hmac(secret_key: str, token_id: str) -> bytes:
+    """The password of a token, which nobody keeps: HMAC-SHA512 of its id under the cluster's secret key."""
+    return hmac.digest(secret_key.encode(), token_id.encode(), hashlib.sha512().name)
+
+
+def is_expired(token: DelegationToken, now_ms: int) -> bool:
+    return token.max_timestamp_ms < now_ms or token.expiration_timestamp_ms < now_ms
+
+
+def is_owner_or_renewer(token: DelegationToken, principal: str) -> bool:
+    """Who may be told of a token without further rights; who asked for it on another's behalf is one of them."""
+    return principal in (token.owner, token.requester, *token.renewers)
+
+
+def split_principal(principal: str) -> tuple[str, str]:
+    """Type and name of "type:name"; a name may contain colons."""
+    principal_type, _, name = principal.partition(":")
+    return principal_type, name

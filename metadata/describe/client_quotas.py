@@ -1,0 +1,91 @@
+"""DescribeClientQuotas (KIP-546): the entities that a filter of types and names selects."""
+
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from metadata.controller.client_quotas import CLIENT_ID, ENTITY_TYPES, IP, USER
+from metadata.controller.requests import ApiError, Values
+from metadata.describe.question import Question
+from metadata.image.quotas import QuotaEntity
+
+MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY = 0, 1, 2
+
+
+def describe_client_quotas(question: Question) -> Values:
+    """Every component must match; `strict` leaves no room for types that no component names."""
+    try:
+        names, kinds = _filter(question.body.components)
+    except ApiError as error:
+        return _answer(error.code, error.message, None)
+    found = [
+        {
+            "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity],
+            "values": [{"key": key, "value": value} for key, value in sorted(quotas.items())],
+        }
+        for entity, quotas in sorted(question.image.client_quotas.entities.items(), key=_order)
+        if _matches(dict(entity), names, kinds, is_strict=question.body.strict)
+    ]
+    return _answer(ErrorCode.none, None, found)
+
+
+def _order(item: tuple[QuotaEntity, Any]) -> list[tuple[str, bool, str]]:
+    return [(kind, name is not None, name or "") for kind, name in item[0]]
+
+
+def _filter(components: Any) -> tuple[dict[str, str | None], set[str]]:
+    """The names asked for by type (None is the default), and the types of which any name will do.
+
+    Raises INVALID_REQUEST, or UNSUPPORTED_VERSION for a type that there is not.
+    """
+    names: dict[str, str | None] = {}
+    kinds: set[str] = set()
+    for component in components:
+        kind, match_type, match = component.entity_type, component.match_type, component.match
+        if not kind:
+            raise ApiError(ErrorCode.invalid_request, "Invalid empty entity type.")
+        if kind in names or kind in kinds:
+            raise ApiError(
+                ErrorCode.invalid_request, f"Entity type {kind} cannot appear more than once in the filter."
+            )
+        if kind not in ENTITY_TYPES:
+            raise ApiError(ErrorCode.unsupported_version, f"Unsupported entity type {kind}")
+        _check_match(match_type, match)
+        if match_type == MATCH_ANY:
+            kinds.add(kind)
+        else:
+            names[kind] = match
+    asked = kinds | set(names)
+    if IP in asked and asked & {USER, CLIENT_ID}:
+        reason = (
+            "Invalid entity filter component combination. IP filter component should not be used with user or "
+            "clientId filter component."
+        )
+        raise ApiError(ErrorCode.invalid_request, reason)
+    return names, kinds
+
+
+def _check_match(match_type: int, match: str | None) -> None:
+    if match_type not in (MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY):
+        raise ApiError(ErrorCode.invalid_request, f"Unknown match type {match_type}")
+    if match_type == MATCH_EXACT and match is None:
+        reason = "Request specified MATCH_TYPE_EXACT, but set match string to null."
+        raise ApiError(ErrorCode.invalid_request, reason)
+    if match_type != MATCH_EXACT and match is not None:
+        name = "MATCH_TYPE_DEFAULT" if match_type == MATCH_DEFAULT else "MATCH_TYPE_SPECIFIED"
+        raise ApiError(
+            ErrorCode.invalid_request, f"Request specified {name}, but also specified a match string."
+        )
+
+
+def _matches(
+    entity: dict[str, str | None], names: dict[str, str | None], kinds: set[str], *, is_strict: bool
+) -> bool:
+    if is_strict and len(entity) != len(names) + len(kinds):
+        return False
+    are_named = all(kind in entity and entity[kind] == name for kind, name in names.items())
+    return are_named and all(kind in entity for kind in kinds)
+
+
+def _answer(code: ErrorCode, message: str | None, entries: list[Values] | None) -> Values:
+    return {"throttle_time": 0, "error_code": code, "error_message": message, "entries": entries}

@@ -1,0 +1,221 @@
+"""DescribeConfigs (api key 32): every config of a topic, broker, group or client metrics subscription, and where its
+value comes from (Kafka's ConfigHelper)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from metadata.config_definitions.definition import Update
+from metadata.config_definitions.resolution import (
+    SOURCE_CLIENT_METRICS,
+    SOURCE_DEFAULT,
+    SOURCE_DYNAMIC_DEFAULT_BROKER,
+    SOURCE_GROUP,
+    SOURCE_TOPIC,
+    TOPIC_SYNONYMS,
+    Found,
+    NodeConfigs,
+    broker_synonyms,
+    group_synonym,
+)
+from metadata.config_definitions.table import (
+    BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    GROUP_CONFIGS,
+    TOPIC_CONFIGS,
+)
+from metadata.controller.config_checks import node_id_of
+from metadata.controller.requests import ApiError, Values
+from metadata.controller.topic_names import check_topic_name
+from metadata.describe.config_entries import Entry, Wanted
+from metadata.describe.question import Question
+from metadata.image.configs import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    CLUSTER_DEFAULT,
+    GROUP,
+    TOPIC,
+    ConfigResource,
+)
+
+
+def describe_configs(question: Question) -> Values:
+    wanted = Wanted(
+        synonyms=bool(getattr(question.body, "include_synonyms", False)),
+        documentation=bool(getattr(question.body, "include_documentation", False)),
+    )
+    results = [_result(question, asked, wanted) for asked in question.body.resources]
+    return {"throttle_time": 0, "results": results}
+
+
+def _result(question: Question, asked: Any, wanted: Wanted) -> Values:
+    resource = ConfigResource(int(asked.resource_type), asked.resource_name)
+    error = ApiError(ErrorCode.none)
+    configs: list[Values] = []
+    # No keys asked for are all of them, as null is.
+    keys = frozenset(asked.configuration_keys or ())
+    try:
+        entries = _entries(question, resource)
+        configs = [entry.values(wanted) for entry in entries if not keys or entry.name in keys]
+    except ApiError as refused:
+        error = refused
+    return {
+        "error_code": error.code,
+        "error_message": error.message,
+        "resource_type": resource.type,
+        "resource_name": resource.name,
+        "configs": configs,
+    }
+
+
+def _entries(question: Question, resource: ConfigResource) -> list[Entry]:
+    describe = _DESCRIBERS.get(resource.type)
+    if describe is None:
+        raise ApiError(ErrorCode.invalid_request, f"Unsupported resource type: {resource.type}")
+    own: Mapping[str, str] = question.image.configs.resources.get(resource, {})
+    node = NodeConfigs.of(question.image, question.node_id, question.node_configs)
+    return describe(question, resource, own, node)
+
+
+def _topic(
+    question: Question, resource: ConfigResource, own: Mapping[str, str], node: NodeConfigs
+) -> list[Entry]:
+    check_topic_name(resource.name)
+    if resource.name not in question.image.topics.by_name:
+        raise ApiError(ErrorCode.unknown_topic_or_partition)
+    entries: list[Entry] = []
+    for name in _names(TOPIC_CONFIGS, own):
+        definition = TOPIC_CONFIGS.get(name)
+        value, _ = node.for_topic(name, definition.default if definition else None)
+        synonyms = TOPIC_SYNONYMS.get(name, ())
+        found = _of_base(synonyms[0].name, node.found(broker_synonyms(synonyms[0].name))) if synonyms else []
+        if name in own:
+            value = own[name]
+            found = [Found(name, value, SOURCE_TOPIC), *found]
+        entries.append(Entry(resource_type=TOPIC, name=name, value=value, found=found))
+    return entries
+
+
+def _names(definitions: Mapping[str, Any], *more: Mapping[str, str]) -> list[str]:
+    """Of what is not internal, and of what is set though nobody here knows it."""
+    listed = {name for name, definition in definitions.items() if not definition.is_internal}
+    return sorted(listed.union(*more))
+
+
+def _of_base(name: str, found: list[Found]) -> list[Found]:
+    """Kafka leaves out what stands before the config itself: the override of a listener, the older key."""
+    first = next((index for index, each in enumerate(found) if each.name == name), len(found))
+    return found[first:]
+
+
+def _broker(
+    question: Question, resource: ConfigResource, own: Mapping[str, str], node: NodeConfigs
+) -> list[Entry]:
+    if resource.name == CLUSTER_DEFAULT:
+        return [_cluster_entry(name, node) for name in sorted(own)]
+    asked_id = _node_id(resource.name)
+    if asked_id != question.node_id:
+        reason = f"Unexpected broker id, expected {question.node_id} or empty string, but received {asked_id}"
+        raise ApiError(ErrorCode.invalid_request, reason)
+    return [_broker_entry(name, node) for name in _names(BROKER_CONFIGS, node.static, node.cluster, own)]
+
+
+def _node_id(name: str) -> int:
+    node_id = node_id_of(name)
+    if node_id is None:
+        raise ApiError(ErrorCode.invalid_request, f"Broker id must be an integer, but it is: {name}")
+    return node_id
+
+
+def _cluster_entry(name: str, node: NodeConfigs) -> Entry:
+    found = _of_base(name, node.found(broker_synonyms(name)))
+    found = [each for each in found if each.source == SOURCE_DYNAMIC_DEFAULT_BROKER]
+    return Entry(
+        resource_type=BROKER,
+        name=name,
+        value=node.cluster[name],
+        found=found,
+        read_only=_is_read_only(name),
+    )
+
+
+def _broker_entry(name: str, node: NodeConfigs) -> Entry:
+    found = node.found((name,))
+    synonyms = _of_base(name, node.found(broker_synonyms(name)))
+    return Entry(
+        resource_type=BROKER,
+        name=name,
+        value=found[0].value if found else None,
+        found=synonyms,
+        read_only=_is_read_only(name),
+    )
+
+
+def _is_read_only(name: str) -> bool:
+    """A key of one listener is told as read-only, as Kafka does, whatever the key itself is."""
+    definition = BROKER_CONFIGS.get(name)
+    return definition is None or definition.update is Update.READ_ONLY
+
+
+def _group(
+    _question: Question, resource: ConfigResource, own: Mapping[str, str], node: NodeConfigs
+) -> list[Entry]:
+    if not resource.name:
+        raise ApiError(ErrorCode.invalid_request, "Group name must not be empty")
+    entries: list[Entry] = []
+    for name in _names(GROUP_CONFIGS, own):
+        synonym = group_synonym(name)
+        definition = GROUP_CONFIGS.get(name)
+        default = definition.default if definition else None
+        found = node.found((synonym,)) if synonym else []
+        if not found and default is not None:
+            found = [Found(name, default, SOURCE_DEFAULT)]
+        if name in own:
+            found = [Found(name, own[name], SOURCE_GROUP), *found]
+        value = found[0].value if found else None
+        entries.append(Entry(resource_type=GROUP, name=name, value=value, found=found))
+    return entries
+
+
+def _client_metrics(
+    _question: Question, resource: ConfigResource, own: Mapping[str, str], _node: NodeConfigs
+) -> list[Entry]:
+    if not resource.name:
+        raise ApiError(ErrorCode.invalid_request, "Client metrics subscription name must not be empty")
+    entries: list[Entry] = []
+    for name in _names(CLIENT_METRICS_CONFIGS, own):
+        definition = CLIENT_METRICS_CONFIGS.get(name)
+        default = definition.default if definition else None
+        found = [] if default is None else [Found(name, default, SOURCE_DEFAULT)]
+        if name in own:
+            found = [Found(name, own[name], SOURCE_CLIENT_METRICS), *found]
+        entries.append(
+            Entry(resource_type=CLIENT_METRICS, name=name, value=own.get(name, default), found=found)
+        )
+    return entries
+
+
+def _logger(
+    question: Question, resource: ConfigResource, _own: Mapping[str, str], _node: NodeConfigs
+) -> list[Entry]:
+    """Log levels are not configs here, so a node has none to tell."""
+    if not resource.name:
+        raise ApiError(ErrorCode.invalid_request, "Broker id must not be empty")
+    asked_id = _node_id(resource.name)
+    if asked_id != question.node_id:
+        reason = f"Unexpected broker id, expected {question.node_id} but received {asked_id}"
+        raise ApiError(ErrorCode.invalid_request, reason)
+    return []
+
+
+_DESCRIBERS: Mapping[
+    int, Callable[[Question, ConfigResource, Mapping[str, str], NodeConfigs], list[Entry]]
+] = {
+    TOPIC: _topic,
+    BROKER: _broker,
+    BROKER_LOGGER: _logger,
+    CLIENT_METRICS: _client_metrics,
+    GROUP: _group,
+}

@@ -1,0 +1,37 @@
+"""DescribeUserScramCredentials (KIP-554): which users have credentials, of which mechanism; never the keys."""
+
+from collections import Counter
+
+from kio.schema.errors import ErrorCode
+
+from metadata.controller.requests import Values
+from metadata.describe.question import Question
+
+
+def describe_user_scram_credentials(question: Question) -> Values:
+    """No list of users, and an empty one too, asks for all of them."""
+    found: dict[str, list[Values]] = {}
+    for user, credential in sorted(question.image.security.scram.items()):
+        info = {"mechanism": user.mechanism, "iterations": credential.iterations}
+        found.setdefault(user.name, []).append(info)
+    mentions = Counter(each.name for each in question.body.users or ())
+    if not mentions:
+        mentions = Counter(sorted(found))
+    return {
+        "throttle_time": 0,
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "results": [_result(name, found.get(name), count) for name, count in mentions.items()],
+    }
+
+
+def _result(name: str, infos: list[Values] | None, mentions: int) -> Values:
+    code, message = ErrorCode.none, None
+    if mentions > 1:
+        code = ErrorCode.duplicate_resource
+        message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
+    elif infos is None:
+        code = ErrorCode.resource_not_found
+        message = f"Attempt to describe a user credential that does not exist: {name}"
+    told = infos if infos is not None and mentions == 1 else []
+    return {"user": name, "error_code": code, "error_message": message, "credential_infos": told}

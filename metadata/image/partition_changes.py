@@ -1,0 +1,225 @@
+"""Ordinary changes of many partitions at once: who leads, who is in sync.
+
+When a broker fails, hundreds of thousands of partitions change in the same few ways. As columns they are decided,
+written, read and replayed without an object for each.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metadata.image.partition_columns import PADDING, Column
+from metadata.image.partition_state import NO_LEADER_CHANGE
+from metadata.image.partitions import NUMBER_COLUMNS, PartitionTable, table_of_cells
+
+NO_ISR_CHANGE: Final = -1
+_IDS, _LEADERS, _LEADER_EPOCHS, _PARTITION_EPOCHS = range(4)
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PartitionChanges:
+    """As many PartitionChangeRecords, in their order, that say of leader and ISR only.
+
+    Shapes, for n changes: `topic_ids` (n,) of 16 bytes each, `partition_ids`, `leaders`, `isr_counts` (n,), `isr`
+    (n, longest). NO_LEADER_CHANGE and NO_ISR_CHANGE stand where nothing is said. `isr` is padded behind its end.
+    """
+
+    topic_ids: NDArray[Any]
+    partition_ids: Column
+    leaders: Column
+    isr_counts: Column
+    isr: Column
+
+    def __len__(self) -> int:
+        return len(self.partition_ids)
+
+    def take(self, rows: Rows) -> "PartitionChanges":
+        return PartitionChanges(
+            topic_ids=self.topic_ids[rows],
+            partition_ids=self.partition_ids[rows],
+            leaders=self.leaders[rows],
+            isr_counts=self.isr_counts[rows],
+            isr=self.isr[rows],
+        )
+
+
+class StackedTables:
+    """Tables side by side as one.
+
+    Shapes, for n partitions in all: `ids`, `leaders`, `numbers` (n,), `replicas` and `isr` (longest, n). `numbers` are
+    the places of the tables that the partitions are from.
+    """
+
+    def __init__(self, tables: Sequence[PartitionTable]) -> None:
+        self._tables = tables
+        self.replica_width = max((table.replica_width for table in tables), default=0)
+        self.isr_width = max((table.isr_width for table in tables), default=0)
+        wide = [_widened(table, self.replica_width, self.isr_width) for table in tables]
+        height = NUMBER_COLUMNS + 2 * self.replica_width + self.isr_width
+        empty = np.empty((height, 0), dtype=np.int32)
+        self.cells: Column = np.concatenate([empty, *wide], axis=1)
+        self.numbers: Rows = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def ids(self) -> Column:
+        ids: Column = self.cells[_IDS]
+        return ids
+
+    @property
+    def leaders(self) -> Column:
+        leaders: Column = self.cells[_LEADERS]
+        return leaders
+
+    @property
+    def replicas(self) -> Column:
+        return self.cells[NUMBER_COLUMNS : NUMBER_COLUMNS + self.replica_width]
+
+    @property
+    def isr(self) -> Column:
+        start = NUMBER_COLUMNS + self.replica_width
+        return self.cells[start : start + self.isr_width]
+
+    def directory_owners(self, rows: Rows, owners: Mapping[UUID, int], otherwise: int) -> Column:
+        """Whose the directories of these partitions are, in shape (rows, longest replica list)."""
+        sizes = [len(table.directory_ids) for table in self._tables]
+        # Tables share their lists of directories where they can, and an id takes long to look up.
+        of_lists: dict[int, list[int]] = {}
+        flat: list[int] = []
+        for table in self._tables:
+            known_owners = of_lists.get(id(table.directory_ids))
+            if known_owners is None:
+                known_owners = [owners.get(each, otherwise) for each in table.directory_ids]
+                of_lists[id(table.directory_ids)] = known_owners
+            flat += known_owners
+        firsts = np.cumsum([0, *sizes[:-1]]) if sizes else np.zeros(0, dtype=np.intp)
+        numbers = self.cells[NUMBER_COLUMNS + self.replica_width + self.isr_width :, rows].T
+        places = numbers + firsts[self.numbers[rows]][:, np.newaxis]
+        if not flat:
+            return np.full(numbers.shape, otherwise, dtype=np.int32)
+        known = np.array(flat, dtype=np.int32)[np.maximum(places, 0)]
+        of_replicas: Column = np.where(numbers == PADDING, otherwise, known)
+        return of_replicas
+
+    def is_rare(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which of these partitions have rare lists."""
+        is_rare = np.zeros(len(self), dtype=np.bool_)
+        start = 0
+        for table in self._tables:
+            if table.rare_lists:
+                is_rare[start : start + len(table)] = np.isin(table.ids, list(table.rare_lists))
+            start += len(table)
+        return is_rare[rows]
+
+
+def _widened(table: PartitionTable, replica_width: int, isr_width: int) -> Column:
+    if (table.replica_width, table.isr_width) == (replica_width, isr_width):
+        return table.cells
+    cells = np.full((NUMBER_COLUMNS + 2 * replica_width + isr_width, len(table)), PADDING, dtype=np.int32)
+    cells[:NUMBER_COLUMNS] = table.cells[:NUMBER_COLUMNS]
+    start = NUMBER_COLUMNS
+    for part, width in ((table.replicas, replica_width), (table.isr, isr_width), (table.directories, 0)):
+        cells[start : start + part.shape[1]] = part.T
+        start += width
+    return cells
+
+
+def tables_after(
+    tables: Sequence[PartitionTable], numbers: Rows, changes: PartitionChanges
+) -> list[PartitionTable] | None:
+    """The tables after the changes, each of which is of the table with its number in `numbers`.
+
+    None if one is of a partition that its table lacks, or two are of the same partition.
+    """
+    after: list[PartitionTable] = list(tables)
+    of_widths: dict[tuple[int, int], list[int]] = {}
+    for number, table in enumerate(tables):
+        of_widths.setdefault((table.replica_width, table.isr_width), []).append(number)
+    for alike in of_widths.values():
+        if len(of_widths) == 1:
+            changed = _alike_after(tables, numbers, changes)
+        else:
+            places = np.full(len(tables), -1)
+            places[alike] = np.arange(len(alike))
+            rows = np.flatnonzero(places[numbers] >= 0)
+            part = [tables[number] for number in alike]
+            changed = _alike_after(part, places[numbers[rows]], changes.take(rows))
+        if changed is None:
+            return None
+        for number, table in zip(alike, changed, strict=True):
+            after[number] = table
+    return after
+
+
+def _alike_after(
+    tables: Sequence[PartitionTable], numbers: Rows, changes: PartitionChanges
+) -> list[PartitionTable] | None:
+    """The same of tables with equal widths."""
+    stack = StackedTables(tables)
+    rows = _rows_of(stack, numbers, changes.partition_ids)
+    if rows is None:
+        return None
+    cells, replica_width, isr_width = stack.cells, stack.replica_width, stack.isr_width
+    wanted = max(isr_width, int(changes.isr_counts.max(initial=NO_ISR_CHANGE)))
+    isr_start = NUMBER_COLUMNS + replica_width
+    if wanted > isr_width:
+        more = np.full((wanted - isr_width, cells.shape[1]), PADDING, dtype=np.int32)
+        cells = np.concatenate([cells[: isr_start + isr_width], more, cells[isr_start + isr_width :]])
+    _put(cells, rows, changes, slice(isr_start, isr_start + wanted))
+    ends = accumulate((len(table) for table in tables), initial=0)
+    return [
+        table_of_cells(cells[:, start:stop], (replica_width, wanted), table.directory_ids, table.rare_lists)
+        for table, (start, stop) in zip(tables, pairwise(ends), strict=True)
+    ]
+
+
+def _rows_of(stack: StackedTables, numbers: Rows, partition_ids: Column) -> Rows | None:
+    """Where the partitions lie in the stack; None if one is not there, or comes twice."""
+    if not len(stack):
+        return None if len(partition_ids) else np.empty(0, dtype=np.intp)
+    known = (stack.numbers << 32) + stack.ids
+    wanted = (numbers << 32) + partition_ids
+    rows = np.minimum(known.searchsorted(wanted), len(known) - 1)
+    if (known[rows] != wanted).any():
+        return None
+    if not (rows[1:] > rows[:-1]).all() and len(np.unique(rows)) != len(rows):
+        return None
+    return rows
+
+
+def _put(cells: Column, rows: Rows, changes: PartitionChanges, isr: slice) -> None:
+    """Every change bumps the partition epoch; one that names a leader, even the same, bumps the leader epoch too."""
+    has_leader = changes.leaders != NO_LEADER_CHANGE
+    led = rows[has_leader]
+    cells[_LEADERS, led] = changes.leaders[has_leader]
+    cells[_LEADER_EPOCHS, led] += 1
+    cells[_PARTITION_EPOCHS, rows] += 1
+    has_isr = changes.isr_counts != NO_ISR_CHANGE
+    changed = rows[has_isr]
+    for place, column in enumerate(range(isr.start, isr.stop)):
+        is_known = place < changes.isr.shape[1]
+        cells[column, changed] = changes.isr[has_isr, place] if is_known else PADDING
+
+
+def compacted(members: Column, is_kept: NDArray[np.bool_]) -> Column:
+    """Lists of (rows, width) without what is not kept, in their order, padded behind their end."""
+    order = np.argsort(~is_kept, axis=1, kind="stable")
+    kept: Column = np.where(
+        np.take_along_axis(is_kept, order, axis=1), np.take_along_axis(members, order, axis=1), PADDING
+    )
+    return kept
+
+
+def stretches(topic_ids: NDArray[Any]) -> Iterator[tuple[int, int]]:
+    """Where rows of the same topic begin and end."""
+    begins = np.flatnonzero(topic_ids[1:] != topic_ids[:-1]) + 1
+    return pairwise([0, *begins.tolist(), len(topic_ids)]) if len(topic_ids) else iter(())

@@ -1,0 +1,161 @@
+"""The hash of an image: equal on all nodes at equal offsets, however each of them got there.
+
+It is a sum modulo 2**128 over everything that stands in the image (each broker, topic, partition, config, ...), of a
+hash of that thing alone. So the order does not matter, and a change costs as much as it changes: what was is taken
+off the sum, what is comes onto it. The sum finds bugs, flipped bits and software that disagrees; against somebody who
+forges states on purpose it is no protection, as a sum of hashes is none.
+
+Two versions of this program that hash the same image differently would accuse each other, so `SCHEME` goes with
+each hash that is sent, and only hashes of one scheme are compared. It is to be raised whenever an image gets a field.
+"""
+
+import struct
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from hashlib import blake2b
+from operator import attrgetter
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from metadata.image.delta import MetadataDelta
+from metadata.image.features import FeaturesImage
+from metadata.image.image import MetadataImage
+from metadata.image.quotas import ProducerIdsImage
+from metadata.image.state_hash_topics import hash_of_topics, hash_of_topics_change
+
+SCHEME: Final = 1
+MODULUS: Final = 1 << 128
+EMPTY_STATE_HASH: Final = 0
+_DIGEST_SIZE: Final = 16
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+def hash_of_image(image: MetadataImage) -> int:
+    """The hash from scratch: a second for a million partitions. Provenance is no part of it."""
+    total = _features(image.features) + _producer_ids(image.producer_ids)
+    total += sum(_hash("broker", each) for each in image.cluster.brokers.values())
+    total += sum(_hash("controller", each) for each in image.cluster.controllers.values())
+    total += sum(_map_entry("config", *item) for item in image.configs.resources.items())
+    total += sum(_map_entry("quota", *item) for item in image.client_quotas.entities.items())
+    total += sum(_entry("acl", *item) for item in image.security.acls.items())
+    total += sum(_entry("scram", *item) for item in image.security.scram.items())
+    total += sum(_entry("token", *item) for item in image.security.delegation_tokens.items())
+    return (total + hash_of_topics(image.topics, _hash)) % MODULUS
+
+
+def hash_after(before: int, delta: MetadataDelta, after: MetadataImage) -> int:
+    """The hash of `after`, to which `delta` led from an image with the hash `before`: the same as from scratch, for
+    the cost of what changed. Not for a delta that was made to `become` another image."""
+    old, new = delta.image, after
+    total = before
+    if new.features is not old.features:
+        total += _features(new.features) - _features(old.features)
+    if new.producer_ids is not old.producer_ids:
+        total += _producer_ids(new.producer_ids) - _producer_ids(old.producer_ids)
+    if new.cluster is not old.cluster:
+        brokers, controllers = delta.changed_brokers.keys(), delta.changed_controllers.keys()
+        total += _change("broker", brokers, old.cluster.brokers, new.cluster.brokers, _value)
+        total += _change("controller", controllers, old.cluster.controllers, new.cluster.controllers, _value)
+    if new.configs is not old.configs:
+        resources = (old.configs.resources, new.configs.resources)
+        total += _change("config", delta.changed_configs, *resources, _map_entry)
+    if new.client_quotas is not old.client_quotas:
+        entities = (old.client_quotas.entities, new.client_quotas.entities)
+        total += _change("quota", delta.client_quotas.changed, *entities, _map_entry)
+    if new.topics is not old.topics:
+        total += hash_of_topics_change(delta, old.topics, new.topics, _hash)
+    return (total + _security_change(delta, new)) % MODULUS
+
+
+def state_hash_text(state_hash: int) -> str:
+    """As it is shown: 32 hexadecimal digits."""
+    return f"{state_hash:032x}"
+
+
+def _features(features: FeaturesImage) -> int:
+    migration = features.zk_migration_state
+    return sum(_hash("feature", *item) for item in features.finalized.items()) + (
+        0 if migration is None else _hash("migration", migration)
+    )
+
+
+def _producer_ids(producer_ids: ProducerIdsImage) -> int:
+    return 0 if producer_ids.is_empty else _hash("producer ids", producer_ids.next_producer_id)
+
+
+def _security_change(delta: MetadataDelta, after: MetadataImage) -> int:
+    change, old, new = delta.security, delta.image.security, after.security
+    return (
+        _change("acl", change.changed_acls, old.acls, new.acls, _entry)
+        + _change("scram", change.changed_scram, old.scram, new.scram, _entry)
+        + _change("token", change.changed_tokens, old.delegation_tokens, new.delegation_tokens, _entry)
+    )
+
+
+def _change(
+    kind: str,
+    keys: Collection[_K],
+    old: Mapping[_K, _V],
+    new: Mapping[_K, _V],
+    hash_of: Callable[[str, _K, _V], int],
+) -> int:
+    total = 0
+    for key in keys:
+        was, is_now = old.get(key), new.get(key)
+        if was is not is_now:
+            total += 0 if is_now is None else hash_of(kind, key, is_now)
+            total -= 0 if was is None else hash_of(kind, key, was)
+    return total
+
+
+def _entry(kind: str, key: object, value: object) -> int:
+    return _hash(kind, key, value)
+
+
+def _value(kind: str, _: object, value: object) -> int:
+    """Of what holds its own key."""
+    return _hash(kind, value)
+
+
+def _map_entry(kind: str, key: object, values: Mapping[Any, object]) -> int:
+    return _hash(kind, key, tuple(sorted(values.items())))
+
+
+def _hash(*parts: object) -> int:
+    digest = blake2b(b"".join(_canonical(parts)), digest_size=_DIGEST_SIZE, person=b"kquorum state")
+    return int.from_bytes(digest.digest(), "big")
+
+
+def _canonical(value: object) -> Iterator[bytes]:
+    """Bytes that differ when values differ, on every machine and Python alike: the type, and where its end is."""
+    match value:
+        case None | bool():
+            yield {None: b"n", True: b"t", False: b"f"}[value]
+        case int():
+            yield b"i%d;" % value
+        case float():
+            yield b"d" + struct.pack(">d", value)
+        case str():
+            data = value.encode("utf-8", "surrogatepass")
+            yield b"s%d:" % len(data) + data
+        case bytes():
+            yield b"b%d:" % len(value) + value
+        case UUID():
+            yield b"u" + value.bytes
+        case tuple():
+            yield b"("
+            for item in value:
+                yield from _canonical(item)
+            yield b")"
+        case _:
+            values_of: Any = _values_of
+            yield from _canonical(values_of(type(value))(value))
+
+
+@cache
+def _values_of(cls: Any) -> Callable[[object], tuple[object, ...]]:
+    """A function for the values of all fields of a dataclass (of two or more)."""
+    assert is_dataclass(cls), f"a {cls.__name__} cannot stand in an image"
+    return attrgetter(*(field.name for field in fields(cls)))

@@ -1,0 +1,124 @@
+"""Kafka's command line tools administer a running cluster of ours, one after the other."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.processes import wait_until
+from tests.interop.kafka_process import Kafka, ToolFailed
+from tests.interop.kafka_release import KafkaRelease
+from tests.interop.site import WAIT_S
+from tests.support.cluster import Cluster
+
+pytestmark = pytest.mark.interop
+
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+CONFIGS = "kafka.admin.ConfigCommand"
+ACLS = "kafka.admin.AclCommand"
+FEATURES = "org.apache.kafka.tools.FeatureCommand"
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+ELECTION = "org.apache.kafka.tools.LeaderElectionCommand"
+QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
+
+Tool = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def cluster(kafka_release: KafkaRelease, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("tools"), controllers=1, brokers=3) as running:
+        running.start()
+        yield running
+
+
+@pytest.fixture
+def tool(kafka: Kafka, cluster: Cluster) -> Tool:
+    """Runs a tool against all brokers, and answers what it prints."""
+    servers = ",".join(cluster.address(broker_id) for broker_id in cluster.broker_ids)
+    return lambda name, *arguments: kafka.run(name, "--bootstrap-server", servers, *arguments)
+
+
+def shows(tool: Tool, pattern: str, name: str, *arguments: str) -> bool:
+    """Whether the tool prints it, now or soon: brokers follow what was changed a moment later."""
+    return wait_until(lambda: re.search(pattern, tool(name, *arguments)) is not None, WAIT_S, 0.5)
+
+
+def test_topics_are_altered(tool: Tool) -> None:
+    tool(TOPICS, "--create", "--topic", "grown", "--partitions", "2", "--replication-factor", "2")
+    tool(TOPICS, "--alter", "--topic", "grown", "--partitions", "4")
+    assert shows(tool, "PartitionCount: 4", TOPICS, "--describe", "--topic", "grown")
+    with pytest.raises(ToolFailed, match="partitions"):
+        tool(TOPICS, "--alter", "--topic", "grown", "--partitions", "1")
+
+
+def test_configs_of_topics_brokers_and_the_cluster(cluster: Cluster, tool: Tool) -> None:
+    tool(TOPICS, "--create", "--topic", "tuned")
+    topic = ("--entity-type", "topics", "--entity-name", "tuned")
+    tool(CONFIGS, "--alter", *topic, "--add-config", "retention.ms=60000,cleanup.policy=[compact,delete]")
+    assert shows(tool, r"retention\.ms=60000", CONFIGS, "--describe", *topic)
+    assert "cleanup.policy=compact,delete" in tool(CONFIGS, "--describe", *topic)
+    tool(CONFIGS, "--alter", *topic, "--delete-config", "cleanup.policy")
+    everything = tool(CONFIGS, "--describe", "--all", *topic)
+    assert "cleanup.policy=delete sensitive=false synonyms={DEFAULT_CONFIG" in everything
+    default = ("--entity-type", "brokers", "--entity-default")
+    tool(CONFIGS, "--alter", *default, "--add-config", "log.retention.ms=120000")
+    assert shows(tool, r"log\.retention\.ms=120000", CONFIGS, "--describe", *default)
+    broker = ("--entity-type", "brokers", "--entity-name", str(cluster.broker_ids[0]))
+    tool(CONFIGS, "--alter", *broker, "--add-config", "log.cleaner.threads=2")
+    assert shows(tool, r"log\.cleaner\.threads=2", CONFIGS, "--describe", *broker)
+    with pytest.raises(ToolFailed, match=r"retention\.ms"):
+        tool(CONFIGS, "--alter", *topic, "--add-config", "retention.ms=soon")
+
+
+def test_users_groups_and_client_metrics_have_configs(tool: Tool) -> None:
+    user = ("--entity-type", "users", "--entity-name", "erin")
+    tool(CONFIGS, "--alter", *user, "--add-config", "producer_byte_rate=1024")
+    assert shows(tool, r"producer_byte_rate=1024", CONFIGS, "--describe", *user)
+    tool(CONFIGS, "--alter", *user, "--add-config", "SCRAM-SHA-256=[iterations=4096,password=swordfish]")
+    assert shows(tool, r"SCRAM-SHA-256=iterations=4096", CONFIGS, "--describe", *user)
+    group = ("--entity-type", "groups", "--entity-name", "readers")
+    tool(CONFIGS, "--alter", *group, "--add-config", "consumer.session.timeout.ms=50000")
+    assert shows(tool, r"consumer\.session\.timeout\.ms=50000", CONFIGS, "--describe", *group)
+    metrics = ("--entity-type", "client-metrics", "--entity-name", "slow-clients")
+    tool(CONFIGS, "--alter", *metrics, "--add-config", "interval.ms=1000")
+    assert shows(tool, r"interval\.ms=1000", CONFIGS, "--describe", *metrics)
+
+
+def test_acls(tool: Tool) -> None:
+    mine = ("--topic", "orders", "--resource-pattern-type", "prefixed")
+    tool(ACLS, "--add", "--allow-principal", "User:frank", "--operation", "Read", *mine)
+    assert shows(tool, r"principal=User:frank.*operation=READ", ACLS, "--list")
+    tool(ACLS, "--remove", "--force", *mine)
+    assert wait_until(lambda: "User:frank" not in tool(ACLS, "--list"), WAIT_S, 0.5)
+
+
+def test_partitions_are_reassigned_and_leaders_elected(cluster: Cluster, tool: Tool, tmp_path: Path) -> None:
+    first, second, third = cluster.broker_ids
+    tool(TOPICS, "--create", "--topic", "moved", "--replica-assignment", f"{first}:{second}")
+    plan = tmp_path / "plan.json"
+    wanted = {"topic": "moved", "partition": 0, "replicas": [third, second]}
+    plan.write_text(json.dumps({"version": 1, "partitions": [wanted]}))
+    given = ("--reassignment-json-file", str(plan))
+    tool(REASSIGN, *given, "--execute")
+    assert shows(tool, "Reassignment of partition moved-0 is completed", REASSIGN, *given, "--verify")
+    assert "No partition reassignments found." in tool(REASSIGN, "--list")
+    assert shows(tool, rf"Replicas: {third},{second}", TOPICS, "--describe", "--topic", "moved")
+    elect = ("--election-type", "preferred", "--topic", "moved", "--partition", "0")
+    assert re.search("Successfully completed|Valid replica already elected", tool(ELECTION, *elect))
+    assert shows(tool, rf"Leader: {third}", TOPICS, "--describe", "--topic", "moved")
+
+
+def test_features_go_up_and_down(tool: Tool) -> None:
+    up = tool(FEATURES, "upgrade", "--metadata", "4.1-IV1")
+    assert "metadata.version was upgraded" in up
+    assert shows(tool, r"metadata\.version.*FinalizedVersionLevel: 4\.1-IV1", FEATURES, "describe")
+    with pytest.raises(ToolFailed, match=r"metadata\.version"):
+        tool(FEATURES, "upgrade", "--metadata", "4.0-IV3")
+    tried = tool(FEATURES, "downgrade", "--feature", "group.version=0", "--dry-run")
+    assert "can be downgraded" in tried
+
+
+def test_the_quorum_is_described(tool: Tool) -> None:
+    assert re.search(r"LeaderId:\s+1\b", tool(QUORUM, "describe", "--status"))

@@ -1,0 +1,164 @@
+"""The checker checked: faults planted in the controller, each of which the stream of random operations must find."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import Phase
+
+from metadata.controller import alter_partition, broker_removal, partition_change
+from metadata.controller.changing import change_of
+from metadata.controller.context import DecisionContext
+from metadata.controller.controller import Controller
+from metadata.controller.partition_change import Elected, PartitionChange
+from metadata.image.cluster import ClusterImage
+from metadata.image.partition_state import partition_after_change
+from tests.properties.test_controller_model import run_stream
+from tests.reference_model.story import tell
+from tests.reference_model.twin import Twin
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+REPLAYED_CHANGE = "metadata.image.topics_delta.partition_after_change"
+
+
+def leader_epoch_stays(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        REPLAYED_CHANGE,
+        lambda state, change: replace(partition_after_change(state, change), leader_epoch=state.leader_epoch),
+    )
+
+
+def partition_epoch_stays_when_the_leader_does(patch: pytest.MonkeyPatch) -> None:
+    def change(state: Any, change: Any) -> Any:
+        after = partition_after_change(state, change)
+        return (
+            replace(after, partition_epoch=state.partition_epoch) if after.leader == state.leader else after
+        )
+
+    patch.setattr(REPLAYED_CHANGE, change)
+
+
+def isr_may_shrink_below_the_leader(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(alter_partition, "_isr_error", lambda *_: None)
+
+
+def fenced_members_join_an_isr(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(alter_partition, "_is_eligible", lambda *_: True)
+
+
+def eligible_replicas_are_not_cleared(patch: pytest.MonkeyPatch) -> None:
+    true = PartitionChange._new_elr
+
+    def keep(self: PartitionChange, *arguments: Any) -> tuple[int, ...]:
+        return true(self, *arguments) or self.partition.elr
+
+    patch.setattr(PartitionChange, "_new_elr", keep)
+
+
+def every_election_may_be_unclean(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(DecisionContext, "allows_unclean_election", lambda *_: True)
+
+
+def a_fenced_broker_stays_in_isrs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(broker_removal.Departure, "found", lambda *_: [])
+
+
+def any_broker_epoch_will_do(patch: pytest.MonkeyPatch) -> None:
+    true = DecisionContext.check_broker_epoch
+
+    def check(self: DecisionContext, broker_id: int, epoch: int) -> Any:
+        broker = self.image.cluster.brokers.get(broker_id)
+        return true(self, broker_id, epoch if broker is None else broker.epoch)
+
+    patch.setattr(DecisionContext, "check_broker_epoch", check)
+
+
+def a_reassignment_ends_too_early(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        partition_change,
+        "_is_reassigned",
+        lambda isr, replicas, removing: bool(set(replicas) - set(removing) & set(isr)),
+    )
+
+
+def a_cancel_forgets_who_was_in_sync(patch: pytest.MonkeyPatch) -> None:
+    def change(*arguments: Any, **targets: Any) -> PartitionChange:
+        if "target_isr" in targets:
+            targets["target_isr"] = targets["target_isr"][:1]
+        return change_of(*arguments, **targets)
+
+    patch.setattr("metadata.controller.reassign_partitions.change_of", change)
+
+
+def answers_do_not_wait_for_the_commit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Controller, "_answer", lambda _self, _request, reply, values: reply(values))
+
+
+def the_minimum_isr_of_topics_is_ignored(patch: pytest.MonkeyPatch) -> None:
+    true = DecisionContext.min_in_sync_replicas
+    patch.setattr(
+        DecisionContext,
+        "min_in_sync_replicas",
+        lambda self, name: None if true(self, name) is None else 1,
+    )
+
+
+def fenced_brokers_are_in_sync_with_new_partitions(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ClusterImage, "is_active", lambda self, broker_id: broker_id in self.brokers)
+
+
+def the_last_replica_is_preferred(patch: pytest.MonkeyPatch) -> None:
+    true = PartitionChange._elect
+
+    def elect(self: PartitionChange, isr: Any, replicas: Any, eligible: Any) -> Elected:
+        return true(self, isr, replicas[::-1], eligible)
+
+    patch.setattr(PartitionChange, "_elect", elect)
+
+
+PLANTS: list[Plant] = [
+    leader_epoch_stays,
+    partition_epoch_stays_when_the_leader_does,
+    isr_may_shrink_below_the_leader,
+    fenced_members_join_an_isr,
+    eligible_replicas_are_not_cleared,
+    every_election_may_be_unclean,
+    a_fenced_broker_stays_in_isrs,
+    any_broker_epoch_will_do,
+    a_reassignment_ends_too_early,
+    a_cancel_forgets_who_was_in_sync,
+    answers_do_not_wait_for_the_commit,
+    the_minimum_isr_of_topics_is_ignored,
+    fenced_brokers_are_in_sync_with_new_partitions,
+    the_last_replica_is_preferred,
+]
+
+
+@pytest.mark.parametrize("level", [5, 7, 11, 14, 25])
+def test_the_story_without_a_fault(level: int) -> None:
+    tell(Twin(level, has_elr=False))
+
+
+def test_the_story_with_eligible_leader_replicas() -> None:
+    tell(Twin(25, has_elr=True))
+
+
+def _tell_both() -> None:
+    tell(Twin(25, has_elr=False))
+    tell(Twin(25, has_elr=True))
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+def test_a_planted_fault_is_found_in_the_story(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        _tell_both()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        run_stream(300, 30, derandomize=True, database=None, phases=[Phase.generate])

@@ -1,0 +1,208 @@
+"""Brokers that come, live and go (kraft-semantics B6 to B8)."""
+
+from tests.reference_model.changes import Wish, change
+from tests.reference_model.objects import DIRECTORIES_FROM, Broker, Cluster, Refused
+
+CHANGE_RECORD_FROM = 6
+LEAVING_STATE_FROM = 7
+
+
+def register(
+    cluster: Cluster,
+    broker_id: int,
+    incarnation: int,
+    directories: list[int],
+    *,
+    is_clean: bool,
+    epoch: int,
+    offset: int,
+) -> int:
+    """`epoch` and `offset` are what a new process would get, and where its record stands. Answers its epoch."""
+    known = cluster.brokers.get(broker_id)
+    if known is not None and known.incarnation == incarnation:
+        known.registered_at, known.contact_ms = offset, cluster.now_ms
+        known.directories = directories
+        cluster.log.append(("register", broker_id, known.epoch, known.fenced, known.leaving))
+        return known.epoch
+    if known is not None:
+        if not known.fenced and cluster.now_ms <= known.contact_ms + cluster.session_ms:
+            raise Refused("duplicate_broker_registration")
+        if cluster.has_elr and not is_clean:
+            _take_off(cluster, broker_id, has_crashed=True)
+    cluster.brokers[broker_id] = Broker(
+        broker_id,
+        epoch,
+        incarnation,
+        registered_at=offset,
+        directories=directories,
+        contact_ms=cluster.now_ms,
+    )
+    cluster.log.append(("register", broker_id, epoch, True, False))
+    return epoch
+
+
+def unregister(cluster: Cluster, broker_id: int) -> None:
+    if broker_id not in cluster.brokers:
+        raise Refused("broker_id_not_registered")
+    _take_off(cluster, broker_id, has_crashed=True)
+    del cluster.brokers[broker_id]
+    cluster.log.append(("unregister", broker_id))
+
+
+def heartbeat(
+    cluster: Cluster,
+    broker_id: int,
+    epoch: int,
+    read_offset: int,
+    *,
+    want_fence: bool,
+    want_shut_down: bool,
+    offline: list[int],
+) -> tuple[bool, bool, bool]:
+    """Answers whether it is caught up, is fenced, should shut down."""
+    broker = cluster.broker(broker_id, epoch)
+    is_caught_up = read_offset >= broker.registered_at
+    state = _state(broker)
+    following = _next_state(cluster, broker, state, is_caught_up, want_fence, want_shut_down)
+    failed = set(offline) & set(broker.directories)
+    if failed and (state, following) == ("fenced", "unfenced"):
+        following = state
+    is_fenced = following in ("fenced", "gone")
+    broker.contact_ms, broker.read_offset = cluster.now_ms, read_offset
+    if is_fenced:
+        broker.shutdown_offset = None
+        if state != "fenced":
+            _fence(cluster, broker)
+    elif following == "unfenced" and state == "fenced":
+        _unfence(cluster, broker)
+    elif following == "leaving" and state == "unfenced":
+        _begin_leaving(cluster, broker)
+    if failed and following == state:
+        _lose_directories(cluster, broker, failed)
+    return is_caught_up, is_fenced, following == "gone"
+
+
+def _lose_directories(cluster: Cluster, broker: Broker, failed: set[int]) -> None:
+    """A broker that has none left is about to stop; nothing more is said of it."""
+    for name, index, part in cluster.places():
+        where = dict(zip(part.replicas, part.directories, strict=True)).get(broker.id)
+        if broker.id in part.isr and where in failed:
+            isr = [each for each in part.isr if each != broker.id]
+            change(cluster, name, index, Wish(isr=isr, election=election(cluster, name), gone={broker.id}))
+    left = [each for each in broker.directories if each not in failed]
+    if left:
+        broker.directories = left
+        cluster.log.append(("broker directories", broker.id, left))
+
+
+def assign_directory(
+    cluster: Cluster, broker_id: int, epoch: int, name: str, index: int, directory: int
+) -> None:
+    if cluster.level < DIRECTORIES_FROM:
+        raise Refused("unsupported_version")
+    broker = cluster.broker(broker_id, epoch)
+    if name not in cluster.topics:
+        raise Refused("unknown_topic_id")
+    part = cluster.partition(name, index)
+    if broker_id not in part.replicas:
+        raise Refused("not_leader_or_follower")
+    change(cluster, name, index, Wish(directories={broker_id: directory}))
+    part = cluster.partition(name, index)
+    if broker.directories and directory not in broker.directories:
+        isr = [each for each in part.isr if each != broker_id]
+        change(cluster, name, index, Wish(isr=isr, election=election(cluster, name), gone={broker_id}))
+
+
+def pass_time(cluster: Cluster, milliseconds: int) -> None:
+    """Sessions end one by one, at their own moments."""
+    target = cluster.now_ms + milliseconds
+    while True:
+        due = [(each.contact_ms + cluster.session_ms + 1, each.id) for each in cluster.brokers.values()
+               if not each.fenced]  # fmt: skip
+        if not due or min(due)[0] > target:
+            break
+        at_ms, broker_id = min(due)
+        cluster.now_ms = max(cluster.now_ms, at_ms)
+        cluster.brokers[broker_id].shutdown_offset = None
+        _fence(cluster, cluster.brokers[broker_id])
+    cluster.now_ms = target
+
+
+def forget_sessions(cluster: Cluster) -> None:
+    """Another controller became active: it gives everybody a full session."""
+    for broker in cluster.brokers.values():
+        broker.contact_ms, broker.read_offset, broker.shutdown_offset = cluster.now_ms, -1, None
+
+
+def _state(broker: Broker) -> str:
+    if broker.fenced:
+        return "fenced"
+    return "unfenced" if broker.shutdown_offset is None else "leaving"
+
+
+def _next_state(
+    cluster: Cluster, broker: Broker, state: str, is_caught_up: bool, want_fence: bool, want_shut_down: bool
+) -> str:
+    if state == "fenced":
+        if want_shut_down:
+            return "gone"
+        return "unfenced" if is_caught_up and not want_fence else "fenced"
+    if state == "leaving":
+        return _next_while_leaving(cluster, broker)
+    if want_fence:
+        return "gone" if want_shut_down else "fenced"
+    if want_shut_down:
+        return "leaving" if cluster.leads_any(broker.id) else "gone"
+    return "unfenced"
+
+
+def _next_while_leaving(cluster: Cluster, broker: Broker) -> str:
+    others = [
+        each.read_offset
+        for each in cluster.brokers.values()
+        if not each.fenced and each.shutdown_offset is None
+    ]
+    assert broker.shutdown_offset is not None
+    if cluster.leads_any(broker.id):
+        return "leaving"
+    return "gone" if not others or broker.shutdown_offset <= min(others) else "leaving"
+
+
+def _fence(cluster: Cluster, broker: Broker) -> None:
+    _take_off(cluster, broker.id)
+    broker.fenced = True
+    kind = "broker" if cluster.level >= CHANGE_RECORD_FROM else "fence"
+    cluster.log.append((kind, broker.id, "fenced"))
+
+
+def _unfence(cluster: Cluster, broker: Broker) -> None:
+    broker.fenced = False
+    kind = "broker" if cluster.level >= CHANGE_RECORD_FROM else "unfence"
+    cluster.log.append((kind, broker.id, "unfenced"))
+    for name, index, part in cluster.places():
+        if part.leader == -1:
+            change(cluster, name, index, Wish(election=election(cluster, name), back={broker.id}))
+
+
+def _begin_leaving(cluster: Cluster, broker: Broker) -> None:
+    if cluster.level >= LEAVING_STATE_FROM and not broker.leaving:
+        broker.leaving = True
+        cluster.log.append(("broker", broker.id, "leaving"))
+    _take_off(cluster, broker.id)
+
+
+def _take_off(cluster: Cluster, broker_id: int, *, has_crashed: bool = False) -> None:
+    """Out of every ISR; who crashed also out of the eligible ones."""
+    for name, index, part in cluster.places():
+        if broker_id in part.isr or (has_crashed and broker_id in part.eligible):
+            wish = Wish(
+                isr=[each for each in part.isr if each != broker_id],
+                election=election(cluster, name),
+                gone={broker_id},
+                crashed={broker_id} if has_crashed else set(),
+            )
+            change(cluster, name, index, wish)
+
+
+def election(cluster: Cluster, topic: str) -> str:
+    return "unclean" if cluster.allows_unclean(topic) else "online"

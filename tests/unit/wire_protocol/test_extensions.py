@@ -1,0 +1,73 @@
+"""What our nodes add to Kafka's words is skipped by those who do not know it."""
+
+from typing import Any
+
+import pytest
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+from kio.schema.fetch.v17.request import FetchRequest
+
+from raft.adapters.kafka_codec import codec
+from raft.messages import FetchRequest as Fetch
+from raft.voters import ReplicaKey
+from wire.codec import decode, encode
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, response_class
+from wire.protocol.entities import build
+
+ANNOTATION = bytes(range(25))
+FETCH = Fetch(
+    cluster_id="c",
+    replica=ReplicaKey(1),
+    current_leader_epoch=3,
+    fetch_offset=7,
+    last_fetched_epoch=2,
+    max_wait_ms=500,
+    max_bytes=1000,
+    annotation=ANNOTATION,
+)
+
+
+@pytest.mark.parametrize("version", range(12, 19))
+def test_a_fetch_carries_an_annotation(version: int) -> None:
+    data = encode(codec.encode_request(FETCH, version))
+    entity, end = decode(request_class(ApiKey.FETCH, version), data)
+    assert end == len(data)
+    decoded: Any = codec.decode_request(ApiKey.FETCH, entity)
+    assert decoded.annotation == ANNOTATION
+
+
+def test_a_reader_that_knows_of_no_annotation_skips_it() -> None:
+    data = encode(codec.encode_request(FETCH, 17))
+    entity, end = decode(FetchRequest, data)
+    assert end == len(data)
+    assert entity.topics[0].partitions[0].fetch_offset == 7
+    assert not hasattr(entity, "annotation")
+
+
+def test_without_an_annotation_the_bytes_are_kafkas() -> None:
+    plain = Fetch(**{name: getattr(FETCH, name) for name in FETCH.__slots__ if name != "annotation"})
+    data = encode(codec.encode_request(plain, 17))
+    entity, _ = decode(FetchRequest, data)
+    assert encode(entity) == data
+
+
+def test_so_does_the_answer_to_describe_quorum() -> None:
+    values: dict[str, object] = {
+        "error_code": 0,
+        "error_message": None,
+        "topics": [],
+        "nodes": [],
+        "annotation": ANNOTATION,
+    }
+    data = encode(build(response_class(ApiKey.DESCRIBE_QUORUM, 2), values))
+    ours: Any = decode(response_class(ApiKey.DESCRIBE_QUORUM, 2), data)[0]
+    assert ours.annotation == ANNOTATION
+    kafkas, end = decode(DescribeQuorumResponse, data)
+    assert end == len(data)
+    assert kafkas.topics == ()
+
+
+@pytest.mark.parametrize("version", [4, 11])
+def test_versions_without_tagged_fields_have_none(version: int) -> None:
+    cls: Any = request_class(ApiKey.FETCH, version)
+    assert "annotation" not in cls.__slots__
