@@ -116,6 +116,7 @@ class Cluster:
         self.batches: list[LogBatch] = []
         self.controller.handle_leader_change(self.now_ms, NODE_ID, 1)
         self.batches += self.raft.accumulator.drain()
+        self.commit_seconds = 0.0
 
     def fail(self) -> list[float]:
         """Only one broker's session ends. Answers the seconds of each turn."""
@@ -132,8 +133,13 @@ class Cluster:
         while not is_over():
             begin = time.process_time()
             self.controller.handle_time(self.now_ms)
-            self.batches += self.raft.accumulator.drain()
+            batches = self.raft.accumulator.drain()
             seconds.append(time.process_time() - begin)
+            self.batches += batches
+            begin = time.process_time()
+            if batches:
+                self.controller.handle_commit(self.now_ms, batches)
+            self.commit_seconds += time.process_time() - begin
         return seconds
 
 
@@ -207,6 +213,7 @@ def run(arguments: argparse.Namespace) -> dict[str, list[dict[str, object]]]:
                 "us_per_change": total / records * 1e6,
                 "turns": len(seconds),
                 "longest_turn_ms": max(seconds) * 1e3,
+                "commit_seconds": cluster.commit_seconds,
                 "followers_seconds": follower_seconds,
                 "times_faster_than_one_by_one": sum(plain.values()) / (total / records * 1e6),
             }

@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wire.record_batch import Buffer, read_batch_header, records_data
+from wire.primitives import Buffer
+from wire.record_batch import read_batch_header, records_data
 
 # Fewer records are quicker read one by one.
 WORTH_COLUMNS: Final = 64

@@ -68,6 +68,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "kquorum log verify kquorum-data/node-1",
         "kquorum log verify /var/lib/kafka/__cluster_metadata-0 --json",
     ),
+    "log state-hash": ("kquorum log state-hash kquorum-data/node-1 --offset 180",),
     "log diff": ("kquorum log diff kquorum-data/node-1 --from 120 --to 180",),
     "snapshot list": ("kquorum snapshot list kquorum-data/node-1",),
     "snapshot verify": ("kquorum snapshot verify kquorum-data/node-1",),

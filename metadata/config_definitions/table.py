@@ -22,7 +22,6 @@ from metadata.config_definitions import (
 )
 from metadata.config_definitions.definition import ConfigDefinition
 from metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
-from wire.sensitive_configs import is_sensitive_config
 
 Definitions = Mapping[str, ConfigDefinition]
 BROKER_PARTS = (
@@ -84,6 +83,6 @@ def definition_of(resource_type: int, name: str) -> ConfigDefinition | None:
 
 
 def is_sensitive(resource_type: int, name: str) -> bool:
-    """By the definition's type; of an unknown key the name decides, and in doubt it is a secret."""
+    """By the definition's type; of an unknown key nobody can say, so it is a secret, as it is for Kafka."""
     definition = definition_of(resource_type, name)
-    return is_sensitive_config(name) if definition is None else definition.is_sensitive
+    return definition is None or definition.is_sensitive

@@ -122,6 +122,7 @@ _DURATION = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _BY_DURATION = "by_duration:"
+_DURATION_DIGITS_AT_MOST = 40
 
 
 def auto_offset_reset() -> Validator:
@@ -143,11 +144,15 @@ def auto_offset_reset() -> Validator:
 
 
 def _is_duration(text: str) -> bool:
+    """Java counts the seconds in a long."""
     found = _DURATION.fullmatch(text)
     if found is None or text[-1].upper() in "PT":
         return False
     sign, days, _, hours, minutes, seconds, fraction = found.groups()
-    parts = zip((days, hours, minutes, seconds), (86_400, 3600, 60, 1), strict=True)
-    total = float(sum(int(count or 0) * unit for count, unit in parts))
-    total += float(f"0.{fraction or 0}") * (-1 if (seconds or "").startswith("-") else 1)
-    return (-total if sign == "-" else total) >= 0
+    counts = (days or "0", hours or "0", minutes or "0", seconds or "0")
+    if max(map(len, counts)) > _DURATION_DIGITS_AT_MOST:
+        return False
+    total = sum(int(count) * unit for count, unit in zip(counts, (86_400, 3600, 60, 1), strict=True))
+    nanoseconds = int((fraction or "0").ljust(9, "0")) * (-1 if counts[3].startswith("-") else 1)
+    total_ns = (total * 10**9 + nanoseconds) * (-1 if sign == "-" else 1)
+    return 0 <= total_ns < 2**63 * 10**9

@@ -154,12 +154,17 @@ def _outcome(
         raise ApiError(ErrorCode.invalid_config, reason)
     base = definition.default if current is None else current
     items = [item for item in (base or "").split(",") if item]
-    for item in value.split(","):
+    for item in _java_split(value):
         if operation == APPEND and item not in items:
             items.append(item)
         elif operation == SUBTRACT and item in items:
             items.remove(item)
     return ",".join(items)
+
+
+def _java_split(value: str) -> list[str]:
+    """As Kafka splits what is appended or subtracted: empty items at the end do not count, unless there is nothing."""
+    return value.rstrip(",").split(",") if value.strip(",") or not value else []
 
 
 def _replacement(resource: ConfigResource, asked: Any, before: Mapping[str, str]) -> Change:

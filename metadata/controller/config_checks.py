@@ -130,7 +130,7 @@ def check_resource_name(resource: ConfigResource) -> None:
 
 def node_id_of(name: str) -> int | None:
     """As Java reads an int; None for what is none."""
-    digits = name.removeprefix("-").removeprefix("+")
+    digits = name[1:] if name.startswith(("-", "+")) else name
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 20):
         return None
     number = int(name)

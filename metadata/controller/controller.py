@@ -71,7 +71,9 @@ class Controller(ControllerCore):
 
     def _do_slice(self, now_ms: int, active: Active) -> None:
         stale = active.liveness.stale_broker(self.image.cluster.brokers.values(), now_ms)
-        if stale is not None:
+        if self._timeline.is_far_ahead:
+            pass  # the followers have their turn first
+        elif stale is not None:
             self._fence_on(now_ms, active, stale)
         elif active.removals:
             self._remove_on(now_ms, active)
@@ -124,6 +126,8 @@ class Controller(ControllerCore):
     def next_deadline_ms(self) -> int | None:
         if self._active is None:
             return None
+        if self._timeline.is_far_ahead:
+            return self._active.no_op_due_ms
         if self._active.sweeps or self._active.removals:
             return 0
         expiry = self._active.liveness.next_expiry_ms(self.image.cluster.brokers.values())

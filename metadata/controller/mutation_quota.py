@@ -24,6 +24,7 @@ STRICT_SINCE: Mapping[ApiKey, int] = {
     ApiKey.CREATE_PARTITIONS: 3,
 }
 _BUCKETS_KEPT = 1000
+_LONGEST_WAIT_MS = 2**31 - 1
 _BucketKey = tuple[str, str]
 
 
@@ -141,8 +142,13 @@ def _candidates(user: str, client: str) -> list[tuple[QuotaEntity, _BucketKey]]:
 
 
 def _until_filled_ms(bucket: _Bucket, allowance: Allowance) -> int:
-    """0 for a bucket that lacks less than half a millisecond: whoever waited as long as told must get through."""
-    return round(max(0.0, -bucket.tokens) / allowance.rate * 1000)
+    """0 for a bucket that lacks less than half a millisecond: whoever waited as long as told must get through.
+
+    A rate may be so small, or 0 in a log of another program, that the answer could not hold the time."""
+    debt = max(0.0, -bucket.tokens)
+    if debt * 1000 >= allowance.rate * _LONGEST_WAIT_MS:
+        return _LONGEST_WAIT_MS if debt else 0
+    return round(debt / allowance.rate * 1000)
 
 
 _NO_QUOTAS: Map[str, float] = Map()

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from metadata.controller.broker_removal import BrokerRemoval
     from metadata.controller.sweep import PartitionSweep
 
+# A string of an answer has 32,767 bytes at most, and a character up to four.
+MAX_MESSAGE_CHARACTERS = 2_000
 # A response as `wire.protocol.entities.build` takes it: kio's field names, every version's fields together.
 Values = dict[str, Any]
 Reply = Callable[[Values], None]
@@ -41,6 +43,9 @@ class ApiError(Exception):
     """The request as a whole, or the one entry under check, is refused: lawful, and told to the client."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        """A message that quotes a huge value is cut, or no answer could hold it."""
+        if message is not None and len(message) > MAX_MESSAGE_CHARACTERS:
+            message = f"{message[:MAX_MESSAGE_CHARACTERS]}..."
         self.code = code
         self.message = message
         super().__init__(f"{code.name}: {message}")

@@ -8,6 +8,7 @@ drops them all.
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from immutables import Map
 
@@ -21,6 +22,8 @@ from raft.batches import LogBatch
 from wire.audit_note import NO_NOTE_HASH, note_hash
 from wire.record_batch import read_batch_header
 from wire.schema import MetadataRecord
+
+RECORDS_AHEAD: Final = 8192
 
 Publisher = Callable[[MetadataImage, MetadataDelta], None]
 
@@ -79,6 +82,13 @@ class Timeline:
     @property
     def has_uncommitted(self) -> bool:
         return bool(self._proposed)
+
+    @property
+    def is_far_ahead(self) -> bool:
+        """Whether so much is proposed and not committed that nothing else should be decided of the controller's own
+        accord: slice after slice, each of many hops of the leader's loop, would leave the followers' fetches no room,
+        and a leader without fetches gives up."""
+        return self.last_offset - self.loader.last_applied_offset >= RECORDS_AHEAD
 
     @property
     def last_offset(self) -> int:

@@ -18,4 +18,4 @@ class Question:
     principal: str
     node_id: int
     is_controller: bool = False
-    node_configs: Mapping[str, str] = field(default_factory=dict)
+    node_configs: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -91,3 +91,6 @@ def test_all_nodes_agree_and_one_that_does_not_is_named(
         capsys.readouterr()
         assert run(["quorum", "status", "--bootstrap-controller", addresses]) == 1
         assert f"STATE DIFFERS: node {odd} has" in capsys.readouterr().err
+        # A broker passes the question on, and what the leader adds to its answer too.
+        assert run(["quorum", "status", "--bootstrap-server", cluster.address(101)]) == 1
+        assert f"STATE DIFFERS: node {odd} has" in capsys.readouterr().err

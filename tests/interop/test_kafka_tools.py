@@ -17,7 +17,7 @@ pytestmark = pytest.mark.interop
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
-ACLS = "kafka.admin.AclCommand"
+ACLS = "org.apache.kafka.tools.AclCommand"
 FEATURES = "org.apache.kafka.tools.FeatureCommand"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 ELECTION = "org.apache.kafka.tools.LeaderElectionCommand"

@@ -54,7 +54,8 @@ def heartbeat(
     epoch_slip: int = 0,
     offline: tuple[int, ...] = (),
 ) -> None:
-    """`offline` are the places of directories that failed, among the broker's. `has_read`: all that there is; otherwise nothing."""
+    """`has_read`: all that there is; otherwise nothing. `offline` are the places of what failed, among the broker's
+    directories."""
     known = twin.model.brokers.get(broker_id)
     epoch = (0 if known is None else known.epoch) + epoch_slip
     read_offset = twin.world.raft.log_end_offset - 1 if has_read else 0

@@ -79,7 +79,8 @@ def _hash_keeps_deleted_topics() -> Any:
     def change(delta: Any, old: Any, new: Any, hash_of: Any) -> int:
         deleted = [old.by_id[each] for each in delta.deleted_topic_ids]
         total: int = original(delta, old, new, hash_of)
-        return total + sum(hash_of("topic", each.id, each.name) for each in deleted)
+        kept: int = sum(hash_of("topic", each.id, each.name) for each in deleted)
+        return total + kept
 
     return patch.object(state_hash, "hash_of_topics_change", change)
 

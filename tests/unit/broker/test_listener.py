@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -201,6 +202,16 @@ def test_not_controller_is_never_shown_to_a_client() -> None:
     assert len(refusals) == 2
 
 
+ACL = {"resource_type": 2, "principal": "User:a", "host": "*", "operation": 3, "permission_type": 3}
+ACL_FILTER = {
+    "resource_type_filter": 2,
+    "resource_name_filter": None,
+    "pattern_type_filter": 3,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 3,
+    "permission_type": 3,
+}
 CONFIGS = {"resource_type": 2, "resource_name": "orders", "configs": ()}
 
 
@@ -234,6 +245,16 @@ def test_without_a_controller_every_forwarded_request_times_out_with_an_answer(a
             "entries": [{"entity": [{"entity_type": "user", "entity_name": None}], "ops": ()}],
             "validate_only": False,
         },
+        ApiKey.CREATE_ACLS: {"creations": [ACL | {"resource_name": "orders", "resource_pattern_type": 3}]},
+        ApiKey.DELETE_ACLS: {"filters": [ACL_FILTER]},
+        ApiKey.CREATE_DELEGATION_TOKEN: {
+            "owner_principal_type": None,
+            "owner_principal_name": None,
+            "renewers": (),
+            "max_lifetime": timedelta(0),
+        },
+        ApiKey.RENEW_DELEGATION_TOKEN: {"hmac": b"x", "renew_period": timedelta(0)},
+        ApiKey.EXPIRE_DELEGATION_TOKEN: {"hmac": b"x", "expiry_time_period": timedelta(0)},
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS: {"deletions": [{"name": "a", "mechanism": 1}], "upsertions": ()},
     }
 
@@ -242,7 +263,10 @@ def test_without_a_controller_every_forwarded_request_times_out_with_an_answer(a
             return await node.ask(api_key, bodies[api_key])
 
     answer = run(work())
-    lists = (getattr(answer, name, None) for name in ("responses", "topics", "entries", "results"))
+    lists = (
+        getattr(answer, name, None)
+        for name in ("responses", "topics", "entries", "results", "filter_results")
+    )
     entries = next((each for each in lists if each), [answer])
     assert [entry.error_code for entry in entries] == [ErrorCode.request_timed_out]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from metadata.controller import sweep
+from metadata.controller import sweep, timeline
 from metadata.controller.config import ControllerConfig
 from metadata.image.partition_state import NO_LEADER
 from tests.unit.metadata.controller_world import SESSION_MS, World, assigned
@@ -127,3 +127,19 @@ def test_who_leaves_waits_until_others_have_read_the_last_slice() -> None:
     assert not world.heartbeat(0, want_shut_down=True)["should_shut_down"]
     world.heartbeat(1)
     assert world.heartbeat(0, want_shut_down=True)["should_shut_down"]
+
+
+def test_what_is_not_committed_yet_holds_the_next_slices_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "RECORDS_AHEAD", 2 * SLICE)
+    world = world_of((0, 1))
+    start = world.raft.log_end_offset
+    world.now_ms += SESSION_MS - 1
+    world.heartbeat(1)
+    world.now_ms += 2
+    world.advance(0)
+    assert changes_of(world, start) == [SLICE, SLICE], "then followers must have their turn"
+    assert world.controller.next_deadline_ms() is None
+    while not world.controller.image.cluster.brokers[0].fenced:
+        world.commit()
+        world.advance(0)
+    assert leaders(world) == {1}

@@ -1,201 +1,33 @@
 """UpdateFeatures: which levels may be set, in what order they are checked, and what is written then."""
 
-from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.activation import LogUnsupported
 from metadata.controller.config import ControllerConfig
-from metadata.controller.requests import Values
 from metadata.features import registration_features
 from raft.voters import ReplicaKey, Voter, VoterSet
 from snapshots.bootstrap import bootstrap_records
 from tests.unit.metadata.controller_world import LEVELS, NODE_ID, World, assigned, at_level, kinds
-from wire.metadata_records.cluster import ControllerFeature, RegisterControllerRecord
+from tests.unit.metadata.feature_updates import (
+    ELR,
+    SAFE,
+    UNSAFE,
+    Upgrades,
+    add,
+    ask,
+    change,
+    controller,
+    levels,
+    ready_world,
+    reason,
+    update,
+)
 from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.features import FeatureLevelRecord
-from wire.protocol.api_keys import ApiKey
 from wire.record_frame import encode_record
-from wire.schema import MetadataRecord
-
-UPGRADE, SAFE, UNSAFE = 1, 2, 3
-ELR = "eligible.leader.replicas.version"
-PREFIX = "The update failed for all features since the following feature had an error: "
-
-
-class Upgrades:
-    """What the quorum is asked; it appends a control batch, as the core does."""
-
-    def __init__(self, world: World, refusal: str | None = None) -> None:
-        self.asked: list[tuple[int, int, bool]] = []
-        self._world = world
-        self._refusal = refusal
-        world.raft.upgrade_kraft_version = self.upgrade  # type: ignore[attr-defined]
-
-    def upgrade(
-        self, now_ms: int, leader_epoch: int, level: int, *, validate_only: bool = False
-    ) -> str | None:
-        self.asked.append((leader_epoch, level, validate_only))
-        if self._refusal is None and not validate_only:
-            self._world.raft.append(now_ms, [(b"\0\0\0\5", b"\0\0\0\1\0")], control=True)
-        return self._refusal
-
-
-def update(feature: str, level: int, upgrade_type: int = UPGRADE, *, allow: bool = False) -> dict[str, Any]:
-    return {
-        "feature": feature,
-        "max_version_level": level,
-        "upgrade_type": upgrade_type,
-        "allow_downgrade": allow,
-    }
-
-
-def send(
-    world: World, *updates: dict[str, Any], version: int = 1, validate_only: bool = False
-) -> Sequence[Values]:
-    return world.send(
-        ApiKey.UPDATE_FEATURES, version, timeout=1000, feature_updates=updates, validate_only=validate_only
-    )
-
-
-def ask(world: World, *updates: dict[str, Any], version: int = 2, validate_only: bool = False) -> Values:
-    """For what writes nothing, and is answered at once."""
-    (answer,) = send(world, *updates, version=version, validate_only=validate_only)
-    return answer
-
-
-def change(world: World, *updates: dict[str, Any], **how: Any) -> Values:
-    """Send, commit, answer."""
-    answers = send(world, *updates, **{"version": 2, **how})
-    world.commit()
-    return answers[0]
-
-
-def reason(answer: Values) -> str:
-    """Why all was refused, without the words that stand before each."""
-    assert answer["error_code"] is ErrorCode.invalid_update_version, answer
-    assert answer["error_message"].startswith(PREFIX)
-    return str(answer["error_message"].removeprefix(PREFIX))
-
-
-def ready_world(level: int = 25, **features: int) -> World:
-    records = bootstrap_records(level, {name.replace("_", "."): each for name, each in features.items()})
-    world = World(ControllerConfig(bootstrap_records=records)).lead()
-    world.commit()
-    return world
-
-
-def levels(world: World) -> dict[str, int]:
-    return dict(world.controller.committed_image.features.finalized)
-
-
-def add(world: World, *records: MetadataRecord) -> None:
-    """Another controller leads, writes these, and hands over."""
-    epoch = world.raft.leader_epoch
-    world.follow(2, epoch + 1)
-    world.raft.append(world.now_ms, [(None, encode_record(record, 0)) for record in records])
-    world.lead(epoch + 2)
-    world.commit()
-
-
-def controller(node_id: int, **ranges: tuple[int, int]) -> RegisterControllerRecord:
-    return RegisterControllerRecord(
-        controller_id=node_id,
-        incarnation_id=UUID(int=node_id),
-        zk_migration_ready=False,
-        end_points=(),
-        features=tuple(
-            ControllerFeature(
-                name=name.replace("_", "."), min_supported_version=low, max_supported_version=high
-            )
-            for name, (low, high) in ranges.items()
-        ),
-    )
-
-
-# The quorum's own feature
-
-
-def test_an_upgrade_is_answered_when_it_is_committed() -> None:
-    world = ready_world()
-    upgrades = Upgrades(world)
-    answers = send(world, update("kraft.version", 1))
-    assert upgrades.asked == [(1, 1, True), (1, 1, False)]
-    assert answers == []
-    world.commit()
-    assert answers[0]["error_code"] is ErrorCode.none
-    assert [item["feature"] for item in answers[0]["results"]] == ["kraft.version"]
-
-
-def test_version_2_answers_without_a_result_for_each_feature() -> None:
-    world = ready_world()
-    Upgrades(world)
-    assert "results" not in change(world, update("kraft.version", 1))
-
-
-def test_other_requests_go_on_beside_an_uncommitted_upgrade() -> None:
-    world = ready_world()
-    Upgrades(world)
-    world.add_brokers(1, features=registration_features())
-    upgrade = send(world, update("kraft.version", 1))
-    heartbeat = world.send_heartbeat(1)
-    world.commit()
-    assert len(upgrade) == len(heartbeat) == 1
-
-
-def test_only_looking_changes_nothing() -> None:
-    world = ready_world()
-    upgrades = Upgrades(world)
-    end = world.raft.log_end_offset
-    answer = ask(world, update("kraft.version", 1), update("group.version", 1), validate_only=True)
-    assert answer["error_code"] is ErrorCode.none
-    assert upgrades.asked == [(1, 1, True)]
-    assert world.raft.log_end_offset == end
-
-
-def test_the_quorums_refusal_is_told_in_its_words() -> None:
-    world = ready_world()
-    Upgrades(world, "node 3 has not told the leader its directory id")
-    answer = ask(world, update("kraft.version", 1), version=1)
-    assert "node 3 has not told the leader its directory id" in reason(answer)
-    assert answer["results"][0]["error_code"] is ErrorCode.invalid_update_version
-
-
-def test_a_dynamic_quorum_needs_a_metadata_version_that_knows_it() -> None:
-    world = at_level(20)
-    world.commit()
-    Upgrades(world)
-    assert "depends on metadata.version level 21" in reason(ask(world, update("kraft.version", 1)))
-
-
-def test_both_can_be_raised_at_once() -> None:
-    world = at_level(20)
-    world.commit()
-    Upgrades(world)
-    answer = change(world, update("kraft.version", 1), update("metadata.version", 22))
-    assert answer["error_code"] is ErrorCode.none
-    assert levels(world)["metadata.version"] == 22
-
-
-@pytest.mark.parametrize("upgrade_type", [UPGRADE, SAFE, UNSAFE])
-def test_the_voters_of_the_log_stay_there(upgrade_type: int) -> None:
-    world = ready_world()
-    Upgrades(world)
-    world.raft.kraft_version = 1
-    assert "Can't downgrade the version of this feature" in reason(
-        ask(world, update("kraft.version", 0, upgrade_type))
-    )
-
-
-def test_the_metadata_stays_at_a_level_that_dynamic_voters_need() -> None:
-    world = ready_world(21)
-    world.raft.kraft_version = 1
-    answer = ask(world, update("metadata.version", 20, SAFE))
-    assert "kraft.version could not be set to 1" in reason(answer)
-
 
 # What cannot be
 
