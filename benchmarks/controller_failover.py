@@ -6,8 +6,8 @@
 One process, no network, no disk: a whole controller over an image of a million partitions, each with three replicas on
 ten brokers, so the broker leads 100,000 partitions and is in sync with 200,000 more. Its session ends; then the
 controller has its turns, as a driver gives them to it, until the broker is fenced. Each turn's records are decided,
-replayed, encoded and put into a batch with its checksum. The same broker then comes back. The processor's time of all
-turns is told, and the longest turn, for so long the leader answers nobody.
+replayed, encoded and put into a batch with its checksum. The processor's time of all turns is told, and the longest
+turn, for so long the leader answers nobody.
 
 "one by one" is the same work by the code for single partitions (PartitionChange, replay and codec of one record),
 over some of the partitions of the same image, in the same run. "followers" is what a standby takes to read and replay
@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from random import Random
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -28,13 +29,15 @@ import numpy as np
 from benchmarks._report import hardware, print_result
 from benchmarks.big_image import anonymous_bytes
 from metadata.controller.bulk_elections import Movement
-from metadata.controller.change_run import _one_by_one
+from metadata.controller.change_run import movement_records
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
+from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.cluster import BrokerRegistration, ClusterImage
 from metadata.image.delta import MetadataDelta
 from metadata.image.features import FeaturesDelta
 from metadata.image.image import MetadataImage, Provenance
+from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from metadata.image.partitions import NUMBER_COLUMNS, table_of_cells
 from metadata.image.topics import TopicImage, TopicsImage
 from metadata.loader import MetadataLoader
@@ -42,6 +45,9 @@ from raft.accumulator import Accumulator
 from raft.batches import LogBatch
 from wire.compression import CompressionCodec
 from wire.metadata_records.features import FeatureLevelRecord
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class
+from wire.protocol.entities import build
 from wire.record_frame import encode_record
 
 REPLICAS = 3
@@ -57,7 +63,7 @@ class BenchmarkRaft:
 
     def __init__(self) -> None:
         self.node_id = self.leader_id = NODE_ID
-        self.leader_epoch = 1
+        self.leader_epoch, self.kraft_version = 1, 0
         self.accumulator = Accumulator(8 * 1024 * 1024, CompressionCodec.NONE)
         self.accumulator.begin(1, FIRST_OFFSET)
 
@@ -70,22 +76,27 @@ class BenchmarkRaft:
         return self.accumulator.add(values, now_ms)
 
 
-def image_of(topics: int, partitions: int, brokers: int) -> MetadataImage:
+def image_of(
+    topics: int, partitions: int, brokers: int, replica_count: int = REPLICAS, *, elr: bool = False
+) -> MetadataImage:
     """Leaders and replicas spread evenly over the brokers, which have a directory each."""
     dice = np.random.default_rng(1)
     directory_ids = tuple(UUID(int=(1 << 100) + number) for number in range(brokers))
     features = FeaturesDelta(MetadataImage.empty().features)
     features.replay_feature_level(FeatureLevelRecord(name="metadata.version", feature_level=LEVEL))
+    if elr:
+        record = FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS_VERSION, feature_level=1)
+        features.replay_feature_level(record)
     made = TopicsImage()
     for number in range(topics):
-        steps = np.array([dice.choice(brokers - 1, REPLICAS - 1, replace=False) + 1 for _ in range(4)]).T
+        steps = np.array([dice.choice(brokers - 1, replica_count - 1, replace=False) + 1 for _ in range(4)]).T
         first = (np.arange(partitions) + number) % brokers
         steps = steps[:, np.arange(partitions) // brokers % steps.shape[1]]
         replicas = np.concatenate([first[np.newaxis], (first + steps) % brokers])
         numbers = np.zeros((NUMBER_COLUMNS, partitions), dtype=np.int32)
         numbers[0], numbers[1] = np.arange(partitions), first
         cells = np.concatenate([numbers, replicas, replicas, replicas], dtype=np.int32)
-        table = table_of_cells(cells, (REPLICAS, REPLICAS), directory_ids)
+        table = table_of_cells(cells, (replica_count, replica_count), directory_ids)
         topic_id = UUID(bytes=dice.bytes(16))
         made = made.with_topic(TopicImage(name=f"topic-{number:05}", id=topic_id, partitions=table))
     cluster = ClusterImage()
@@ -110,7 +121,7 @@ class Cluster:
 
     def __init__(self, image: MetadataImage) -> None:
         self.raft = BenchmarkRaft()
-        config = ControllerConfig(metadata_max_idle_interval_ms=0)
+        config = ControllerConfig(metadata_max_idle_interval_ms=0, min_insync_replicas=2)
         self.controller = Controller(config, self.raft, Random(1), "benchmark", image=image)  # type: ignore[arg-type]
         self.now_ms = START_MS
         self.batches: list[LogBatch] = []
@@ -118,29 +129,49 @@ class Cluster:
         self.batches += self.raft.accumulator.drain()
         self.commit_seconds = 0.0
 
-    def fail(self) -> list[float]:
+    def fail(self, failing: int = FAILING) -> list[float]:
         """Only one broker's session ends. Answers the seconds of each turn."""
         active = self.controller._active
         assert active is not None
         self.now_ms += 60_000
         for broker_id in self.controller.image.cluster.brokers:
-            if broker_id != FAILING:
+            if broker_id != failing:
                 active.liveness.refresh(broker_id, self.now_ms)
-        return self._turns(lambda: self.controller.image.cluster.brokers[FAILING].fenced)
+        return self._turns(lambda: self.controller.image.cluster.brokers[failing].fenced)
+
+    def request(self, api_key: ApiKey, version: int, **values: Any) -> list[float]:
+        """Answers the seconds of each turn until all that follows from it is done."""
+        answers: list[Values] = []
+        request = ControllerRequest(
+            api_key=api_key,
+            api_version=version,
+            body=build(request_class(api_key, version), values),
+            principal="User:benchmark",
+        )
+        begin = time.process_time()
+        self.controller.handle_request(self.now_ms, request, answers.append)
+        first = time.process_time() - begin
+        seconds = self._turns(lambda: bool(answers) and self.controller.next_deadline_ms() != 0)
+        assert not int(answers[0]["error_code"]), answers
+        return [first, *seconds]
 
     def _turns(self, is_over: Callable[[], bool]) -> list[float]:
         seconds = []
+        self._commit(self.raft.accumulator.drain())
         while not is_over():
             begin = time.process_time()
             self.controller.handle_time(self.now_ms)
             batches = self.raft.accumulator.drain()
             seconds.append(time.process_time() - begin)
-            self.batches += batches
-            begin = time.process_time()
-            if batches:
-                self.controller.handle_commit(self.now_ms, batches)
-            self.commit_seconds += time.process_time() - begin
+            self._commit(batches)
         return seconds
+
+    def _commit(self, batches: list[LogBatch]) -> None:
+        self.batches += batches
+        begin = time.process_time()
+        if batches:
+            self.controller.handle_commit(self.now_ms, batches)
+        self.commit_seconds += time.process_time() - begin
 
 
 def one_by_one(cluster: Cluster, count: int) -> dict[str, float]:
@@ -157,8 +188,11 @@ def one_by_one(cluster: Cluster, count: int) -> dict[str, float]:
     )
     places = list(islice(affected, count))
     begin = time.process_time()
-    decided = [_one_by_one(context, topic, partition_id, movement) for topic, partition_id in places]
-    records = [record for record in decided if record is not None]
+    records = [
+        record
+        for topic, partition_id in places
+        for record in movement_records(context, [(topic, np.array([partition_id]))], movement)
+    ]
     decide = time.process_time() - begin
     begin = time.process_time()
     for start in range(0, len(records), 500):

@@ -20,7 +20,7 @@ from wire.metadata_records.features import (
     BeginTransactionRecord,
     EndTransactionRecord,
 )
-from wire.record_batch import read_batch_header
+from wire.record_batch import HEADER_BYTES, read_batch_header
 from wire.record_columns import plain_values
 from wire.record_frame import decode_record
 from wire.schema import MetadataRecord
@@ -121,8 +121,12 @@ class MetadataLoader:
         return [records[place] for place in others]
 
     def _unseen(self, batch: LogBatch) -> Iterable[Located]:
-        """The records that the image does not have: it may end inside this batch, where another state was adopted."""
-        values = plain_values(batch.data)
+        """The records that the image does not have: it may end inside this batch, where another state was adopted.
+
+        A tool that has split the records already leaves but the header in `data`.
+        """
+        is_whole = len(batch.data) > HEADER_BYTES
+        values = plain_values(batch.data) if is_whole else None
         located: Iterable[Located] = (
             ((record.offset, record.value) for record in batch.records)
             if values is None

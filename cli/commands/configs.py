@@ -1,8 +1,6 @@
 """`kquorum configs`: show and alter the configs of topics, brokers, groups and client metrics through a broker."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -46,11 +44,14 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """Show what is set, and where; --all shows the defaults too. Passwords and keys are never shown."""
+    from cli.broker_questions import ask_brokers
     from cli.config_client import DEFAULT_SOURCE
     from cli.output import print_json
 
     resource = _resource(topic, broker, cluster, group, client_metrics)
-    found = _ask(config, bootstrap_server, timeout_ms, lambda client: _describe(client, resource, timeout_ms))
+    found = ask_brokers(
+        config, bootstrap_server, timeout_ms, lambda client: _describe(client, resource, timeout_ms)
+    )
     shown = [each for each in found if show_all or each.source != DEFAULT_SOURCE]
     if as_json:
         print_json({"resource": resource.words, "configs": [asdict(each) for each in shown]})
@@ -101,12 +102,13 @@ def alter(
     as_json: AsJson = False,
 ) -> None:
     """Alter configs; all of the changes are made, or none. Returns when the quorum has committed them."""
+    from cli.broker_questions import ask_brokers
     from cli.config_client import alter_configs
     from cli.output import print_json, say
 
     resource = _resource(topic, broker, cluster, group, client_metrics)
     operations = _operations(set_, delete, append, subtract)
-    _ask(
+    ask_brokers(
         config,
         bootstrap_server,
         timeout_ms,
@@ -183,23 +185,3 @@ async def _describe(
     address = await broker_address(client, int(resource.name))
     async with ClusterClient((address,), timeout_ms, tell=tell_waiting) as broker:
         return await describe_configs(broker, resource)
-
-
-def _ask(
-    config: Path | None,
-    bootstrap_server: str | None,
-    timeout_ms: int,
-    question: "Callable[[ClusterClient], Awaitable[T]]",
-    reason: str | None = None,
-) -> T:
-    from cli.cluster_addresses import broker_addresses
-    from cli.cluster_client import ClusterClient, run_asking
-    from cli.output import tell_waiting
-
-    addresses = broker_addresses(config, bootstrap_server)
-
-    async def ask() -> T:
-        async with ClusterClient(addresses, timeout_ms, tell=tell_waiting, reason=reason) as client:
-            return await question(client)
-
-    return run_asking(ask())

@@ -1,6 +1,5 @@
 """`kquorum topics`: create, list, describe and delete topics through a broker."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -56,6 +55,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a topic; returns when it is committed by the quorum."""
+    from cli.broker_questions import ask_brokers
     from cli.output import print_json, say
     from cli.topic_client import NewTopic, create_topic
 
@@ -65,7 +65,7 @@ def create(
         replication_factor=replication_factor,
         configs=dict(_key_and_value(item) for item in topic_config or ()),
     )
-    is_new = _ask(
+    is_new = ask_brokers(
         config,
         bootstrap_server,
         timeout_ms,
@@ -163,6 +163,7 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Delete topics, in the order given; stops at the first that is refused."""
+    from cli.broker_questions import ask_brokers
     from cli.output import print_json, say
     from cli.topic_client import delete_topic
 
@@ -172,7 +173,7 @@ def delete(
             if not as_json:
                 say(f"topic {name} was deleted")
 
-    _ask(config, bootstrap_server, timeout_ms, delete_all, reason)
+    ask_brokers(config, bootstrap_server, timeout_ms, delete_all, reason)
     if as_json:
         print_json([{"name": name, "deleted": True} for name in names])
 
@@ -186,10 +187,14 @@ def _read(
     timeout_ms: int,
 ) -> "tuple[TopicView, ...]":
     """From a broker; or, where a promise or a gRPC listener was asked for, from a node's image."""
+    from cli.broker_questions import ask_brokers
+
     if consistency is None and grpc is None:
         from cli.topic_client import describe_topics
 
-        return _ask(config, bootstrap_server, timeout_ms, lambda client: describe_topics(client, names))
+        return ask_brokers(
+            config, bootstrap_server, timeout_ms, lambda client: describe_topics(client, names)
+        )
     from cli.cluster_client import run_asking
     from cli.grpc_addresses import grpc_addresses
     from cli.image_client import CONSISTENCIES, read_topics
@@ -205,26 +210,6 @@ def _read(
         )
     addresses = grpc_addresses(config, grpc, needed_by=f"a {promise} read")
     return run_asking(read_topics(addresses, names, promise, timeout_ms))
-
-
-def _ask(
-    config: Path | None,
-    bootstrap_server: str | None,
-    timeout_ms: int,
-    question: "Callable[[ClusterClient], Awaitable[T]]",
-    reason: str | None = None,
-) -> T:
-    from cli.cluster_addresses import broker_addresses
-    from cli.cluster_client import ClusterClient, run_asking
-    from cli.output import tell_waiting
-
-    addresses = broker_addresses(config, bootstrap_server)
-
-    async def ask() -> T:
-        async with ClusterClient(addresses, timeout_ms, tell=tell_waiting, reason=reason) as client:
-            return await question(client)
-
-    return run_asking(ask())
 
 
 def _key_and_value(text: str) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """Envelope (api key 58) at the controller: the client's request is taken out, carried out, and its answer wrapped."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class
 from wire.protocol.entities import build
 from wire.protocol.headers import decode_request_header, encode_response
+
+log = logging.getLogger("metadata.envelope")
 
 
 class EnvelopeRefusedError(Exception):
@@ -49,11 +52,17 @@ def unwrap(envelope: Any, served: Mapping[ApiKey, tuple[int, int]]) -> Controlle
 
 
 def wrap(request: ControllerRequest, values: Values) -> Values:
-    """The envelope's answer: NOT_CONTROLLER inside is raised to the outside, so that the broker tries elsewhere."""
+    """The envelope's answer: NOT_CONTROLLER inside is raised to the outside, so that the broker tries elsewhere.
+
+    An answer that cannot be encoded is our fault, but no answer at all would make the broker ask again and again.
+    """
     if says_not_controller(values):
         return {"error_code": ErrorCode.not_controller, "response_data": None}
-    entity = build(response_class(request.api_key, request.api_version), values)
-    return wrap_entity(request, entity)
+    try:
+        return wrap_entity(request, build(response_class(request.api_key, request.api_version), values))
+    except Exception:
+        log.exception("the answer to %s cannot be encoded", request.api_key.name)
+        return {"error_code": ErrorCode.unknown_server_error, "response_data": None}
 
 
 def wrap_entity(request: ControllerRequest, entity: Any) -> Values:

@@ -41,7 +41,12 @@ def _check_pattern(pattern: str) -> None:
     if len(parts) == 2 and parts[0].strip() in _MATCH_KEYS:
         try:
             re.compile(parts[1].strip())
-        except (re.error, RecursionError, OverflowError, ValueError):  # ValueError: a number of too many digits
+        except (
+            re.error,
+            RecursionError,
+            OverflowError,
+            ValueError,
+        ):  # ValueError: a number of too many digits
             pass
         else:
             return

@@ -1,6 +1,7 @@
 """AlterPartition: a partition's leader reports who is in sync (KIP-497, KIP-841, KIP-903)."""
 
 from typing import Any
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
@@ -30,9 +31,19 @@ def alter_partition(context: DecisionContext, request: ControllerRequest) -> Con
     context.check_broker_epoch(body.broker_id, body.broker_epoch)
     records: list[PartitionChangeRecord] = []
     topics: list[Values] = []
+    seen: set[tuple[UUID, int]] = set()
     for asked in body.topics:
         topic = context.image.topics.by_id.get(asked.topic_id or ZERO_UUID)
-        partitions = [_alter(context, body.broker_id, topic, wanted, records) for wanted in asked.partitions]
+        partitions = []
+        for wanted in asked.partitions:
+            place = (asked.topic_id or ZERO_UUID, wanted.partition_index)
+            # A second change would be checked against the state before the first, and undo half of it.
+            partitions.append(
+                _refused(wanted, ErrorCode.invalid_request)
+                if place in seen
+                else _alter(context, body.broker_id, topic, wanted, records)
+            )
+            seen.add(place)
         topics.append({"topic_id": asked.topic_id, "partitions": partitions})
     return ControllerResult(
         records=tuple(records),

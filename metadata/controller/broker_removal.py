@@ -6,8 +6,7 @@ are more, they go first, some in each turn; meanwhile the broker is kept from jo
 request is handled when nothing is left to be done before.
 """
 
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -15,10 +14,12 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from metadata.controller.bulk_elections import Movement
+from metadata.controller.change_run import ChangeRun, movement_records
 from metadata.controller.context import DecisionContext
-from metadata.controller.transitions import leader_and_isr_records
+from metadata.controller.sweep import PartitionWalk
 from metadata.image.partition_columns import PADDING, Column
-from metadata.image.partition_state import NO_LEADER, PartitionState
+from metadata.image.partition_state import NO_LEADER
 from metadata.image.partitions import PartitionTable
 from metadata.image.topics import TopicImage
 from wire.metadata_records.topics import PartitionChangeRecord
@@ -37,98 +38,88 @@ class Departure:
     is_for_good: bool = False
     failed_directories: frozenset[UUID] = frozenset()
 
-    def found(self, context: DecisionContext) -> Found:
-        topics = context.image.topics.by_id.values()
-        found = [(topic, self.concerned(context, topic.partitions)) for topic in topics]
-        return [(topic, ids) for topic, ids in found if ids.size]
+    def movement(self, context: DecisionContext) -> Movement:
+        return Movement(
+            broker_id=self.broker_id,
+            is_leaving=True,
+            is_for_good=self.is_for_good,
+            failed_directories=self.failed_directories,
+            is_last_kept=not context.is_elr_enabled,
+        )
 
-    def concerned(self, context: DecisionContext, table: PartitionTable) -> Column:
-        """The ids of the partitions that change if it goes, ascending."""
+    def found(self, context: DecisionContext, most: int) -> Found:
+        """The partitions that change if it goes. Topics beyond those that have more than `most` are left out: so many
+        are not decided at once."""
+        found: Found = []
+        count = 0
+        for topic in self._topics(context):
+            ids = self._concerned(context, topic.partitions)
+            if ids.size:
+                found.append((topic, ids))
+                count += ids.size
+            if count > most:
+                break
+        return found
+
+    def _topics(self, context: DecisionContext) -> Iterator[TopicImage]:
+        seen = set()
+        for topic, _ in context.image.topics.in_isr(self.broker_id):
+            seen.add(topic.id)
+            yield topic
+        if self.is_for_good:
+            for topic in context.image.topics.by_id.values():
+                if topic.partitions.rare_lists and topic.id not in seen:
+                    yield topic
+
+    def _concerned(self, context: DecisionContext, table: PartitionTable) -> Column:
+        """The ids, ascending."""
         ids = table.in_isr(self.broker_id)
         if not context.is_elr_enabled:
             ids = ids[~_is_settled(table, ids)]
+        if self.failed_directories:
+            ids = ids[self._is_in_failed_directory(table, ids)]
         if self.is_for_good and table.rare_lists:
             ids = np.union1d(ids, table.in_elr(self.broker_id))
         return ids
 
-    def records(
-        self, context: DecisionContext, affected: Iterable[tuple[TopicImage, Column]]
-    ) -> list[PartitionChangeRecord]:
-        if self.is_for_good:
-            return list(leader_and_isr_records(context, affected, unclean_broker=self.broker_id))
-        if not self.failed_directories:
-            return list(leader_and_isr_records(context, affected, broker_to_remove=self.broker_id))
-        return list(
-            leader_and_isr_records(
-                context, affected, broker_to_remove=self.broker_id, is_concerned=self._is_in_failed_directory
-            )
-        )
-
-    def _is_in_failed_directory(self, state: PartitionState) -> bool:
-        return state.directory_of(self.broker_id) in self.failed_directories
+    def _is_in_failed_directory(self, table: PartitionTable, ids: Column) -> NDArray[np.bool_]:
+        numbers = [
+            number for number, each in enumerate(table.directory_ids) if each in self.failed_directories
+        ]
+        rows = table.ids.searchsorted(ids)
+        is_its_own = table.replicas[rows] == self.broker_id
+        is_failed = np.isin(table.directories[rows], numbers)
+        found: NDArray[np.bool_] = (is_its_own & is_failed).any(axis=1)
+        return found
 
 
 class BrokerRemoval:
     """Partitions are looked up again when their turn comes, so whatever happened to them meanwhile counts."""
 
-    def __init__(self, context: DecisionContext, departure: Departure, found: Found) -> None:
+    def __init__(self, context: DecisionContext, departure: Departure) -> None:
         self.broker_id = departure.broker_id
         self._departure = departure
-        self._left = deque((topic.id, ids) for topic, ids in found)
+        self._walk = PartitionWalk(context)
         if not departure.failed_directories:
             context.liveness.begin_removal(departure.broker_id)
 
     @property
     def is_done(self) -> bool:
-        return not self._left
+        return self._walk.is_done
 
-    def next_records(self, context: DecisionContext) -> list[PartitionChangeRecord]:
+    def next_run(self, context: DecisionContext) -> ChangeRun:
         """The changes of the next partitions; there may be none."""
-        affected: Found = []
-        room = PARTITIONS_AT_ONCE
-        while self._left and room > 0:
-            topic_id, ids = self._left.popleft()
-            if ids.size > room:
-                self._left.appendleft((topic_id, ids[room:]))
-                ids = ids[:room]
-            room -= ids.size
-            topic = context.image.topics.by_id.get(topic_id)
-            if topic is not None:
-                still = np.intersect1d(ids, self._departure.concerned(context, topic.partitions))
-                affected.append((topic, still))
-        return self._departure.records(context, affected)
+        return self._walk.next_run(context, self._departure.movement(context))
 
 
 def records_or_removal(
     context: DecisionContext, departure: Departure
 ) -> tuple[list[PartitionChangeRecord], BrokerRemoval | None]:
     """What is to be written before anything else: all of it, or how to come to where it is little."""
-    found = departure.found(context)
-    if sum(ids.size for _, ids in found) <= PARTITIONS_AT_ONCE:
-        return departure.records(context, found), None
-    if not departure.failed_directories:
-        return [], BrokerRemoval(context, departure, found)
-    concerned = _in_directories(departure, found)
-    if sum(ids.size for _, ids in concerned) <= PARTITIONS_AT_ONCE:
-        return departure.records(context, concerned), None
-    return [], BrokerRemoval(context, departure, concerned)
-
-
-def _in_directories(departure: Departure, found: Found) -> Found:
-    """Only those whose replica on the broker lies in a failed directory."""
-    concerned: Found = []
-    for topic, ids in found:
-        table = topic.partitions
-        failed = [
-            number for number, each in enumerate(table.directory_ids) if each in departure.failed_directories
-        ]
-        rows = table.ids.searchsorted(ids)
-        is_its_own = table.replicas[rows] == departure.broker_id
-        is_failed = np.isin(table.directories[rows], failed)
-        ids = ids[(is_its_own & is_failed).any(axis=1)]
-        if ids.size:
-            concerned.append((topic, ids))
-    return concerned
+    found = departure.found(context, PARTITIONS_AT_ONCE)
+    if sum(ids.size for _, ids in found) > PARTITIONS_AT_ONCE:
+        return [], BrokerRemoval(context, departure)
+    return list(movement_records(context, found, departure.movement(context))), None
 
 
 def _is_settled(table: PartitionTable, ids: Column) -> NDArray[np.bool_]:

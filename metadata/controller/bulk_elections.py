@@ -39,10 +39,17 @@ _SEVERAL: Final = -13
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Movement:
-    """A broker that leaves ISRs and leaderships, or one that may lead again what has no leader."""
+    """A broker that leaves ISRs and leaderships, or one that may lead again what has no leader.
+
+    `is_for_good`: a broker that leaves loses its eligibility as well. `failed_directories`: it leaves only what it has
+    there. `is_last_kept`: where it is the last in sync and nobody leads, nothing is asked of whoever else may lead.
+    """
 
     broker_id: int
     is_leaving: bool
+    is_for_good: bool = False
+    failed_directories: frozenset[UUID] = frozenset()
+    is_last_kept: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +102,22 @@ class BulkDecision:
 
 def concerned_rows(stack: StackedTables, movement: Movement) -> Rows:
     """Of which partitions something may change."""
-    if movement.is_leaving:
-        return np.flatnonzero((stack.isr == movement.broker_id).any(axis=0))
-    return np.flatnonzero(stack.leaders == NO_LEADER)
+    if not movement.is_leaving:
+        return np.flatnonzero(stack.leaders == NO_LEADER)
+    is_member = (stack.isr == movement.broker_id).any(axis=0)
+    if movement.is_last_kept:
+        is_member &= ((stack.isr != PADDING).sum(axis=0) != 1) | (stack.leaders != NO_LEADER)
+    rows = np.flatnonzero(is_member)
+    if movement.failed_directories:
+        return rows[_is_in_failed_directory(stack, rows, movement)]
+    return np.union1d(rows, stack.in_elr(movement.broker_id)) if movement.is_for_good else rows
+
+
+def _is_in_failed_directory(stack: StackedTables, rows: Rows, movement: Movement) -> Mask:
+    is_failed = stack.directory_owners(rows, dict.fromkeys(movement.failed_directories, 1), 0) == 1
+    is_own = stack.replicas[:, rows].T == movement.broker_id
+    found: Mask = (is_failed & is_own).any(axis=1)
+    return found
 
 
 def decide(
@@ -114,7 +134,10 @@ def decide(
     of_topic = stack.numbers[rows]
     is_unusual = choice.is_unusual(leaders)
     is_unusual |= _allows_unclean(context, topics)[of_topic] & (elected == NO_LEADER)
-    is_unusual |= choice.in_sync_counts < _enough(context, topics)[of_topic].clip(max=choice.replica_counts)
+    is_too_small = choice.in_sync_counts < _enough(context, topics)[of_topic].clip(max=choice.replica_counts)
+    if movement.is_for_good:
+        is_too_small &= choice.in_sync_counts == 0
+    is_unusual |= is_too_small
     shrinks = (choice.in_sync_counts < choice.isr_counts) & (choice.in_sync_counts > 0)
     # Naming the same leader again bumps its epoch.
     same = leaders if context.metadata_version < NO_LEADER_EPOCH_BUMP_ON_ISR_SHRINK else NO_LEADER_CHANGE

@@ -1,16 +1,19 @@
 """A run of partition changes that were decided together: as record values, and as what they do to the state."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
 
 import numpy as np
 
 from metadata.controller.bulk_elections import BulkDecision, Movement, concerned_rows, decide
 from metadata.controller.context import DecisionContext
-from metadata.controller.transitions import leader_and_isr_records
+from metadata.controller.transitions import Affected, leader_and_isr_records
 from metadata.image.change_layout import change_values
 from metadata.image.metadata_version import partition_record_version
 from metadata.image.partition_changes import PartitionChanges, StackedTables
+from metadata.image.partition_layout import IDENTITY
+from metadata.image.partition_state import PartitionState
 from metadata.image.partitions import PartitionTable
 from metadata.image.topics import TopicImage
 from wire.metadata_records.topics import PartitionChangeRecord
@@ -76,20 +79,86 @@ def _assembled(
     others: list[PartitionChangeRecord] = []
     if len(decision.others):
         placed = list(zip(decision.rows.tolist(), values, strict=True))
+        single = SingleDecisions(context, movement, version)
         for row in decision.others.tolist():
-            record = _one_by_one(context, topics[stack.numbers[row]], int(stack.ids[row]), movement)
-            if record is not None:
-                others.append(record)
-                placed.append((row, encode_record(record, version)))
+            decided = single.of(topics[stack.numbers[row]], int(stack.ids[row]))
+            if decided is not None:
+                others.append(decided[0])
+                placed.append((row, decided[1]))
         values = [value for _, value in sorted(placed, key=lambda pair: pair[0])]
     return ChangeRun(values=values, changes=decision.changes, others=others)
 
 
-def _one_by_one(
-    context: DecisionContext, topic: TopicImage, partition_id: int, movement: Movement
-) -> PartitionChangeRecord | None:
-    affected = [(topic, np.array([partition_id], dtype=np.int32))]
-    broker_id = movement.broker_id
-    if movement.is_leaving:
-        return next(leader_and_isr_records(context, affected, broker_to_remove=broker_id), None)
-    return next(leader_and_isr_records(context, affected, broker_to_add=broker_id), None)
+class SingleDecisions:
+    """One partition after the other. Of those that are alike but for their epochs only the first is gone into: there
+    are as many kinds as ways to place replicas, and many partitions of each."""
+
+    def __init__(self, context: DecisionContext, movement: Movement, version: int) -> None:
+        self._context = context
+        self._movement = movement
+        self._version = version
+        self._rules: dict[UUID, tuple[bool, int | None]] = {}
+        self._known: dict[Hashable, tuple[PartitionChangeRecord, bytes] | None] = {}
+
+    def of(self, topic: TopicImage, partition_id: int) -> tuple[PartitionChangeRecord, bytes] | None:
+        """The record and its value; None when nothing would change."""
+        state = topic.partitions.get(partition_id)
+        assert state is not None, "a row is of a partition of its table"
+        kind = (_without_epochs(state), self._rules_of(topic))
+        if kind not in self._known:
+            self._known[kind] = decided = self._decided(topic, partition_id)
+            return decided
+        known = self._known[kind]
+        if known is None:
+            return None
+        record, value = known
+        identity = partition_id.to_bytes(4) + topic.id.bytes
+        return (
+            replace(record, topic_id=topic.id, partition_id=partition_id),
+            value[: IDENTITY.start] + identity + value[IDENTITY.stop :],
+        )
+
+    def _rules_of(self, topic: TopicImage) -> tuple[bool, int | None]:
+        """What counts for the topic."""
+        rules = self._rules.get(topic.id)
+        if rules is None:
+            context = self._context
+            rules = context.allows_unclean_election(topic.name), context.min_in_sync_replicas(topic.name)
+            self._rules[topic.id] = rules
+        return rules
+
+    def _decided(self, topic: TopicImage, partition_id: int) -> tuple[PartitionChangeRecord, bytes] | None:
+        affected = [(topic, np.array([partition_id], dtype=np.int32))]
+        record = next(iter(movement_records(self._context, affected, self._movement)), None)
+        return None if record is None else (record, encode_record(record, self._version))
+
+
+def _without_epochs(state: PartitionState) -> Hashable:
+    return (
+        state.replicas,
+        state.directories,
+        state.isr,
+        state.leader,
+        state.leader_recovery_state,
+        state.removing_replicas,
+        state.adding_replicas,
+        state.elr,
+        state.last_known_elr,
+    )
+
+
+def movement_records(
+    context: DecisionContext, affected: Affected, movement: Movement
+) -> Iterator[PartitionChangeRecord]:
+    """By the rules for single partitions."""
+    broker_id, failed = movement.broker_id, movement.failed_directories
+    if not movement.is_leaving:
+        return leader_and_isr_records(context, affected, broker_to_add=broker_id)
+    if movement.is_for_good:
+        return leader_and_isr_records(context, affected, unclean_broker=broker_id)
+    return leader_and_isr_records(
+        context,
+        affected,
+        broker_to_remove=broker_id,
+        is_concerned=(lambda state: state.directory_of(broker_id) in failed) if failed else None,
+    )

@@ -95,7 +95,9 @@ class DecisionContext:
         """
         if not self.is_elr_enabled:
             return None
-        return int(self._effective_config(topic_name, MIN_IN_SYNC_REPLICAS) or self.config.min_insync_replicas)
+        return int(
+            self._effective_config(topic_name, MIN_IN_SYNC_REPLICAS) or self.config.min_insync_replicas
+        )
 
     def _effective_config(self, topic_name: str, key: str) -> str | None:
         """The topic's own value counts before this node's, that before the cluster's, that before the config file's."""

@@ -110,7 +110,7 @@ class Controller(ControllerCore):
         """When nothing is left to be removed, the request that waited for it is handled."""
         removal, request, reply = active.removals[0]
         if not removal.is_done:
-            self._append_own(now_ms, tuple(removal.next_records(self._context(now_ms, active))))
+            self._append_run(now_ms, active, removal.next_run(self._context(now_ms, active)))
             return
         active.removals.popleft()
         active.liveness.end_removal(removal.broker_id)

@@ -16,8 +16,9 @@ from metadata.controller.periodic_task import Outcome, PeriodicTask
 from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
 from metadata.delegation_tokens import is_expired, split_principal, token_hmac
 from metadata.image.metadata_version import DELEGATION_TOKENS
+from metadata.image.records import delegation_token_record
 from metadata.image.security import DelegationToken
-from wire.metadata_records.security import DelegationTokenRecord, RemoveDelegationTokenRecord
+from wire.metadata_records.security import RemoveDelegationTokenRecord
 from wire.uuids import uuid_to_text
 
 USER_TYPE = "User"
@@ -39,7 +40,7 @@ def create_delegation_token(context: DecisionContext, request: ControllerRequest
         "throttle_time": 0,
     }
     return ControllerResult(
-        records=(_record(token),),
+        records=(delegation_token_record(token),),
         response=response,
         audit_reason=f"create a delegation token for {token.owner}",
     )
@@ -152,7 +153,7 @@ def _check_may_renew(token: DelegationToken, request: ControllerRequest) -> None
 def _expiring(token: DelegationToken, expiration_ms: int, deed: str) -> ControllerResult:
     changed = replace(token, expiration_timestamp_ms=min(token.max_timestamp_ms, expiration_ms))
     return ControllerResult(
-        records=(_record(changed),),
+        records=(delegation_token_record(changed),),
         response=_expiry_answer(ErrorCode.none, changed.expiration_timestamp_ms),
         audit_reason=f"{deed} a delegation token of {token.owner}",
     )
@@ -179,18 +180,6 @@ def _principals(request: ControllerRequest) -> Values:
         "token_requester_principal_type": requester_type,
         "token_requester_principal_name": requester_name,
     }
-
-
-def _record(token: DelegationToken) -> DelegationTokenRecord:
-    return DelegationTokenRecord(
-        owner=token.owner,
-        requester=token.requester,
-        renewers=token.renewers,
-        issue_timestamp=token.issue_timestamp_ms,
-        max_timestamp=token.max_timestamp_ms,
-        expiration_timestamp=token.expiration_timestamp_ms,
-        token_id=token.token_id,
-    )
 
 
 def _milliseconds(duration: Any) -> int:

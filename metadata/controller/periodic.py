@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from metadata.controller.config import ControllerConfig
 from metadata.controller.delegation_tokens import EXPIRY_SWEEP
 from metadata.controller.leader_balancing import LEADER_BALANCING, UNCLEAN_ELECTION
+from metadata.controller.leaderless import CLEAN_ELECTION
 from metadata.controller.periodic_task import Outcome, PeriodicTask
 
 __all__ = ("PERIODIC_TASKS", "Outcome", "PeriodicTask", "Schedule")
@@ -30,4 +31,4 @@ class Schedule:
 
 
 # Fencing and NoOpRecords are not here: the one has deadlines of its own, the other writes without a decision.
-PERIODIC_TASKS: tuple[PeriodicTask, ...] = (EXPIRY_SWEEP, LEADER_BALANCING, UNCLEAN_ELECTION)
+PERIODIC_TASKS: tuple[PeriodicTask, ...] = (EXPIRY_SWEEP, CLEAN_ELECTION, LEADER_BALANCING, UNCLEAN_ELECTION)

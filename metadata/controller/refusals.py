@@ -63,9 +63,7 @@ def _alter_partition_reassignments(request: ControllerRequest, error: ApiError) 
     responses = [
         {
             "name": topic.name,
-            "partitions": [
-                {"partition_index": each.partition_index, **refused} for each in topic.partitions
-            ],
+            "partitions": [{"partition_index": each.partition_index, **refused} for each in topic.partitions],
         }
         for topic in request.body.topics
     ]
@@ -76,7 +74,10 @@ def _alter_partition_reassignments(request: ControllerRequest, error: ApiError) 
 def _elect_leaders(request: ControllerRequest, error: ApiError) -> Values:
     refused = _with_message(request, error)
     results = [
-        {"topic": each.topic, "partition_result": [{"partition_id": one, **refused} for one in each.partitions]}
+        {
+            "topic": each.topic,
+            "partition_result": [{"partition_id": one, **refused} for one in each.partitions],
+        }
         for each in request.body.topic_partitions or ()
     ]
     return {"error_code": error.code, "replica_election_results": results}
@@ -116,7 +117,10 @@ _SHAPES: Mapping[ApiKey, Callable[[ControllerRequest, ApiError], Values]] = {
     ApiKey.DELETE_TOPICS: _delete_topics,
     ApiKey.CREATE_PARTITIONS: _create_partitions,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_partition_reassignments,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda request, error: {**_with_message(request, error), "topics": ()},
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda request, error: {
+        **_with_message(request, error),
+        "topics": (),
+    },
     ApiKey.ELECT_LEADERS: _elect_leaders,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: _with_code_and(directories=()),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: config_refusal,

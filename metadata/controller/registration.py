@@ -49,6 +49,7 @@ def register_broker(context: DecisionContext, request: ControllerRequest) -> Con
     existing = context.image.cluster.brokers.get(body.broker_id)
     incarnation_id = body.incarnation_id or ZERO_UUID
     _check_cluster_id(context, body.cluster_id)
+    _check_broker_id(body.broker_id)
     _check_not_duplicate(context, existing, incarnation_id)
     if getattr(body, "is_migrating_zk_broker", False):
         raise ApiError(
@@ -171,6 +172,12 @@ def _check_cluster_id(context: DecisionContext, cluster_id: str) -> None:
     if cluster_id != context.cluster_id:
         reason = f"Expected cluster ID {context.cluster_id}, but got cluster ID {cluster_id}"
         raise ApiError(ErrorCode.inconsistent_cluster_id, reason)
+
+
+def _check_broker_id(broker_id: int) -> None:
+    """Negative ids mean nobody: a partition that such a broker led would count as one without a leader."""
+    if broker_id < 0:
+        raise ApiError(ErrorCode.invalid_registration, f"Broker id {broker_id} is negative.")
 
 
 def _check_not_duplicate(

@@ -31,14 +31,11 @@ LOOKED_AT_PER_SLICE = 32768
 TOPICS_PER_SLICE = 2048
 
 
-class PartitionSweep:
-    """Partitions are looked up when their slice comes, so whatever happened to them meanwhile counts. `broker_id` moves
-    as it `is_leaving`: it leaves ISRs and leaderships; otherwise it may lead what has no leader."""
+class PartitionWalk:
+    """Through all partitions of the topics that there are, a slice at a time. They are looked up when their slice comes,
+    so whatever happened to them meanwhile counts."""
 
-    def __init__(self, context: DecisionContext, broker: BrokerRegistration, *, is_leaving: bool) -> None:
-        self.broker_id = broker.id
-        self.broker_epoch = broker.epoch
-        self.is_leaving = is_leaving
+    def __init__(self, context: DecisionContext) -> None:
         # From which partition on each topic is still to be looked at.
         self._room = LOOKED_AT_PER_SLICE
         self._places: deque[tuple[UUID, int]] = deque(
@@ -49,28 +46,13 @@ class PartitionSweep:
     def is_done(self) -> bool:
         return not self._places
 
-    def concerns(self, broker: BrokerRegistration) -> bool:
-        """Whether it was begun for this very registration."""
-        return (self.broker_id, self.broker_epoch) == (broker.id, broker.epoch)
-
-    def is_still_due(self, context: DecisionContext) -> bool:
-        """Whether the broker is still what it was: leaving or fenced, or else serving."""
-        broker = context.image.cluster.brokers.get(self.broker_id)
-        if broker is None or broker.epoch != self.broker_epoch:
-            return False
-        return broker.is_active != self.is_leaving
-
-    def next_records(self, context: DecisionContext) -> list[PartitionChangeRecord]:
-        """The next few changes, as records for the batch of a request; there may be none."""
-        values = self.next_run(context, PARTITIONS_PER_REQUEST).values
-        return [cast(PartitionChangeRecord, decode_record(value)) for value in values]
-
-    def next_run(self, context: DecisionContext, partitions: int | None = None) -> ChangeRun:
+    def next_run(
+        self, context: DecisionContext, movement: Movement, partitions: int | None = None
+    ) -> ChangeRun:
         """The changes of the next slice; there may be none in it."""
         most = min(partitions or PARTITIONS_PER_SLICE, context.config.max_records_per_batch)
         limits = Limits(partitions=most, one_by_one=ONE_BY_ONE_PER_SLICE)
         looked_at = self._next_parts(context)
-        movement = Movement(broker_id=self.broker_id, is_leaving=self.is_leaving)
         run, cut = run_of(context, looked_at.parts, movement, limits)
         # As many are looked at next time as will hardly be too many.
         seen = sum(len(table) for _, table in looked_at.parts[: None if cut is None else cut[0]])
@@ -107,6 +89,41 @@ class PartitionSweep:
             self._places.popleft()
         if rest is not None:
             self._places.appendleft(rest)
+
+
+class PartitionSweep:
+    """`broker_id` moves as it `is_leaving`: it leaves ISRs and leaderships; otherwise it may lead what has no leader."""
+
+    def __init__(self, context: DecisionContext, broker: BrokerRegistration, *, is_leaving: bool) -> None:
+        self.broker_id = broker.id
+        self.broker_epoch = broker.epoch
+        self.is_leaving = is_leaving
+        self._walk = PartitionWalk(context)
+
+    @property
+    def is_done(self) -> bool:
+        return self._walk.is_done
+
+    def concerns(self, broker: BrokerRegistration) -> bool:
+        """Whether it was begun for this very registration."""
+        return (self.broker_id, self.broker_epoch) == (broker.id, broker.epoch)
+
+    def is_still_due(self, context: DecisionContext) -> bool:
+        """Whether the broker is still what it was: leaving or fenced, or else serving."""
+        broker = context.image.cluster.brokers.get(self.broker_id)
+        if broker is None or broker.epoch != self.broker_epoch:
+            return False
+        return broker.is_active != self.is_leaving
+
+    def next_records(self, context: DecisionContext) -> list[PartitionChangeRecord]:
+        """The next few changes, as records for the batch of a request; there may be none."""
+        values = self.next_run(context, PARTITIONS_PER_REQUEST).values
+        return [cast(PartitionChangeRecord, decode_record(value)) for value in values]
+
+    def next_run(self, context: DecisionContext, partitions: int | None = None) -> ChangeRun:
+        """The changes of the next slice; there may be none in it."""
+        movement = Movement(broker_id=self.broker_id, is_leaving=self.is_leaving)
+        return self._walk.next_run(context, movement, partitions)
 
 
 @dataclass(slots=True)

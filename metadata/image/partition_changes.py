@@ -110,6 +110,16 @@ class StackedTables:
         of_replicas: Column = np.where(numbers == PADDING, otherwise, known)
         return of_replicas
 
+    def in_elr(self, broker_id: int) -> Rows:
+        """Which partitions have this broker among their eligible leader replicas, ascending."""
+        found = [np.empty(0, dtype=np.intp)]
+        start = 0
+        for table in self._tables:
+            if table.rare_lists:
+                found.append(table.ids.searchsorted(table.in_elr(broker_id)) + start)
+            start += len(table)
+        return np.concatenate(found)
+
     def is_rare(self, rows: Rows) -> NDArray[np.bool_]:
         """Which of these partitions have rare lists."""
         is_rare = np.zeros(len(self), dtype=np.bool_)

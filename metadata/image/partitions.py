@@ -134,8 +134,8 @@ class PartitionTable:
         cells = self.cells[:, start:stop]
         rare_lists = NONE_RARE
         if self.rare_lists:
-            known = set(cells[_IDS].tolist())
-            rare_lists = {each: lists for each, lists in self.rare_lists.items() if each in known}
+            known = cells[_IDS].tolist()
+            rare_lists = {each: self.rare_lists[each] for each in known if each in self.rare_lists}
         return table_of_cells(cells, (self.replica_width, self.isr_width), self.directory_ids, rare_lists)
 
     def led_by(self, broker_id: int) -> Column:

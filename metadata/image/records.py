@@ -12,7 +12,7 @@ from metadata.image.metadata_version import (
     record_version,
 )
 from metadata.image.quotas import ClientQuotasImage, ProducerIdsImage
-from metadata.image.security import SecurityImage
+from metadata.image.security import DelegationToken, SecurityImage
 from metadata.image.topic_records import partition_record, topic_records, topic_values
 from wire.metadata_records.cluster import (
     BrokerEndpoint,
@@ -118,6 +118,18 @@ def broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
     )
 
 
+def delegation_token_record(token: DelegationToken) -> DelegationTokenRecord:
+    return DelegationTokenRecord(
+        owner=token.owner,
+        requester=token.requester,
+        renewers=token.renewers,
+        issue_timestamp=token.issue_timestamp_ms,
+        max_timestamp=token.max_timestamp_ms,
+        expiration_timestamp=token.expiration_timestamp_ms,
+        token_id=token.token_id,
+    )
+
+
 def controller_record(controller: ControllerRegistration) -> RegisterControllerRecord:
     return RegisterControllerRecord(
         controller_id=controller.id,
@@ -180,12 +192,4 @@ def _security(image: SecurityImage) -> Iterator[MetadataRecord]:
             iterations=credential.iterations,
         )
     for _, token in sorted(image.delegation_tokens.items()):
-        yield DelegationTokenRecord(
-            owner=token.owner,
-            requester=token.requester,
-            renewers=token.renewers,
-            issue_timestamp=token.issue_timestamp_ms,
-            max_timestamp=token.max_timestamp_ms,
-            expiration_timestamp=token.expiration_timestamp_ms,
-            token_id=token.token_id,
-        )
+        yield delegation_token_record(token)

@@ -17,12 +17,31 @@ from wire.protocol.apis import request_class, supported_versions
 from wire.protocol.entities import build
 
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
-_TEXTS = ("", " ", "a", "t0", "t1", "t2", "t.3", "t_3", ".", "..", "__cluster_metadata", "__consumer_offsets", "é\u0000/")
+_TEXTS = (
+    "",
+    " ",
+    "a",
+    "t0",
+    "t1",
+    "t2",
+    "t.3",
+    "t_3",
+    ".",
+    "..",
+    "__cluster_metadata",
+    "__consumer_offsets",
+    "é\u0000/",
+)
 _WORDS: dict[str, tuple[str, ...]] = {
     "entity_type": ("user", "client-id", "ip", "user", "client-id", ""),
     "entity_name": ("alice", "bob", "", "10.0.0.1", "::1", "no address"),
     "match": ("alice", "bob", "10.0.0.1"),
-    "key": ("producer_byte_rate", "request_percentage", "connection_creation_rate", "controller_mutation_rate"),
+    "key": (
+        "producer_byte_rate",
+        "request_percentage",
+        "connection_creation_rate",
+        "controller_mutation_rate",
+    ),
     "feature": (
         *("metadata.version", "kraft.version", "group.version", "transaction.version"),
         *("eligible.leader.replicas.version", "share.version", "streams.version", "no.such", ""),
@@ -34,12 +53,27 @@ _WORDS: dict[str, tuple[str, ...]] = {
 }
 _CONFIG_KEYS = (
     *("min.insync.replicas", "unclean.leader.election.enable", "retention.ms", "cleanup.policy"),
-    *("log.cleanup.policy", "max.connections", "listeners", "metrics", "consumer.session.timeout.ms", "no.such", ""),
+    *(
+        "log.cleanup.policy",
+        "max.connections",
+        "listeners",
+        "metrics",
+        "consumer.session.timeout.ms",
+        "no.such",
+        "",
+    ),
 )
 _RESOURCE_NAMES = ("", "1", "2", "-1", "99", "t0", "t1", "t2", "alice", "kafka-cluster")
 _SMALL_ENUMS = frozenset(
     (
-        *("config_operation", "election_type", "leader_recovery_state", "match_type", "mechanism", "operation"),
+        *(
+            "config_operation",
+            "election_type",
+            "leader_recovery_state",
+            "match_type",
+            "mechanism",
+            "operation",
+        ),
         *("pattern_type_filter", "permission_type", "resource_pattern_type", "resource_type", "upgrade_type"),
         *("resource_type_filter", "security_protocol", "resource_types"),
     )
@@ -97,12 +131,16 @@ class HostileRequests:
 
     def _struct(self, cls: Any, subject: _Subject, within: str, depth: int) -> Any:
         values = {
-            field.name: self._field(field.name, field.type, field.metadata.get("kafka_type"), subject, within, depth)
+            field.name: self._field(
+                field.name, field.type, field.metadata.get("kafka_type"), subject, within, depth
+            )
             for field in fields(cls)
         }
         return build(cls, values)
 
-    def _field(self, name: str, annotation: Any, kafka_type: str | None, subject: Any, within: str, depth: int) -> Any:
+    def _field(
+        self, name: str, annotation: Any, kafka_type: str | None, subject: Any, within: str, depth: int
+    ) -> Any:
         parts = get_args(annotation)
         if NoneType in parts:
             if self.random.random() < 0.2:
@@ -116,14 +154,22 @@ class HostileRequests:
         if name in ("log_dirs", "offline_log_dirs") and self._is_plausible():
             return subject.log_dirs if name == "log_dirs" or self.random.random() < 0.1 else ()
         if name == "features" and self._is_plausible():
-            return tuple(self._known_feature(parts[0], each) for each in ("metadata.version", "group.version"))
-        members = [self._field(name, parts[0], kafka_type, subject, within, depth) for _ in range(self._length(depth))]
+            return tuple(
+                self._known_feature(parts[0], each) for each in ("metadata.version", "group.version")
+            )
+        members = [
+            self._field(name, parts[0], kafka_type, subject, within, depth)
+            for _ in range(self._length(depth))
+        ]
         if members and not self._is_plausible():
             members.append(members[0])
         return tuple(members)
 
     def _known_feature(self, cls: Any, name: str) -> Any:
-        return build(cls, {"name": name, "min_supported_version": 0 if "group" in name else 1, "max_supported_version": 30})
+        return build(
+            cls,
+            {"name": name, "min_supported_version": 0 if "group" in name else 1, "max_supported_version": 30},
+        )
 
     def _length(self, depth: int) -> int:
         if self.random.random() < self._hostility / 20:
@@ -208,7 +254,9 @@ class HostileRequests:
             case "bool":
                 return random.random() < 0.5
             case "float64":
-                return random.choice((0.0, -0.0, -1.0, float("nan"), float("inf"), float("-inf"), 5e-324, 1.7e308, 1.5))
+                return random.choice(
+                    (0.0, -0.0, -1.0, float("nan"), float("inf"), float("-inf"), 5e-324, 1.7e308, 1.5)
+                )
             case "string":
                 return random.choice((*_TEXTS, "x" * 249, "x" * 250, "x" * 30_000, "\U0001f600"))
             case "bytes":
@@ -219,5 +267,7 @@ class HostileRequests:
                 return random.choice((0, -1, 1, -(1 << 31), (1 << 31) - 1))
             case "timedelta_i64":
                 # The most that Python's durations hold; a longer one does not decode.
-                return random.choice((0, -1, 1, 10**15, -(10**15), 86_399_999_999_999_999, -86_399_999_913_600_000))
+                return random.choice(
+                    (0, -1, 1, 10**15, -(10**15), 86_399_999_999_999_999, -86_399_999_913_600_000)
+                )
         raise AssertionError(f"no values for a field of type {kafka_type!r}")

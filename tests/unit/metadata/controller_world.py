@@ -111,7 +111,9 @@ class World:
     ) -> None:
         self.now_ms = 1_700_000_000_000
         self.raft = FakeRaft()
-        self.controller = Controller(config or ControllerConfig(), self.raft, SeededDice(seed), CLUSTER_ID, image)
+        self.controller = Controller(
+            config or ControllerConfig(), self.raft, SeededDice(seed), CLUSTER_ID, image
+        )
 
     def lead(self, epoch: int = 1) -> "World":
         """Become the leader of an epoch, everything before it committed; its first record is a control record."""

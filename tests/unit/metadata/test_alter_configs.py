@@ -8,6 +8,7 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.alter_configs import APPEND, DELETE, SET, SUBTRACT
 from metadata.controller.audit import audit_notes
 from metadata.controller.config import ControllerConfig
+from metadata.controller.requests import MAX_MESSAGE_CHARACTERS
 from metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from snapshots.bootstrap import bootstrap_records
@@ -312,3 +313,45 @@ def test_without_that_feature_nothing_is_forgotten(world: World) -> None:
     start = world.raft.log_end_offset
     assert alter(world, changes(BROKER, "1", ("min.insync.replicas", SET, "2"))) == [NONE]
     assert not any(isinstance(each, ClearElrRecord) for each in world.raft.records(start))
+
+
+@pytest.mark.parametrize(
+    ("value", "after"),
+    [
+        ("compact,", "delete,compact"),
+        ("compact,,,", "delete,compact"),
+        ("compact,compact", "delete,compact"),
+        (",", "delete"),
+        ("", None),
+        (",compact", None),
+    ],
+)
+def test_what_is_appended_is_split_as_java_splits(world: World, value: str, after: str | None) -> None:
+    """Empty items at the end do not count; one in another place, or as the only one, is refused."""
+    [(error, _)] = alter(world, changes(TOPIC, "a", ("cleanup.policy", APPEND, value)))
+    assert error is (ErrorCode.invalid_config if after is None else ErrorCode.none)
+    assert configs_of(world, TOPIC, "a").get("cleanup.policy") == after
+
+
+MANY = "1" * 5000
+HOSTILE = [
+    (BROKER, "-+5", "log.retention.ms", "5", ErrorCode.invalid_request),
+    (BROKER, "+-5", "log.retention.ms", "5", ErrorCode.invalid_request),
+    (GROUP, "g", "share.auto.offset.reset", f"by_duration:P{MANY}D", ErrorCode.invalid_config),
+    (GROUP, "g", "share.auto.offset.reset", f"by_duration:PT{MANY[:400]}S", ErrorCode.invalid_config),
+    (GROUP, "g", "share.auto.offset.reset", f"by_duration:P{2**63 // 86_400 + 1}D", ErrorCode.invalid_config),
+    (GROUP, "g", "share.auto.offset.reset", "by_duration:PT-0.5S", ErrorCode.invalid_config),
+    (GROUP, "g", "share.auto.offset.reset", f"by_duration:PT{2**63 - 1}S", ErrorCode.none),
+    (CLIENT_METRICS, "m", "match", f"client_id=a{{{MANY}}}", ErrorCode.invalid_config),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "key", "value", "error"), HOSTILE)
+def test_no_text_makes_the_controller_stumble(
+    world: World, kind: int, name: str, key: str, value: str, error: ErrorCode
+) -> None:
+    """A handler that fails costs the leadership, so a client could take it at will."""
+    [(answered, message)] = alter(world, changes(kind, name, (key, SET, value)))
+    assert answered is error
+    assert world.controller.is_active
+    assert len(message or "") <= MAX_MESSAGE_CHARACTERS + len("...")

@@ -141,3 +141,33 @@ def test_each_partition_is_answered_for_itself() -> None:
     codes = [entry["error_code"] for entry in answer["topics"][0]["partitions"]]
     assert codes == [ErrorCode.none, ErrorCode.unknown_topic_or_partition, ErrorCode.none]
     assert [world.partition("b", index).isr for index in (0, 1)] == [(0,), (0,)]
+
+
+def test_a_partition_that_is_named_twice_is_changed_once() -> None:
+    """The second change would put the leader that goes with the reassignment back into the ISR."""
+    world = World().lead().add_brokers(0, 1, 2)
+    world.create(assigned("a", (0,)))
+    topics = [{"name": "a", "partitions": [{"partition_index": 0, "replicas": (1, 2)}]}]
+    world.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, timeout=1000, topics=topics)
+    topic, broker = world.controller.image.topics.by_name["a"], world.controller.image.cluster.brokers[0]
+    state = world.partition("a")
+    once, twice = (
+        {
+            "partition_index": 0,
+            "leader_epoch": state.leader_epoch,
+            "partition_epoch": state.partition_epoch,
+            "leader_recovery_state": 0,
+            "new_isr_with_epochs": [{"broker_id": each, "broker_epoch": -1} for each in isr],
+        }
+        for isr in ((0, 1, 2), (0, 1))
+    )
+    for topics in (
+        [{"topic_id": topic.id, "partitions": [once, twice]}],
+        [{"topic_id": topic.id, "partitions": [each]} for each in (once, twice)],
+    ):
+        world.send(ApiKey.ALTER_PARTITION, 3, broker_id=0, broker_epoch=broker.epoch, topics=topics)
+        after = world.partition("a")
+        assert (after.replicas, after.isr, after.leader) == ((1, 2), (1, 2), 1)
+        world.follow(7, world.raft.leader_epoch + 1)
+        world.raft.truncate_uncommitted()
+        world.lead(world.raft.leader_epoch + 1)

@@ -3,7 +3,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller import broker_removal
+from metadata.controller import broker_removal, sweep
 from metadata.controller.config import ControllerConfig
 from metadata.controller.requests import Values
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
@@ -26,6 +26,7 @@ PARTITIONS = 11
 @pytest.fixture(autouse=True)
 def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_removal, "PARTITIONS_AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(sweep, "PARTITIONS_PER_SLICE", AT_ONCE)
 
 
 def world_of(*brokers: int, elr: int = 0) -> World:

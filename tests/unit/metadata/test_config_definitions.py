@@ -100,13 +100,15 @@ def test_the_names_of_one_config(name: str, synonyms: tuple[str, ...]) -> None:
     assert broker_synonyms(name) == synonyms
 
 
-def test_a_listeners_key_is_the_key_and_an_unknown_one_is_judged_by_its_name() -> None:
+def test_a_listeners_key_is_the_key_and_an_unknown_one_may_be_a_secret() -> None:
     found = definition_of(BROKER, "listener.name.inside.ssl.key.password")
     assert found is not None
     assert found.name == "ssl.key.password"
     assert is_sensitive(BROKER, "listener.name.x.scram-sha-256.sasl.jaas.config")
     assert is_sensitive(BROKER, "my.plugin.password")
-    assert not is_sensitive(BROKER, "my.plugin.threads")
+    assert is_sensitive(BROKER, "my.plugin.auth")
+    assert not is_sensitive(BROKER, "listener.name.inside.ssl.keystore.type")
+    assert not is_sensitive(BROKER, "num.io.threads")
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,25 @@ def register_controller(world: World, listeners: list[dict[str, Any]], incarnati
     )
 
 
+@pytest.mark.parametrize("broker_id", [-1, -(1 << 31)])
+def test_negative_ids_mean_nobody(broker_id: int) -> None:
+    """As a leader such a broker would count as none."""
+    world = World().lead()
+    answer = world.ask(
+        ApiKey.BROKER_REGISTRATION,
+        4,
+        broker_id=broker_id,
+        cluster_id=CLUSTER_ID,
+        incarnation_id=UUID(int=5),
+        listeners=(),
+        features=LEVELS,
+        rack=None,
+        log_dirs=[UUID(int=10_000)],
+    )
+    assert answer["error_code"] is ErrorCode.invalid_registration
+    assert not world.controller.image.cluster.brokers
+
+
 def test_controller_registers_again_under_another_incarnation() -> None:
     world = World().lead()
     for incarnation in (5, 6):

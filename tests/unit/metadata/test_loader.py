@@ -7,7 +7,9 @@ import pytest
 from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage
 from metadata.loader import MetadataLoader
+from metadata.log_check.state_replay import ReadBatch
 from raft.batches import LogBatch, build_batch
+from wire.compression import CompressionCodec
 from wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -15,6 +17,8 @@ from wire.metadata_records.features import (
     FeatureLevelRecord,
     NoOpRecord,
 )
+from wire.record_batch import HEADER_BYTES
+from wire.record_columns import WORTH_COLUMNS
 from wire.record_frame import encode_record
 from wire.schema import MetadataRecord
 
@@ -161,3 +165,22 @@ def test_full_delta_leads_from_nothing_to_the_present() -> None:
     delta = log.loader.full_delta()
     assert delta.changed_features == {"a"}
     assert delta.apply(log.loader.image.provenance) == log.loader.image
+
+
+def test_a_large_compressed_batch_whose_records_were_split_is_replayed_from_them() -> None:
+    """As `log verify` does, which keeps but the header of a batch."""
+    values = [(None, encode_record(level(f"feature-{number}"))) for number in range(2 * WORTH_COLUMNS)]
+    whole = build_batch(0, 3, 1000, values, codec=CompressionCodec.LZ4)
+    split = ReadBatch(
+        base_offset=0,
+        last_offset=whole.last_offset,
+        leader_epoch=3,
+        is_control=False,
+        data=whole.data[:HEADER_BYTES],
+        split_records=whole.records,
+    )
+    of_whole, of_split = MetadataLoader(), MetadataLoader()
+    of_whole.handle_commit([whole])
+    of_split.handle_commit([split])
+    assert of_split.image == of_whole.image
+    assert len(of_split.image.features.finalized) == len(values)

@@ -175,3 +175,16 @@ def test_new_partitions_cost_what_is_added(version: int, refused: bool) -> None:
         codes += [entry["error_code"] for entry in answer["results"]]
     assert codes == [ErrorCode.none, ErrorCode.throttling_quota_exceeded if refused else ErrorCode.none]
     assert answer["throttle_time"] == (1000 if refused else 2000)
+
+
+@pytest.mark.parametrize("rate", [1e-300, 5e-324, 1e-9])
+def test_the_time_to_wait_is_one_that_an_answer_can_hold(rate: float) -> None:
+    quotas = MutationQuotas(window_ms=10_000)
+    assert charge(quotas, 3, 0, strict=False, rate=rate) == 2**31 - 1
+
+
+def test_no_rate_at_all_is_a_closed_bucket() -> None:
+    """Neither we nor Kafka write it, but a log may hold it."""
+    quotas = MutationQuotas(window_ms=10_000)
+    assert charge(quotas, 1, 0, rate=0.0) == 0
+    assert charge(quotas, 1, 10_000, rate=0.0) is ErrorCode.throttling_quota_exceeded

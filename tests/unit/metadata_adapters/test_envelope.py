@@ -60,6 +60,13 @@ def test_the_request_comes_out_with_its_own_client() -> None:
     assert request.body.topics[0].name == "old"
 
 
+def test_an_answer_that_cannot_be_encoded_is_an_error_of_the_envelope() -> None:
+    """None at all would make the broker ask again and again."""
+    request = unwrap(envelope(), SERVED)
+    answer = {"throttle_time": 0, "responses": [{"name": "x" * 40_000, "topic_id": None, "error_code": 0}]}
+    assert wrap(request, answer) == {"error_code": ErrorCode.unknown_server_error, "response_data": None}
+
+
 def test_what_may_not_be_forwarded_is_an_invalid_request() -> None:
     heartbeat = {
         "broker_id": 1,
