@@ -5,12 +5,11 @@ gets, and reports the outcome. At most one request is under way, and one moment 
 next is due, as in Kafka's BrokerLifecycleManager; the pauses are Kafka's.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from broker.identity import NO_EPOCH, BrokerIdentity, LifecycleConfig, LifecycleRequest
 from broker.lifecycle_states import BrokerState, LifecycleEvent, next_state
 from raft.ports import Dice
 from wire.protocol.api_keys import ApiKey
@@ -18,43 +17,8 @@ from wire.protocol.api_keys import ApiKey
 FIRST_BACKOFF_MS = 100
 CATCH_UP_INTERVAL_MS = 10
 FIRST_SHUTDOWN_INTERVAL_MS = 50
-NO_EPOCH = -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LifecycleConfig:
-    """Times in milliseconds; the defaults are Kafka's."""
-
-    heartbeat_interval_ms: int = 2_000
-    session_timeout_ms: int = 9_000
-    initial_registration_timeout_ms: int = 60_000
-
-    @property
-    def request_retry_timeout_ms(self) -> int:
-        """Half the session, so that a request stuck at a dead controller cannot eat it."""
-        return max(1, self.session_timeout_ms // 2)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerIdentity:
-    """What a registration says (BrokerRegistrationRequest); `listeners` and `features` as mappings of its fields."""
-
-    broker_id: int
-    cluster_id: str
-    incarnation_id: UUID
-    listeners: tuple[Mapping[str, object], ...]
-    features: tuple[Mapping[str, object], ...]
-    rack: str | None = None
-    log_dirs: tuple[UUID, ...] = ()
-    previous_broker_epoch: int = NO_EPOCH
-
-
-@dataclass(frozen=True, slots=True)
-class LifecycleRequest:
-    """A request to the active controller, as plain values of its newest version."""
-
-    api_key: ApiKey
-    values: Mapping[str, object]
+# The controller does not know this registration: the broker was unregistered, or another process took its id.
+REGISTRATION_LOST = frozenset({ErrorCode.stale_broker_epoch, ErrorCode.broker_id_not_registered})
 
 
 class BrokerLifecycle:
@@ -75,6 +39,7 @@ class BrokerLifecycle:
         self._communicate_at_ms: int | None = None
         self._registration_deadline_ms: int | None = None
         self._failure: str | None = None
+        self._offline_log_dirs: tuple[UUID, ...] = ()
 
     @property
     def state(self) -> BrokerState:
@@ -107,6 +72,11 @@ class BrokerLifecycle:
     def set_ready_to_unfence(self, now_ms: int) -> None:
         """The image is published: the broker may serve clients as soon as the controller agrees."""
         self._ready_to_unfence = True
+        self._communicate_now(now_ms)
+
+    def set_offline_log_dirs(self, now_ms: int, log_dirs: tuple[UUID, ...]) -> None:
+        """The directories that failed, for every heartbeat from now on: no partition is to be led from one."""
+        self._offline_log_dirs = tuple(sorted(log_dirs))
         self._communicate_now(now_ms)
 
     def begin_controlled_shutdown(self, now_ms: int) -> None:
@@ -164,6 +134,9 @@ class BrokerLifecycle:
         self._in_flight = False
         if self._state is BrokerState.SHUTTING_DOWN:
             return
+        if error in REGISTRATION_LOST:
+            self._lose_registration(now_ms)
+            return
         if error is not ErrorCode.none:
             self._back_off(now_ms)
             return
@@ -176,6 +149,16 @@ class BrokerLifecycle:
     def handle_failure(self, now_ms: int) -> None:
         """No reply came: time out, disconnect without another controller, or a refused version."""
         self._in_flight = False
+        self._back_off(now_ms)
+
+    def _lose_registration(self, now_ms: int) -> None:
+        """Kafka's brokers go on asking in vain. Registered anew this one is fenced until it has caught up once more;
+        while the id belongs to another live process that is refused. Who leaves has nobody to ask any more."""
+        if self._state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            self._move(LifecycleEvent.SHUTDOWN_ASKED)
+            return
+        self._broker_epoch = NO_EPOCH
+        self._is_fenced = True
         self._back_off(now_ms)
 
     def _event_of_reply(
@@ -245,6 +228,6 @@ class BrokerLifecycle:
                 "current_metadata_offset": applied_offset,
                 "want_fence": not self._ready_to_unfence,
                 "want_shut_down": self._state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
-                "offline_log_dirs": (),
+                "offline_log_dirs": self._offline_log_dirs,
             },
         )

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 
+from broker.image_feed import ImageFeed, ImageObserver
 from broker.metadata_cache import MetadataCache
 from metadata.image.delta import MetadataDelta
 from metadata.image.errors import ReplayError
@@ -13,25 +14,25 @@ from raft.batches import LogBatch
 
 log = logging.getLogger("broker.state_machine")
 
-ImageObserver = Callable[[int, MetadataDelta, MetadataImage], None]
-
 
 class BrokerStateMachine:
     """Implements raft.ports.StateMachine.
 
-    The cache is swapped first, then `observers` are told (now_ms, delta, image) in their order, and only then has the
-    broker applied the offset that its heartbeats report. A record that cannot be replayed is logged and skipped, as
-    Kafka's brokers do: the controllers would not have written it, so going on serves clients better than stopping.
+    Each image goes to `feed`. A record that cannot be replayed is logged and skipped, as Kafka's brokers do: the
+    controllers would not have written it, so going on serves clients better than stopping.
     """
 
     def __init__(self, cache: MetadataCache) -> None:
-        self._cache = cache
+        self.feed = ImageFeed(cache)
         self._now_ms = 0
         self.loader = MetadataLoader(on_fault=self._skip)
         self.loader.publishers.append(self._publish)
-        self.observers: list[ImageObserver] = []
         # Told why from here on the image lacks something that was committed.
         self.fault_observers: list[Callable[[str], None]] = []
+
+    @property
+    def observers(self) -> list[ImageObserver]:
+        return self.feed.observers
 
     @property
     def image(self) -> MetadataImage:
@@ -45,7 +46,7 @@ class BrokerStateMachine:
     @property
     def applied_offset(self) -> int:
         """-1 before any metadata."""
-        return self.loader.last_applied_offset
+        return self.feed.applied_offset
 
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
         self._now_ms = now_ms
@@ -66,9 +67,7 @@ class BrokerStateMachine:
         return None
 
     def _publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        self._cache.swap(image)
-        for observer in self.observers:
-            observer(self._now_ms, delta, image)
+        self.feed.publish(self._now_ms, delta, image)
 
     def _skip(self, error: ReplayError) -> None:
         log.error("a committed record was skipped: %s", error)

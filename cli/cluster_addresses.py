@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cli.command_security import remember_cluster
 from cli.config.addresses import HostPort, parse_host_port, reachable
 from cli.config.model import ClusterConfig
 from cli.errors import CliError
@@ -90,7 +91,9 @@ def _config(path: Path | None, alternative: str) -> ClusterConfig:
             f"where is the cluster? Give --config FILE or {alternative} (there is no {DEFAULT_CONFIG} here)",
             status=ExitStatus.USAGE,
         )
-    return load_config(path or DEFAULT_CONFIG)
+    cluster = load_config(path or DEFAULT_CONFIG)
+    remember_cluster(cluster)
+    return cluster
 
 
 def _parse(text: str, option: str) -> tuple[HostPort, ...]:

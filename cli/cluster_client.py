@@ -6,16 +6,19 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from cli.cluster_addresses import NOBODY_KNOWN, KnownControllers
+from cli.command_security import security_for
 from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from network.connection import KafkaConnection
 from network.errors import CannotConnect, NetworkError, NoCommonVersion
+from network.security.client_security import ClientSecurity
 from wire.operator_reason import reason_fields
 from wire.protocol.apis import ApiKey, api_name
 from wire.protocol.warm_up import warm_up
 
 T = TypeVar("T")
+SecurityFor = Callable[[HostPort], ClientSecurity]
 CLIENT_ID = "kquorum-cli"
 _PAUSE_S = 0.1
 # When somebody who waits is told what for, and how often again.
@@ -81,9 +84,11 @@ class ClusterClient:
         known: KnownControllers = NOBODY_KNOWN,
         tell: Callable[[str], None] | None = None,
         reason: str | None = None,
+        security_for: SecurityFor = security_for,
     ) -> None:
         """`tell` hears what is waited for when it takes long, and of changes whose outcome is unknown. `reason` goes
-        along with every request, into the audit notes of what it changes."""
+        along with every request, into the audit notes of what it changes. `security_for` says how an address is asked:
+        as the command line has it."""
         self.addresses = tuple(dict.fromkeys(addresses))
         assert self.addresses
         self.timeout_ms = timeout_ms
@@ -91,6 +96,7 @@ class ClusterClient:
         self.was_in_doubt = False
         self.answered_by: HostPort | None = None
         self._tell = tell
+        self._security_for = security_for
         self._header_fields = reason_fields(reason)
         self._deadline: float | None = None
         self._connections: dict[HostPort, KafkaConnection] = {}
@@ -210,7 +216,11 @@ class ClusterClient:
     async def _connection(self, address: HostPort, timeout_ms: int) -> KafkaConnection:
         if address not in self._connections:
             self._connections[address] = await KafkaConnection.connect(
-                *address, CLIENT_ID, timeout_ms, header_fields=self._header_fields
+                *address,
+                CLIENT_ID,
+                timeout_ms,
+                header_fields=self._header_fields,
+                security=self._security_for(address),
             )
         return self._connections[address]
 

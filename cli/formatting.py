@@ -22,6 +22,7 @@ from raft.adapters.meta_properties import (
     write_meta_properties,
 )
 from snapshots.bootstrap import bootstrap_records, write_bootstrap_checkpoint
+from wire.schema import MetadataRecord
 from wire.uuids import uuid_to_text
 
 CHECKPOINT = "bootstrap.checkpoint"
@@ -67,10 +68,12 @@ def format_nodes(
     ignore_formatted: bool,
     beginning: Beginning = STATIC_BEGINNING,
     features: Mapping[str, int] | None = None,
+    more_records: Sequence[MetadataRecord] = (),
 ) -> tuple[FormattedFolder, ...]:
     """Format all folders of the nodes, or none of them when one cannot be.
 
-    `features` are set beside those that are on by default at this metadata.version. Raises CliError for a folder that
+    `features` are set beside those that are on by default at this metadata.version; `more_records` follow them into
+    the log of a new cluster. Raises CliError for a folder that
     was formatted before (unless `ignore_formatted`) or is not empty, and WrongFolder for one of another cluster or
     node.
     """
@@ -81,7 +84,8 @@ def format_nodes(
         for folder in data_folders(node)
     ]
     levels = default_features(metadata_version) | dict(features or {})
-    checkpoint = write_bootstrap_checkpoint(bootstrap_records(metadata_version, levels), now_ms())
+    records = (*bootstrap_records(metadata_version, levels), *more_records)
+    checkpoint = write_bootstrap_checkpoint(records, now_ms())
     by_id = {node.node_id: node for node in nodes}
     for outcome in outcomes:
         if outcome.is_new:

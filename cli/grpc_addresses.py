@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from cli.cluster_addresses import DEFAULT_CONFIG
+from cli.command_security import remember_cluster
 from cli.config.addresses import HostPort, parse_host_port, reachable
 from cli.config.load import load_config
 from cli.config.model import NodeConfig
@@ -24,6 +25,7 @@ def grpc_addresses(
             f"where is the cluster? Give --config FILE or --grpc host:port (there is no {DEFAULT_CONFIG} here)"
         )
     cluster = load_config(config or DEFAULT_CONFIG)
+    remember_cluster(cluster)
     found = grpc_listeners(cluster.nodes if node_id is None else (cluster.node(node_id),))
     if not found:
         who = "no node has a" if node_id is None else f"node {node_id} has no"

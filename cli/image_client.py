@@ -9,6 +9,8 @@ import grpc
 from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from cli.grpc_channel import open_channel
+from cli.output import complain
 from cli.quorum_grpc import reason_of
 from cli.topic_client import PartitionView, TopicView
 from wire.proto import inspect_pb2 as pb
@@ -26,6 +28,7 @@ async def read_topics(
     node keeps the promise in time: a linearizable read is the leader's."""
     request = pb.ImageRequest(topics=names or (), consistency=consistency.upper())
     chunks = await _chunks(addresses, request, timeout_ms)
+    maybe_warn_of_age(chunks[0].header)
     offline = {broker.id for chunk in chunks for broker in chunk.header.brokers if broker.fenced}
     known = {broker.id for chunk in chunks for broker in chunk.header.brokers}
     topics: dict[str, TopicView] = {}
@@ -37,6 +40,17 @@ async def read_topics(
         if name not in topics:
             raise CliError(f"there is no topic {name} (`kquorum topics list` shows those there are)")
     return tuple(topics[name] for name in sorted(topics))
+
+
+def maybe_warn_of_age(header: pb.ImageHeader) -> None:
+    """What a node tells that no longer hears the quorum is marked as such."""
+    if header.is_cut_off:
+        complain(
+            f"node {header.node_id} is cut off from the quorum: this is what it knew "
+            f"{header.ms_since_commit / 1000:.1f} s ago, up to offset {header.provenance.offset}",
+            style="yellow",
+            label="note",
+        )
 
 
 async def _chunks(
@@ -59,7 +73,7 @@ async def _chunks(
 
 
 async def _image(address: HostPort, request: pb.ImageRequest, timeout_s: float) -> list[pb.ImageChunk]:
-    async with grpc.aio.insecure_channel(str(address), options=_OPTIONS) as channel:
+    async with open_channel(address, _OPTIONS) as channel:
         stub: Any = InspectStub(channel)  # type: ignore[no-untyped-call]
         return [chunk async for chunk in stub.Image(request, timeout=timeout_s)]
 

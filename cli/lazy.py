@@ -76,8 +76,18 @@ def load(name: str, command: LazyCommand) -> Any:
         single.command(name)(target)
         group = typer.main.get_command(single)
     group.name = name
+    _secure(group)
     _make_readable(group, name)
     return group
+
+
+def _secure(command: Any) -> None:
+    """Every command that asks a cluster can be told how a secured one is to be asked."""
+    from cli.command_security import add_option
+
+    add_option(command)
+    for inner in getattr(command, "commands", {}).values():
+        _secure(inner)
 
 
 def _make_readable(command: Any, path: str) -> None:

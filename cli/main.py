@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli.command_security import begin
 from cli.exit_status import ExitStatus
 from cli.failures import message_of, status_of
 from cli.lazy import LazyCommand, LazyGroup
@@ -25,6 +26,7 @@ class Root(LazyGroup):
         "random-uuid": LazyCommand(
             "cli.commands.random_uuid:random_uuid", "Make a cluster id or a directory id.", _RUN
         ),
+        "certs": LazyCommand("cli.commands.certs:certs_app", "Certificates to try TLS with.", _RUN),
         "start": LazyCommand("cli.commands.start:start", "Run one node of the config.", _RUN),
         "up": LazyCommand("cli.commands.up:up", "Run all nodes of the config on this machine.", _RUN),
         "demo": LazyCommand(
@@ -93,6 +95,7 @@ def main() -> None:
 
 def run(args: list[str]) -> int:
     """The exit status of a command line; messages have been printed."""
+    begin()
     try:
         return _as_status(typer.main.get_command(app)(args=args, prog_name="kquorum", standalone_mode=False))
     except SystemExit as exit_request:

@@ -7,11 +7,12 @@ import signal
 from typing import Protocol
 
 from cli.config.model import ClusterConfig, NodeConfig
-from cli.nodes.errors import AssertionsOff, CombinedRoles
+from cli.nodes.errors import AssertionsOff
 from cli.nodes.folders import NodeFolders
 from cli.nodes.logs import FILE_NAME as LOG_FILE
 from cli.nodes.logs import NodeLogging, ready_log
 from cli.nodes.logs import log as notable_log
+from cli.nodes.security import check_security
 from raft.adapters.clock import MonotonicWallClock
 from raft.adapters.errors import EnvironmentFault
 
@@ -39,8 +40,7 @@ def run_node(cluster: ClusterConfig, node_id: int) -> None:
     config = cluster.node(node_id)
     if not __debug__:
         raise AssertionsOff
-    if config.is_broker and config.is_controller:
-        raise CombinedRoles(node_id)
+    check_security(cluster, config)
     clock = MonotonicWallClock()
     folders = NodeFolders(config, clock.now_ms())
     try:
@@ -98,20 +98,21 @@ class _Life:
             starting.result()
 
     def _make_node(self) -> Node:
-        if self._config.is_controller:
-            from cli.nodes.controller import ControllerNode
+        from cli.nodes.cluster_node import ClusterNode
 
-            return ControllerNode(self._config, self._folders, self._clock, self._handle_fatal)
-        from cli.nodes.broker import BrokerNode
-
-        return BrokerNode(self._config, self._folders, self._clock, self._handle_fatal)
+        return ClusterNode(self._config, self._folders, self._clock, self._handle_fatal)
 
     def _announce(self) -> None:
         config = self._config
-        served = config.controller_listeners if config.is_controller else config.broker_listeners
+        served = [
+            *(config.controller_listeners if config.is_controller else ()),
+            *(config.broker_listeners if config.is_broker else ()),
+        ]
         places = [f"{listener.name}://{listener.host}:{listener.port}" for listener in served]
         if config.kquorum_grpc_listener is not None:
-            places.append(f"grpc://{config.kquorum_grpc_listener.host}:{config.kquorum_grpc_listener.port}")
+            places.append(f"grpc://{config.kquorum_grpc_listener}")
+        if config.kquorum_metrics_listener is not None:
+            places.append(f"http://{config.kquorum_metrics_listener}")
         log_file = config.metadata_log_dir / LOG_FILE
         ready_log.info("kquorum node %d ready: %s; log %s", config.node_id, " ".join(places), log_file)
 

@@ -10,6 +10,7 @@ from cli.config.addresses import HostPort
 from cli.elections import Noted
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from cli.grpc_channel import open_channel
 from metadata.adapters.grpc_quorum import history_of
 from wire.proto import quorum_pb2 as pb
 from wire.proto.quorum_pb2_grpc import QuorumStub
@@ -71,7 +72,7 @@ async def fetch_elections(
 
 
 async def call(address: HostPort, method: Callable[[Any], Awaitable[T]]) -> T:
-    async with grpc.aio.insecure_channel(str(address), options=_OPTIONS) as channel:
+    async with open_channel(address, _OPTIONS) as channel:
         return await method(QuorumStub(channel))  # type: ignore[no-untyped-call]
 
 

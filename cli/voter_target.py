@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cli.cluster_addresses import DEFAULT_CONFIG, KnownControllers, known_controllers, quorum_addresses
+from cli.command_security import remember_cluster
 from cli.config.addresses import HostPort
 from cli.config.load import load_config
 from cli.config.model import ClusterConfig
@@ -29,7 +30,9 @@ class Target:
         """The config, where one was named or nothing else says where the cluster is."""
         if self.config is None and (self.bootstrap_controller or self.bootstrap_server):
             return None
-        return load_config(self.config or DEFAULT_CONFIG)
+        cluster = load_config(self.config or DEFAULT_CONFIG)
+        remember_cluster(cluster)
+        return cluster
 
     @property
     def cluster_id(self) -> str | None:

@@ -11,6 +11,7 @@ import grpc
 from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from cli.grpc_channel import open_channel
 from wire.proto import inspect_pb2 as pb
 from wire.proto.inspect_pb2_grpc import InspectStub
 
@@ -97,7 +98,7 @@ class ChangeStream:
         progress = self._progress
         request = pb.WatchRequest(from_offset=progress.next_offset, kinds=list(self._kinds))
         skip_offset, skip = progress.next_offset, progress.seen_at_offset
-        async with grpc.aio.insecure_channel(str(address), options=_OPTIONS) as channel:
+        async with open_channel(address, _OPTIONS) as channel:
             stub: Any = InspectStub(channel)  # type: ignore[no-untyped-call]
             call = stub.Watch(request)
             await asyncio.wait_for(call.initial_metadata(), ANSWER_SECONDS)

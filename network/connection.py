@@ -2,12 +2,23 @@
 
 import asyncio
 import os
+import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from network.errors import CannotConnect, ConnectionLost, NoCommonVersion, RequestTimedOut
+from network.errors import (
+    AuthenticationFailed,
+    CannotConnect,
+    ConnectionLost,
+    NoCommonVersion,
+    RequestTimedOut,
+)
+from network.peer_versions import ask_versions
+from network.security.client_security import ClientSecurity
+from network.security.sasl_client import SaslRefused, authenticate
+from network.security.tls_reasons import SPEAKS_TLS, TLS_ALERT, tls_reason
 from wire.errors import DecodeError
-from wire.protocol.apis import ApiKey, api_name, request_class, supported_versions
+from wire.protocol.apis import api_name, request_class, supported_versions
 from wire.protocol.entities import build
 from wire.protocol.frames import FrameDecoder, encode_frame
 from wire.protocol.headers import decode_response, encode_request, read_correlation_id
@@ -16,9 +27,8 @@ if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload, ResponsePayload
 
 DEFAULT_MAX_RESPONSE_BYTES = 268_435_456
+UNSECURED = ClientSecurity()
 _CORRELATION_ID_MASK = 0x7FFF_FFFF
-_UNSUPPORTED_VERSION = 35
-_SOFTWARE = {"client_software_name": "kquorum", "client_software_version": "unknown"}
 
 
 class KafkaConnection(asyncio.Protocol):
@@ -42,9 +52,11 @@ class KafkaConnection(asyncio.Protocol):
         self._header_fields = header_fields
         self._decoder = FrameDecoder(max_response_bytes)
         self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
         self._pending: dict[int, tuple[int, int, asyncio.Future[ResponsePayload]]] = {}
         self._last_correlation_id = 0
         self._lost_reason: str | None = None
+        self._has_heard = self._is_protected = False
         self._peer_versions: Mapping[int, tuple[int, int]] | None = None
 
     @classmethod
@@ -57,20 +69,47 @@ class KafkaConnection(asyncio.Protocol):
         *,
         max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
         header_fields: tuple[tuple[int, bytes], ...] = (),
+        security: ClientSecurity = UNSECURED,
     ) -> "KafkaConnection":
-        """`header_fields` are tagged fields for the header of every request whose header has room for such.
+        """With TLS and SASL done, as `security` has it. `header_fields` are tagged fields for the header of every
+        request whose header has room for such.
 
-        Raises CannotConnect, also when the peer does not accept within `timeout_ms`.
+        Raises CannotConnect, also when the peer does not accept within `timeout_ms`, and AuthenticationFailed.
         """
         connection = cls(host, port, client_id, max_response_bytes, header_fields)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await connection._loop.create_connection(lambda: connection, host, port)
+                await connection._loop.create_connection(
+                    lambda: connection, host, port, ssl=security.ssl_context
+                )
+                if security.mechanism is not None:
+                    await connection._authenticate(security)
         except TimeoutError:
+            connection.close()
             raise CannotConnect(host, port, f"no answer within {timeout_ms} ms") from None
+        except ssl.SSLError as error:
+            raise AuthenticationFailed(host, port, tls_reason(error)) from error
         except OSError as error:
-            raise CannotConnect(host, port, _reason(error)) from error
+            raise CannotConnect(host, port, _reason(error, security)) from error
+        except BaseException:
+            connection.close()
+            raise
         return connection
+
+    async def _authenticate(self, security: ClientSecurity) -> None:
+        async def ask(api_key: int, values: Mapping[str, object]) -> Any:
+            version = await self.common_version(api_key)
+            return await self.send(api_key, version, build(request_class(api_key, version), values))
+
+        try:
+            await authenticate(ask, security)
+        except SaslRefused as error:
+            raise AuthenticationFailed(self.host, self.port, str(error)) from None
+        except NoCommonVersion as error:
+            raise AuthenticationFailed(self.host, self.port, f"it knows nothing of SASL: {error}") from None
+        except (ConnectionLost, DecodeError) as error:
+            reason = error.reason if isinstance(error, ConnectionLost) else str(error)
+            raise CannotConnect(self.host, self.port, f"while authenticating: {reason}") from error
 
     @property
     def is_lost(self) -> bool:
@@ -97,6 +136,7 @@ class KafkaConnection(asyncio.Protocol):
         )
         frame = encode_frame(request)
         self._pending[correlation_id] = (api_key, version, future)
+        assert self._transport is not None
         self._transport.write(frame)
         return future
 
@@ -120,7 +160,7 @@ class KafkaConnection(asyncio.Protocol):
     async def common_version(self, api_key: int) -> int:
         """The highest version of an API that both sides know; asks the peer once. Raises NoCommonVersion."""
         if self._peer_versions is None:
-            self._peer_versions = await self._ask_versions()
+            self._peer_versions = await ask_versions(self)
         ours, theirs = supported_versions(api_key), self._peer_versions.get(api_key)
         if theirs is None or max(ours[0], theirs[0]) > min(ours[1], theirs[1]):
             raise NoCommonVersion(self.host, self.port, api_name(api_key), ours, theirs)
@@ -135,16 +175,31 @@ class KafkaConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are no subclass of asyncio's, so this cannot be checked with isinstance.
         self._transport = cast(asyncio.Transport, transport)
+        self._is_protected = transport.get_extra_info("ssl_object") is not None
 
     def data_received(self, data: bytes) -> None:
         try:
             for frame in self._decoder.feed(data):
+                self._has_heard = True
                 self._take_response(frame)
         except DecodeError as error:
-            self._lose(f"the peer does not keep to the protocol: {error}")
+            told = SPEAKS_TLS if data.startswith(TLS_ALERT) else None
+            self._lose(told or f"the peer does not keep to the protocol: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lose("closed by the peer" if exc is None else str(exc))
+        if isinstance(exc, ssl.SSLError):
+            # With TLS 1.3 a server refuses a client's certificate after the client's handshake is done.
+            self._lose(tls_reason(exc))
+        else:
+            self._lose(self._why_closed if exc is None else str(exc))
+
+    @property
+    def _why_closed(self) -> str:
+        """A listener with TLS hangs up on a peer without, or with the wrong certificate, and says nothing."""
+        if self._has_heard:
+            return "closed by the peer"
+        wants = "another certificate of this side" if self._is_protected else "TLS"
+        return f"closed by the peer before it said anything (does its listener want {wants}?)"
 
     # Responses
 
@@ -166,7 +221,13 @@ class KafkaConnection(asyncio.Protocol):
         if self._lost_reason is not None:
             return
         self._lost_reason = reason
-        self._transport.close()
+        if self._transport is None:
+            pass
+        elif self._is_protected:
+            # TLS would close by waiting for the peer's farewell, and who closes may have no time left for that.
+            self._transport.abort()
+        else:
+            self._transport.close()
         pending, self._pending = self._pending, {}
         for _, _, future in pending.values():
             if not future.done():
@@ -177,28 +238,9 @@ class KafkaConnection(asyncio.Protocol):
         self._last_correlation_id = (self._last_correlation_id + 1) & _CORRELATION_ID_MASK
         return self._last_correlation_id
 
-    # Versions
 
-    async def _ask_versions(self) -> dict[int, tuple[int, int]]:
-        """ApiVersions, twice if the peer is older: its answer says which version to ask in (KIP-511)."""
-        version = supported_versions(ApiKey.API_VERSIONS)[1]
-        ranges, error_code = await self._ask_versions_in(version)
-        if error_code == _UNSUPPORTED_VERSION:
-            version = min(version, ranges.get(ApiKey.API_VERSIONS, (0, 0))[1])
-            ranges, error_code = await self._ask_versions_in(version)
-        if error_code:
-            raise ConnectionLost(
-                self.host, self.port, f"the peer refuses ApiVersions with error {error_code}"
-            )
-        return ranges
-
-    async def _ask_versions_in(self, version: int) -> tuple[dict[int, tuple[int, int]], int]:
-        entity = build(request_class(ApiKey.API_VERSIONS, version), _SOFTWARE)
-        response: Any = await self.send(ApiKey.API_VERSIONS, version, entity)
-        ranges = {item.api_key: (item.min_version, item.max_version) for item in response.api_keys}
-        return ranges, int(response.error_code)
-
-
-def _reason(error: OSError) -> str:
+def _reason(error: OSError, security: ClientSecurity) -> str:
     """The system's words; asyncio puts the address in front of them, which our message has already."""
+    if security.ssl_context is not None and isinstance(error, ConnectionResetError | ConnectionAbortedError):
+        return tls_reason(error)
     return os.strerror(error.errno) if error.errno is not None and error.errno > 0 else str(error)

@@ -35,6 +35,11 @@ class CannotConnect(NetworkError):
         super().__init__(f"cannot connect to {host}:{port}: {reason}")
 
 
+class AuthenticationFailed(CannotConnect):
+    """TLS or SASL did not come about: one side does not take the other for who it should be. Trying again without
+    changing a certificate, a password or a setting is in vain."""
+
+
 class ConnectionLost(NetworkError):
     """The connection ended while a request was under way (not definite: the peer may have carried it out)."""
 

@@ -1,43 +1,126 @@
-"""What one peer may cost a server. The defaults are Kafka's where Kafka has the key."""
+"""What one peer may cost a server. The defaults are Kafka's where Kafka has the key; docs/network.md tells the rest."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+NO_LIMIT = 2**31 - 1
+
+_AT_LEAST_ONE = (
+    "max_request_bytes",
+    "max_idle_ms",
+    "max_in_flight_requests",
+    "frame_timeout_ms",
+    "write_timeout_ms",
+    "request_timeout_ms",
+)
+_NOT_NEGATIVE = ("max_connections", "max_connection_creation_rate", "max_unsent_bytes", "drain_timeout_ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """Kafka's keys: `socket.request.max.bytes`, `connections.max.idle.ms`, `max.connections`."""
+    """Of one listener. Kafka's keys: `socket.request.max.bytes`, `connections.max.idle.ms`, and with the listener's
+    prefix `max.connections` and `max.connection.creation.rate`."""
 
     max_request_bytes: int = 104_857_600
     max_idle_ms: int = 600_000
-    max_connections: int = 10_000
+    max_connections: int = NO_LIMIT
+    max_connection_creation_rate: int = NO_LIMIT
     # Requests of one connection that wait for their reply; reading pauses above. Kafka's brokers allow one,
     # its clients send five, and a follower or broker here keeps several long polls open besides its other
     # requests.
     max_in_flight_requests: int = 256
     # Reading also pauses while this much output waits: for a peer that does not take it, or for an earlier reply.
     max_unsent_bytes: int = 4_194_304
+    # A frame that was begun must be complete after this time, and a second more for each 256 KiB of it.
+    frame_timeout_ms: int = 30_000
+    # A peer that output waits for must take some of it within this time.
+    write_timeout_ms: int = 30_000
+    # A request that has no answer after this time is given up with its connection: a fault of ours.
+    request_timeout_ms: int = 300_000
     # How long `stop` lets replies under way go out.
     drain_timeout_ms: int = 2_000
 
     def __post_init__(self) -> None:
-        for name in ("max_request_bytes", "max_idle_ms", "max_connections", "max_in_flight_requests"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("max_unsent_bytes", "drain_timeout_ms"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative")
+        _check_least(self, _AT_LEAST_ONE, 1)
+        _check_least(self, _NOT_NEGATIVE, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """Of all listeners of a node together. Kafka's keys: `max.connections`, `max.connections.per.ip`,
+    `max.connections.per.ip.overrides` (by address, as `normal_address` writes it), `max.connection.creation.rate`."""
+
+    max_connections: int = NO_LIMIT
+    max_connections_per_address: int = NO_LIMIT
+    overrides: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    max_connection_creation_rate: int = NO_LIMIT
+
+    def __post_init__(self) -> None:
+        names = ("max_connections", "max_connections_per_address", "max_connection_creation_rate")
+        _check_least(self, names, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetLimits:
+    """Of what all connections of a node hold together: half-read frames, requests without an answer, and output which
+    waits for its peer. Kafka's keys: `queued.max.request.bytes`, `queued.max.requests`.
+
+    The guaranteed bytes and requests are those which a connection may hold however little room is left for all, so
+    that a few peers with large requests do not keep the many with small ones waiting.
+    """
+
+    max_bytes: int = 268_435_456
+    max_requests: int = 500
+    guaranteed_bytes: int = 65_536
+    guaranteed_requests: int = 16
+
+    def __post_init__(self) -> None:
+        _check_least(self, ("max_bytes", "max_requests", "guaranteed_requests"), 1)
+        _check_least(self, ("guaranteed_bytes",), 0)
+
+
+def _check_least(limits: object, names: tuple[str, ...], least: int) -> None:
+    """Raises ValueError."""
+    for name in names:
+        if (value := getattr(limits, name)) < least:
+            rule = "must not be negative" if least == 0 else f"must be at least {least}"
+            raise ValueError(f"{name} is {value}; it {rule}")
 
 
 @dataclass(slots=True)
 class ServerCounters:
-    """Counts since the start, for metrics; `open_connections` is the number of now."""
+    """Counts since the start, for metrics; `open_connections`, `muted_connections` and `pending_requests` are the
+    numbers of now. The four below `refused_connections` are its parts."""
 
     open_connections: int = 0
     accepted_connections: int = 0
-    requests: int = 0
     refused_connections: int = 0
+    refused_over_node_limit: int = 0
+    refused_over_listener_limit: int = 0
+    refused_over_address_limit: int = 0
+    refused_over_creation_rate: int = 0
+    delayed_connections: int = 0
+
+    requests: int = 0
+    pending_requests: int = 0
+    received_bytes: int = 0
+    sent_bytes: int = 0
     bad_frames: int = 0
     unsupported_requests: int = 0
     unparsable_requests: int = 0
     failed_requests: int = 0
+
     idle_connections_closed: int = 0
+    unfinished_frames_closed: int = 0
+    slow_readers_closed: int = 0
+    unanswered_requests_closed: int = 0
+    # Connections that were not read from for want of room in the node's budget: now, and how often it began.
+    muted_connections: int = 0
+    mutings: int = 0
+
+    failed_tls_handshakes: int = 0
+    successful_authentications: int = 0
+    failed_authentications: int = 0
+    unauthenticated_connections_closed: int = 0
+    expired_authentications_closed: int = 0

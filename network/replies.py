@@ -17,26 +17,41 @@ class PendingReply:
     `frame` is None until then; empty means that the connection is to be closed in this reply's place.
     """
 
-    __slots__ = ("_api", "_correlation_id", "_queue", "frame")
+    __slots__ = ("_api", "_correlation_id", "_queue", "frame", "received_at_s", "request_bytes")
 
-    def __init__(self, queue: "ReplyQueue", api: ApiVersion, correlation_id: int) -> None:
+    def __init__(
+        self,
+        queue: "ReplyQueue",
+        api: ApiVersion,
+        correlation_id: int,
+        received_at_s: float,
+        request_bytes: int,
+    ) -> None:
         self._queue = queue
         self._api = api
         self._correlation_id = correlation_id
+        self.received_at_s = received_at_s
+        self.request_bytes = request_bytes
         self.frame: bytes | None = None
 
     def __call__(self, answer: "ResponsePayload | EncodedBody | None") -> None:
         assert self.frame is None, f"{self._api} was answered twice"
-        if self._queue.closed:
+        queue = self._queue
+        if queue.closed:
             return
+        queue.request_bytes -= self.request_bytes
+        queue.unanswered -= 1
         try:
             self.frame = b"" if answer is None else self._encode(answer)
         except Exception as error:  # noqa: BLE001 - the boundary of answering code; logged with its traceback
             # The fault is the answering code's, but it must not unwind into whoever completed the request.
             self.frame = b""
-            self._queue.on_failure(str(self._api), error)
-        self._queue.held_bytes += len(self.frame)
-        self._queue.on_answer()
+            queue.on_failure(str(self._api), error)
+        queue.held_bytes += len(self.frame)
+        queue.on_answer()
+
+    def __str__(self) -> str:
+        return str(self._api)
 
     def _encode(self, answer: "ResponsePayload | EncodedBody") -> bytes:
         api = self._api
@@ -47,27 +62,47 @@ class PendingReply:
 
 
 class ReplyQueue:
-    """First in, first out. `held_bytes` counts the answers that wait for one before them.
+    """First in, first out. `held_bytes` counts the answers that wait for one before them, `request_bytes` the
+    requests that are not answered, of which there are `unanswered`.
 
     `on_answer` is called after each answer, `on_failure` when one cannot be encoded.
     """
 
-    __slots__ = ("_pending", "closed", "held_bytes", "on_answer", "on_failure")
+    __slots__ = (
+        "_pending",
+        "closed",
+        "held_bytes",
+        "on_answer",
+        "on_failure",
+        "request_bytes",
+        "unanswered",
+    )
 
     def __init__(self, on_answer: Callable[[], None], on_failure: Callable[[str, Exception], None]) -> None:
         self._pending: deque[PendingReply] = deque()
         self.closed = False
         self.held_bytes = 0
+        self.request_bytes = 0
+        self.unanswered = 0
         self.on_answer = on_answer
         self.on_failure = on_failure
 
     def __len__(self) -> int:
         return len(self._pending)
 
-    def open(self, api: ApiVersion, correlation_id: int) -> PendingReply:
-        reply = PendingReply(self, api, correlation_id)
+    def open(
+        self, api: ApiVersion, correlation_id: int, received_at_s: float, request_bytes: int
+    ) -> PendingReply:
+        """`received_at_s` is of the loop's clock."""
+        reply = PendingReply(self, api, correlation_id, received_at_s, request_bytes)
         self._pending.append(reply)
+        self.request_bytes += request_bytes
+        self.unanswered += 1
         return reply
+
+    def first_since(self, time_s: float) -> PendingReply | None:
+        """The request that holds up the others, if it came before that time."""
+        return self._pending[0] if self._pending and self._pending[0].received_at_s < time_s else None
 
     def take_ready(self) -> list[bytes]:
         """The frames at the head that are ready to go; an empty one asks to close and is the last."""
@@ -85,3 +120,4 @@ class ReplyQueue:
         """Forget all; answers that come later go nowhere, unencoded."""
         self.closed = True
         self._pending.clear()
+        self.held_bytes = self.request_bytes = self.unanswered = 0

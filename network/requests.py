@@ -17,7 +17,8 @@ class RequestContext:
     """Where a request came from. `connection_id` is unique within one server's life.
 
     `frame` is the request as it came, header and body, for whoever passes it on; empty for a request of our own.
-    `waited_ms` is how long it lay here before it was served.
+    `waited_ms` is how long it lay here before it was served. `security_protocol` is Kafka's number (0 PLAINTEXT,
+    1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL).
     """
 
     connection_id: int
@@ -27,6 +28,8 @@ class RequestContext:
     principal: str = ANONYMOUS
     frame: bytes = b""
     waited_ms: int = 0
+    security_protocol: int = 0
+    is_token_authenticated: bool = False
 
 
 # Called once for each request, from the loop's thread, now or later. The entity must be of the request's

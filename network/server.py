@@ -1,19 +1,28 @@
 """A listener for the Kafka protocol. It frames, orders and limits; what a request means is for the handler.
 
-ApiVersions alone is answered here, for it only says what else may be asked. One bad peer never touches
+ApiVersions and SASL alone are answered here: what else may be asked, and by whom. One bad peer never touches
 another: a frame, header or body that cannot be read, and an API or version that is not offered, close the
 connection it came on, with one line in the log.
 """
 
 import asyncio
 import contextlib
+import logging
+import time
 from collections.abc import Callable, Mapping
 
+from network.acceptance import Acceptance
 from network.api_versions import NO_FEATURES, ApiVersionsAnswers, ServerFeatures
+from network.authentication import SASL_VERSIONS
+from network.bounded_log import BoundedLog
+from network.connection_quota import CreationRate
+from network.deadlines import check_period_s
 from network.errors import CannotListen, PortInUse, listen_error
 from network.limits import ServerCounters, ServerLimits
+from network.listening import Listening, listening_sockets
 from network.requests import Handler, Reply, RequestContext
-from network.server_connection import ServerConnection, ServerState
+from network.security.listener_security import UNSECURED, ListenerSecurity
+from network.server_state import ServerState, SharedLimits
 from wire.protocol.apis import ApiKey, is_supported, supported_versions
 
 __all__ = (
@@ -25,17 +34,17 @@ __all__ = (
     "RequestContext",
     "ServerFeatures",
     "ServerLimits",
+    "SharedLimits",
 )
 
 _DEFAULT_LIMITS = ServerLimits()
-_ACCEPT_QUEUE = 1024
-_IDLE_CHECKS_PER_PERIOD = 4
 
 
 class KafkaServer:
     """One listening address.
 
-    `supported` says which versions of which APIs the handler answers, ends included.
+    `supported` says which versions of which APIs the handler answers, ends included. `shared` are the limits that
+    hold for all listeners of a node together; `is_protected` exempts this one from `max.connections` among them.
     """
 
     def __init__(
@@ -48,9 +57,13 @@ class KafkaServer:
         listener_name: str,
         limits: ServerLimits = _DEFAULT_LIMITS,
         features: Callable[[], ServerFeatures] = lambda: NO_FEATURES,
+        security: ListenerSecurity | None = None,
+        shared: SharedLimits | None = None,
+        is_protected: bool = False,
     ) -> None:
         _check_supported(supported)
-        offered: dict[int, tuple[int, int]] = dict(supported.items())
+        told = SASL_VERSIONS | dict(supported)
+        offered: dict[int, tuple[int, int]] = dict(told.items())
         offered[ApiKey.API_VERSIONS] = supported_versions(ApiKey.API_VERSIONS)
         self._host = host
         self._port = port
@@ -60,17 +73,21 @@ class KafkaServer:
             supported=offered,
             features=features,
             limits=limits,
-            api_versions=ApiVersionsAnswers(supported),
+            api_versions=ApiVersionsAnswers(told),
+            security=security or UNSECURED,
+            shared=shared or SharedLimits(),
+            warnings=BoundedLog(logging.getLogger("network.server"), time.monotonic),
+            rate=CreationRate(limits.max_connection_creation_rate),
+            is_protected=is_protected,
         )
-        self._server: asyncio.Server | None = None
-        self._idle_timer: asyncio.TimerHandle | None = None
+        self._listening: Listening | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def bound_port(self) -> int:
         """The port in use, which port 0 leaves to the system. Only between `start` and `stop`."""
-        assert self._server is not None, "the server does not listen"
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+        assert self._listening is not None, "the server does not listen"
+        return self._listening.bound_port
 
     @property
     def counters(self) -> ServerCounters:
@@ -81,30 +98,27 @@ class KafkaServer:
 
         Raises PortInUse or another CannotListen.
         """
-        assert self._server is None, "the server was started before"
+        assert self._listening is None, "the server was started before"
         loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(
-                lambda: ServerConnection(self._state, loop),
-                self._host or None,
-                self._port,
-                backlog=_ACCEPT_QUEUE,
-            )
+            sockets = await listening_sockets(loop, self._host, self._port)
         except OSError as error:
             raise listen_error(self._host, self._port, error) from error
-        self._check_idle(loop)
+        self._listening = Listening(
+            loop, sockets, lambda accepted, peer: Acceptance(self._state, loop, accepted, peer).begin()
+        )
+        self._check_deadlines(loop)
 
     async def stop(self) -> None:
         """Accept no more, let the replies under way go out for `drain_timeout_ms` at most, then close all."""
-        if self._server is None:
+        if self._listening is None:
             return
-        server, self._server = self._server, None
+        listening, self._listening = self._listening, None
         self._state.stopping = True
-        server.close()
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
+        listening.close()
+        if self._timer is not None:
+            self._timer.cancel()
         await self._close_connections()
-        await server.wait_closed()
 
     async def _close_connections(self) -> None:
         connections = tuple(self._state.connections)
@@ -117,13 +131,11 @@ class KafkaServer:
             connection.abort()
         await all_closed
 
-    def _check_idle(self, loop: asyncio.AbstractEventLoop) -> None:
-        period_s = self._state.limits.max_idle_ms / 1000
+    def _check_deadlines(self, loop: asyncio.AbstractEventLoop) -> None:
+        now_s = loop.time()
         for connection in tuple(self._state.connections):
-            if connection.is_idle_since(loop.time() - period_s):
-                self._state.counters.idle_connections_closed += 1
-                connection.close()
-        self._idle_timer = loop.call_later(period_s / _IDLE_CHECKS_PER_PERIOD, self._check_idle, loop)
+            connection.check_deadlines(now_s)
+        self._timer = loop.call_later(check_period_s(self._state), self._check_deadlines, loop)
 
 
 def _check_supported(supported: Mapping[ApiKey, tuple[int, int]]) -> None:

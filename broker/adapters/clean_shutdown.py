@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from broker.lifecycle import NO_EPOCH
+from broker.identity import NO_EPOCH
 from raft.adapters.durable_files import remove_file, replace_file
 from raft.adapters.errors import FsyncFailed, StorageFailed
 

@@ -4,19 +4,18 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
+from uuid import UUID
 
-from kio.schema.errors import ErrorCode
-
+from broker.adapters.refusals import Refusals
+from broker.identity import LifecycleRequest
 from broker.isr_manager import IsrManager
-from broker.lifecycle import BrokerLifecycle, LifecycleRequest
+from broker.lifecycle import BrokerLifecycle
 from broker.lifecycle_states import BrokerState
 from metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
 from network.errors import NoCommonVersion
 from wire.protocol.api_keys import ApiKey
 
 log = logging.getLogger("broker.lifecycle")
-
-REPEAT_REFUSAL_MS = 30_000
 
 
 class Pump:
@@ -66,43 +65,6 @@ class Pump:
         self.poke()
 
 
-class Refusals:
-    """Tells what the controller refuses: at once, then every half a minute as long as it is the same."""
-
-    def __init__(self, now_ms: Callable[[], int], session_timeout_ms: int) -> None:
-        self._now_ms = now_ms
-        self._session_timeout_ms = session_timeout_ms
-        self._error = ErrorCode.none
-        self._since_ms = 0
-        self._told_ms = 0
-
-    def note(self, api_key: ApiKey, error: ErrorCode) -> None:
-        now_ms = self._now_ms()
-        if error is not self._error:
-            if self._error is ErrorCode.duplicate_broker_registration and error is ErrorCode.none:
-                log.info("registered after %d ms of waiting for the former run", now_ms - self._since_ms)
-            self._error, self._since_ms = error, now_ms
-        elif now_ms - self._told_ms < REPEAT_REFUSAL_MS:
-            return
-        if error is not ErrorCode.none:
-            self._told_ms = now_ms
-            log.warning("%s", self._words(api_key, error, now_ms - self._since_ms))
-
-    def _words(self, api_key: ApiKey, error: ErrorCode, waited_ms: int) -> str:
-        if error is not ErrorCode.duplicate_broker_registration:
-            return f"the controller refused {api_key.name}: {error.name}"
-        limit_ms = self._session_timeout_ms
-        if waited_ms <= 2 * limit_ms:
-            return (
-                "the controller still counts on a former run of this broker, which was not shut down in order: waiting "
-                f"until that one is fenced, {limit_ms} ms (broker.session.timeout.ms) after its last heartbeat"
-            )
-        return (
-            f"after {waited_ms} ms the controller still hears another process with this node id, longer than "
-            f"broker.session.timeout.ms ({limit_ms} ms): stop that one, or give this one another node.id and folder"
-        )
-
-
 class LifecycleRunner:
     """Must be made and used on the loop. `wait_for` is how a startup follows the broker's states."""
 
@@ -123,6 +85,7 @@ class LifecycleRunner:
         self._pump = Pump(self._turn, now_ms)
         self._waiting: list[tuple[frozenset[BrokerState], asyncio.Future[BrokerState]]] = []
         self._logged_state = lifecycle.state
+        self._logged_fenced = True
 
     def start(self) -> None:
         self._lifecycle.start(self._now_ms())
@@ -130,6 +93,10 @@ class LifecycleRunner:
 
     def set_ready_to_unfence(self) -> None:
         self._lifecycle.set_ready_to_unfence(self._now_ms())
+        self._pump.poke()
+
+    def set_offline_log_dirs(self, log_dirs: tuple[UUID, ...]) -> None:
+        self._lifecycle.set_offline_log_dirs(self._now_ms(), log_dirs)
         self._pump.poke()
 
     def begin_controlled_shutdown(self) -> None:
@@ -186,10 +153,23 @@ class LifecycleRunner:
         if state is not self._logged_state:
             log.info("the broker is %s (broker epoch %d)", state.value, self._lifecycle.broker_epoch)
             self._logged_state = state
+        if state is BrokerState.RUNNING:
+            self._tell_fencing()
         for states, future in self._waiting:
             if state in states and not future.done():
                 future.set_result(state)
         self._waiting = [(states, future) for states, future in self._waiting if not future.done()]
+
+    def _tell_fencing(self) -> None:
+        """Of a broker that runs; that one which starts is fenced goes without saying."""
+        is_fenced = self._lifecycle.is_fenced
+        if is_fenced == self._logged_fenced:
+            return
+        self._logged_fenced = is_fenced
+        if is_fenced:
+            log.warning("this broker is fenced: clients are sent elsewhere until the controller has it back")
+        else:
+            log.info("this broker is not fenced (broker epoch %d)", self._lifecycle.broker_epoch)
 
 
 class IsrRunner:

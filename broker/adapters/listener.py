@@ -137,6 +137,8 @@ class BrokerListener:
         self._being_created.update(names)
         try:
             await self._forwarder.create_topics(context, names)
+        except DecodeError as error:
+            log.error("the controller's answer to the creation of %s: %s", ", ".join(names), error)
         finally:
             self._being_created.difference_update(names)
 

@@ -1,120 +1,76 @@
-"""`kquorum brokers`: the members of the cluster, fenced ones included."""
+"""`kquorum brokers`: the members of the cluster, fenced ones included, and how far each follows."""
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from cli.commands.options import AsJson, BootstrapController, BootstrapServer, MaybeConfigPath, TimeoutMs
+import typer
+
+from cli.commands.options import (
+    AsJson,
+    BootstrapController,
+    BootstrapServer,
+    GrpcListeners,
+    MaybeConfigPath,
+    TimeoutMs,
+)
 
 if TYPE_CHECKING:
-    from cli.cluster_client import ClusterClient
-    from cli.quorum_status import QuorumStatus
-
-_BROKERS = 1  # DescribeCluster's endpoint type (KIP-919)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRow:
-    """One broker; `lag` is how far it is behind the metadata log, None where the quorum did not tell."""
-
-    broker_id: int
-    host: str
-    port: int
-    rack: str | None
-    fenced: bool
-    lag: int | None
+    from cli.broker_rows import Members
+    from cli.config.addresses import HostPort
 
 
 def brokers(
     config: MaybeConfigPath = None,
     bootstrap_server: BootstrapServer = None,
     bootstrap_controller: BootstrapController = None,
+    grpc: GrpcListeners = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Exit status 1 when a broker is fenced, lags or says it is not well."),
+    ] = False,
+    max_lag: Annotated[
+        int, typer.Option("--max-lag", min=0, help="How many records behind --check calls lagging.")
+    ] = 1000,
     timeout_ms: TimeoutMs = 5000,
     as_json: AsJson = False,
 ) -> None:
-    """The registered brokers: address, rack, fenced or not, and how far they follow the metadata log.
+    """The registered brokers: address, rack, state, and how far each has applied the metadata log.
 
-    A broker tells; the lag comes from the controllers where the config or --bootstrap-controller names them.
+    The active controller tells over gRPC, where the config or --grpc says where; else a broker tells, and the
+    controllers how far each follows. A broker that no longer hears the quorum says so itself.
     """
-    from cli.cluster_addresses import broker_addresses, controller_addresses, known_controllers
-    from cli.cluster_client import ClusterClient, run_asking
-    from cli.output import complain, print_json, print_table, tell_waiting
-
-    addresses = broker_addresses(config, bootstrap_server)
-    asks_quorum = bootstrap_controller is not None or bootstrap_server is None
-    controllers = controller_addresses(config, bootstrap_controller) if asks_quorum else ()
-
-    known = known_controllers(config, bootstrap_controller) if asks_quorum else None
-
-    async def ask() -> tuple[str, tuple[BrokerRow, ...]]:
-        async with ClusterClient(addresses, timeout_ms, tell=tell_waiting) as client:
-            cluster = await _describe_cluster(client)
-            source, rest_ms = client.answered_by, client.remaining_ms
-        if known is None:
-            return cluster.cluster_id, _rows(cluster, None)
-        async with ClusterClient(controllers, rest_ms, known=known, tell=tell_waiting) as client:
-            quorum = await _maybe_quorum(client)
-        if quorum is None:
-            complain(
-                f"no controller answers as leader: this is what the broker at {source} knew last; "
-                "`kquorum quorum status` says more",
-                style="yellow",
-                label="note",
-            )
-        return cluster.cluster_id, _rows(cluster, quorum)
-
-    cluster_id, rows = run_asking(ask())
-    if as_json:
-        print_json({"cluster_id": cluster_id, "brokers": [asdict(row) for row in rows]})
-    else:
-        cells = [(row.broker_id, f"{row.host}:{row.port}", row.rack, _state(row), row.lag) for row in rows]
-        print_table(f"cluster {cluster_id}", ("#broker", "address", "rack", "state", "#lag"), cells)
-
-
-async def _describe_cluster(client: "ClusterClient") -> Any:
-    from cli.cluster_client import check_error
-    from wire.protocol.apis import ApiKey
-
-    response = await client.ask(
-        ApiKey.DESCRIBE_CLUSTER,
-        {
-            "include_cluster_authorized_operations": False,
-            "endpoint_type": _BROKERS,
-            "include_fenced_brokers": True,
-        },
-    )
-    check_error(int(response.error_code), response.error_message, "the cluster cannot be described")
-    return response
-
-
-async def _maybe_quorum(client: "ClusterClient") -> "QuorumStatus | None":
-    """The brokers are worth showing even while nobody leads."""
+    from cli.broker_rows import problems_of, table_of
+    from cli.cluster_client import run_asking
     from cli.errors import CliError
-    from cli.quorum_status import describe_quorum
+    from cli.members import ask_members
+    from cli.output import print_json, print_table
 
-    try:
-        return await describe_quorum(client)
-    except CliError:
-        return None
-
-
-def _rows(cluster: Any, quorum: "QuorumStatus | None") -> tuple[BrokerRow, ...]:
-    lags = (
-        {} if quorum is None else {item.replica_id: item.lag for item in (*quorum.observers, *quorum.voters)}
-    )
-    return tuple(
-        BrokerRow(
-            broker_id=int(broker.broker_id),
-            host=broker.host,
-            port=int(broker.port),
-            rack=broker.rack,
-            fenced=bool(getattr(broker, "is_fenced", False)),
-            lag=lags.get(int(broker.broker_id)),
+    listeners = _grpc_listeners(config, grpc, is_elsewhere=bool(bootstrap_server or bootstrap_controller))
+    members: Members = run_asking(
+        ask_members(
+            listeners, config, bootstrap_server, bootstrap_controller, timeout_ms, falls_back=grpc is None
         )
-        for broker in sorted(cluster.brokers, key=lambda broker: int(broker.broker_id))
     )
+    if as_json:
+        print_json(asdict(members))
+    else:
+        print_table(f"cluster {members.cluster_id}", *table_of(members.brokers))
+    problems = list(problems_of(members.brokers, max_lag)) if check else []
+    if problems:
+        raise CliError("; ".join(problems), is_in_json=True)
 
 
-def _state(row: BrokerRow) -> Any:
-    from rich.text import Text
+def _grpc_listeners(config: Path | None, listed: str | None, *, is_elsewhere: bool) -> "tuple[HostPort, ...]":
+    """Empty where nobody said any: then Kafka's protocol has to do."""
+    from cli.errors import CliError
+    from cli.grpc_addresses import grpc_addresses
 
-    return Text("fenced", style="yellow") if row.fenced else Text("active", style="green")
+    if listed is not None:
+        return grpc_addresses(config, listed, needed_by="this command")
+    if is_elsewhere:
+        return ()
+    try:
+        return grpc_addresses(config, None, needed_by="this command")
+    except CliError:
+        return ()

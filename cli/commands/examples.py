@@ -8,13 +8,22 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "kquorum format -c quorum.toml --node 1 --standalone",
         "kquorum format -c quorum.toml --node 2 --no-initial-controllers",
         "kquorum format -c server.properties -t $(kquorum random-uuid) -s",
+        "kquorum format ... -S 'SCRAM-SHA-512=[name=admin,password=...]'",
         "kquorum format ... -I 1@host1:9093:DIRECTORYID,2@host2:9093:DIRECTORYID",
     ),
     "random-uuid": ("kquorum format -c server.properties -t $(kquorum random-uuid)",),
+    "certs make": (
+        "kquorum certs make certs -c examples/secured.toml --client admin",
+        "kquorum certs make certs -c quorum.toml --host broker.example.org",
+    ),
     "start": ("kquorum start -c quorum.toml --node 1", "kquorum start -c server.properties"),
     "up": ("kquorum up -c examples/quorum.toml", "kquorum up -c examples/quorum.toml --free-ports"),
     "demo": ("kquorum demo",),
-    "brokers": ("kquorum brokers -c quorum.toml", "kquorum brokers -b localhost:9092"),
+    "brokers": (
+        "kquorum brokers -c quorum.toml",
+        "kquorum brokers -b localhost:9092",
+        "kquorum brokers --grpc localhost:9291 --check --max-lag 100",
+    ),
     "watch": (
         "kquorum watch -c quorum.toml",
         "kquorum watch --grpc localhost:9291 --kind partition_changed --json",
@@ -38,7 +47,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "kquorum quorum history -c quorum.toml",
         "kquorum quorum history kquorum-data/node-1 kquorum-data/node-2",
     ),
-    "topics create": ("kquorum topics create orders -p 6 -r 3 -c quorum.toml",),
+    "topics create": (
+        "kquorum topics create orders -p 6 -r 3 -c quorum.toml",
+        "kquorum topics create orders --wait-all -c quorum.toml",
+    ),
     "topics list": (
         "kquorum topics list -b localhost:9092",
         "kquorum topics list --consistency linearizable -c quorum.toml",

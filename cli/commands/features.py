@@ -175,6 +175,7 @@ def _look(
 ) -> "FeaturesView":
     from cli.cluster_addresses import DEFAULT_CONFIG, quorum_addresses
     from cli.cluster_client import run_asking
+    from cli.command_security import remember_cluster
     from cli.config.addresses import reachable
     from cli.config.load import load_config
     from cli.features_client import look, node_names
@@ -184,6 +185,7 @@ def _look(
     controllers: dict[HostPort, int] = {}
     if bootstrap_server is None and bootstrap_controller is None:
         cluster = load_config(config or DEFAULT_CONFIG)
+        remember_cluster(cluster)
         for node in cluster.nodes:
             for found, listeners in (
                 (controllers, node.controller_listeners[:1] if node.is_controller else ()),

@@ -60,6 +60,16 @@ Features = Annotated[
     list[str] | None,
     typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="The level of a feature; may be repeated."),
 ]
+AddScram = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--add-scram",
+        "-S",
+        metavar="LOGIN",
+        help="A user from the beginning: 'SCRAM-SHA-512=[name=...,password=...]', iterations=... and salt=... if you "
+        "like; may be repeated. The same for every node.",
+    ),
+]
 IgnoreFormatted = Annotated[
     bool,
     typer.Option("--ignore-formatted", "-g", help="Leave folders as they are that were formatted before."),
@@ -77,6 +87,7 @@ def format_command(
     release_version: ReleaseVersion = None,
     metadata_version: MetadataVersion = None,
     feature: Features = None,
+    add_scram: AddScram = None,
     ignore_formatted: IgnoreFormatted = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
@@ -92,10 +103,12 @@ def format_command(
     from cli.feature_options import parse_features
     from cli.formatting import format_nodes, new_uuid
     from cli.quorum_beginning import Wishes, choose_beginning
+    from cli.scram_options import parse_scram_users
 
     cluster = load_config(config, data_dir=data_dir)
     nodes = [cluster.node(node_id) for node_id in dict.fromkeys(node)] if node else list(cluster.nodes)
     asked = parse_features(feature or (), release_version or metadata_version)
+    users = parse_scram_users(add_scram or (), asked.metadata_version)
     wishes = Wishes(
         standalone=standalone,
         initial_controllers=initial_controllers,
@@ -116,6 +129,7 @@ def format_command(
         ignore_formatted=ignore_formatted,
         beginning=beginning,
         features=asked.others,
+        more_records=users,
     )
     show_formatted(Formatted(outcomes, chosen_id, asked.metadata_version, beginning, nodes), as_json=as_json)
 

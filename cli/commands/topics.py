@@ -48,16 +48,24 @@ def create(
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="An existing topic is no error.")
     ] = False,
+    wait_all: Annotated[
+        bool,
+        typer.Option("--wait-all", help="Wait until every broker that is not fenced knows of it (gRPC)."),
+    ] = False,
     reason: Reason = None,
     config: MaybeConfigPath = None,
     bootstrap_server: BootstrapServer = None,
+    grpc: GrpcListeners = None,
     timeout_ms: TimeoutMs = 10_000,
     as_json: AsJson = False,
 ) -> None:
-    """Create a topic; returns when it is committed by the quorum."""
+    """Create a topic; returns when it is committed by the quorum, or with --wait-all when all brokers have it."""
+    from cli.applied_everywhere import WaitForAll
     from cli.broker_questions import ask_brokers
     from cli.output import print_json, say
     from cli.topic_client import NewTopic, create_topic
+
+    waiting = WaitForAll(config, grpc, timeout_ms) if wait_all else None
 
     topic = NewTopic(
         name=name,
@@ -72,10 +80,12 @@ def create(
         lambda client: create_topic(client, topic, timeout_ms, if_not_exists=if_not_exists),
         reason,
     )
+    done = f"topic {name} was created" if is_new else f"topic {name} was there already"
+    everywhere = None if waiting is None else waiting.run(done)
     if as_json:
-        print_json({"name": name, "created": is_new})
+        print_json({"name": name, "created": is_new} | ({} if everywhere is None else everywhere.as_json()))
     else:
-        say(f"topic {name} was created" if is_new else f"topic {name} was there already")
+        say(done if everywhere is None else f"{done}, and {everywhere.words}")
 
 
 @topics_app.command("list")

@@ -33,8 +33,10 @@ def up(
     the config as its voters. A node that ends is shown with its last lines; the others go on. Exit status 1 when one
     had ended before it was asked to.
     """
+    from cli.command_security import remember_cluster
     from cli.config.load import load_config
     from cli.config.materialise import with_free_ports
+    from cli.nodes.security import check_security
     from cli.output import complain
     from cli.up_run import format_missing, run_cluster
 
@@ -56,6 +58,9 @@ def up(
         )
     for warning in cluster.warnings:
         complain(warning, style="yellow", label="warning")
+    for node in cluster.nodes:
+        check_security(cluster, node)
+    remember_cluster(cluster)
     for outcome in format_missing(cluster):
         complain(f"formatted {outcome.folder}", style="cyan", label="up")
     run_cluster(cluster, data_dir=data_dir)

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from cli.config.addresses import WILDCARD_HOSTS, format_address
 from cli.config.model import NodeConfig
+from cli.config.network_keys import limit_problems, listener_of_limit
+from cli.config.security_keys import GRPC, listener_of, map_problems, number_problems
 
 
 def node_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
@@ -21,6 +23,7 @@ def cluster_problems(nodes: Sequence[NodeConfig]) -> Iterator[tuple[int, str, st
     yield from _shared_ids(nodes)
     yield from _shared_folders(nodes)
     yield from _shared_ports(nodes)
+    yield from _unknown_listeners(nodes)
     cluster_ids = {node.cluster_id for node in nodes}
     if len(cluster_ids) > 1:
         told = ", ".join(sorted(str(cluster_id) for cluster_id in cluster_ids))
@@ -40,14 +43,11 @@ def _listener_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
     names = [listener.name for listener in node.listeners]
     if len(set(names)) != len(names):
         yield "listeners", "listeners has two listeners of one name"
-    for entry in node.listener_security_protocol_map:
-        name, _, protocol = entry.partition(":")
-        if protocol != "PLAINTEXT":
-            said = protocol or "nothing"
-            yield (
-                "listener.security.protocol.map",
-                f"listener {name} is mapped to {said}; only PLAINTEXT is supported so far",
-            )
+    mapped = (*names, *node.controller_listener_names)
+    for message in map_problems(node.listener_security_protocol_map, mapped):
+        yield "listener.security.protocol.map", f"listener.security.protocol.map: {message}"
+    yield from number_problems(dict(node.security_keys))
+    yield from limit_problems(dict(node.listener_limits))
     if not node.controller_listener_names:
         yield (
             "controller.listener.names",
@@ -157,6 +157,17 @@ def _shared_ports(nodes: Sequence[NodeConfig]) -> Iterator[tuple[int, str, str]]
                 if host == other_host or WILDCARD_HOSTS & {host, other_host}:
                     yield index, key, f"{mine} has the port of {other}: {format_address(host, port)}"
             taken[port].append((host, mine))
+
+
+def _unknown_listeners(nodes: Sequence[NodeConfig]) -> Iterator[tuple[int, str, str]]:
+    """Limits, or keys of TLS and SASL, of a listener which no node has would have no effect, and nobody would know."""
+    known = {listener.name for node in nodes for listener in node.listeners}
+    known |= {GRPC, *(name for node in nodes for name in node.controller_listener_names)}
+    for index, node in enumerate(nodes):
+        of_limits = ((key, listener_of_limit(key)) for key, _ in node.listener_limits)
+        for key, name in (*((key, listener_of(key)) for key, _ in node.security_keys), *of_limits):
+            if name is not None and name not in known:
+                yield index, key, f"{key} is for a listener {name}; there are {', '.join(sorted(known))}"
 
 
 def _ids(voter_ids: Sequence[int]) -> str:

@@ -11,8 +11,10 @@ from cli.config.checks import cluster_problems, node_problems
 from cli.config.errors import ConfigError, Place, Problem
 from cli.config.known_keys import ALIASES, IGNORED_KEYS, REFUSED_KEYS, nearest
 from cli.config.model import KNOWN_KEYS, ClusterConfig, NodeConfig
+from cli.config.network_keys import is_listener_limit
 from cli.config.properties_file import read_properties
 from cli.config.raw import RawCluster, RawNode, RawValue
+from cli.config.security_keys import SECURITY_KEYS, is_secret_key, is_security_key
 from cli.config.toml_file import read_toml
 from cli.config.values import as_items, as_text
 
@@ -103,6 +105,10 @@ def _node_config(node: RawNode, data_dir: Path) -> NodeConfig | list[Problem]:
             values[key] = folders if key == "log.dirs" else folders[0] if folders else ""
     others = ((key, as_text(raw.value)) for key, raw in sorted(node.keys.items()) if key in IGNORED_KEYS)
     values["other_keys"] = tuple(others)
+    protection = ((key, as_text(raw.value)) for key, raw in sorted(node.keys.items()) if is_security_key(key))
+    values["security_keys"] = tuple(protection)
+    limits = ((key, as_text(raw.value)) for key, raw in sorted(node.keys.items()) if is_listener_limit(key))
+    values["listener_limits"] = tuple(limits)
     try:
         config = NodeConfig.model_validate(values)
     except ValidationError as error:
@@ -114,8 +120,13 @@ def _key_problems(node: RawNode) -> Iterator[Problem]:
     for key, raw in node.keys.items():
         if key in REFUSED_KEYS:
             yield Problem(f"{key} cannot be used: {REFUSED_KEYS[key]}", raw.place)
-        elif key not in KNOWN_KEYS and key not in IGNORED_KEYS:
-            yield Problem(f"unknown key {key}{nearest(key, [*KNOWN_KEYS, *IGNORED_KEYS])}", raw.place)
+        elif key not in KNOWN_KEYS and key not in IGNORED_KEYS and not _is_of_a_listener(key):
+            known = [*KNOWN_KEYS, *IGNORED_KEYS, *SECURITY_KEYS]
+            yield Problem(f"unknown key {key}{nearest(key, known)}", raw.place)
+
+
+def _is_of_a_listener(key: str) -> bool:
+    return is_security_key(key) or is_listener_limit(key)
 
 
 def _is_ours(detail: Mapping[str, Any]) -> bool:
@@ -131,7 +142,8 @@ def _as_problem(node: RawNode, detail: Mapping[str, Any]) -> Problem:
         return Problem(f"{_who(node)} lacks {key}", node.place)
     message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
     if not str(detail["msg"]).startswith("Value error"):
-        message = f"{detail['input']!r} must be {message}"
+        shown = "the value" if is_secret_key(key) else repr(detail["input"])
+        message = f"{shown} must be {message}"
     return Problem(f"{key}: {message}", _place(node, key))
 
 

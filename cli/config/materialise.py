@@ -1,6 +1,7 @@
 """A copy of a config with free loopback ports, so that a whole quorum can run anywhere beside anything."""
 
 import secrets
+import shutil
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -76,6 +77,8 @@ def with_free_ports(path: Path, target: Path, *, data_dir: Path | None = None) -
                 values[key] = format_address(LOOPBACK, next(ports))
         tables.append(values)
     target.parent.mkdir(parents=True, exist_ok=True)
+    target.touch()
+    shutil.copymode(path, target)  # there may be passwords in it
     target.write_text(_as_toml(path, tables), encoding="utf-8")
     return target
 

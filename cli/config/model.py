@@ -16,6 +16,8 @@ from cli.config.addresses import (
     parse_voter,
 )
 from cli.config.errors import ConfigError, Place, Problem
+from cli.config.network_keys import NetworkKeys
+from cli.config.security_keys import is_secret_key, listener_keys, protocol_name
 from cli.config.values import as_flag, as_optional, as_tuple, as_upper_names
 
 Role = Literal["broker", "controller"]
@@ -50,7 +52,7 @@ def _as_text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-class NodeConfig(BaseModel):
+class NodeConfig(NetworkKeys):
     """One node, defaults filled in. The names are Kafka's with underscores; times are in milliseconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -68,7 +70,6 @@ class NodeConfig(BaseModel):
     controller_listener_names: Names = Field((), alias="controller.listener.names")
     inter_broker_listener_name: str | None = Field(None, alias="inter.broker.listener.name")
     listener_security_protocol_map: Names = Field((), alias="listener.security.protocol.map")
-    socket_request_max_bytes: Positive = Field(104_857_600, alias="socket.request.max.bytes")
     request_timeout_ms: Positive = Field(30_000, alias="request.timeout.ms")
 
     log_dirs: Annotated[tuple[Path, ...], BeforeValidator(as_tuple(Path))] = Field(
@@ -145,6 +146,11 @@ class NodeConfig(BaseModel):
         3_600_000, alias="delegation.token.expiry.check.interval.ms"
     )
 
+    # What the file says of TLS and SASL (see cli.config.security_keys), as text, with secrets among it.
+    security_keys: tuple[tuple[str, str], ...] = Field((), repr=False)
+    kquorum_allow_unsecured_listeners: Flag = Field(False, alias="kquorum.allow.unsecured.listeners")
+    kquorum_grpc_security: Literal["plaintext", "ssl"] = Field("plaintext", alias="kquorum.grpc.security")
+
     # What the file says of Kafka's keys that have no effect here: brokers are asked for it all the same.
     other_keys: tuple[tuple[str, str], ...] = ()
 
@@ -170,14 +176,28 @@ class NodeConfig(BaseModel):
         """The listeners for clients and other brokers."""
         return tuple(item for item in self.listeners if item.name not in self.controller_listener_names)
 
+    def protocol_of(self, listener_name: str) -> str:
+        """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+        return protocol_name(self.listener_security_protocol_map, listener_name)
+
+    def security_of(self, listener_name: str) -> dict[str, str]:
+        """The keys of TLS and SASL as they hold for one listener; for the eyes of the network alone."""
+        return listener_keys(dict(self.security_keys), listener_name, self.protocol_of(listener_name))
+
     def as_kafka_keys(self) -> dict[str, str]:
-        """What the config says of each of Kafka's keys that was set in it, as text."""
+        """What the config says of each of Kafka's keys that was set in it, as text; passwords and keys of TLS and SASL
+        are left out."""
         fields = type(self).model_fields
-        return dict(self.other_keys) | {
-            alias: _as_text(getattr(self, name))
-            for name in sorted(self.model_fields_set)
-            if (alias := fields[name].alias) is not None
-        }
+        shown = {key: value for key, value in self.security_keys if not is_secret_key(key)}
+        return (
+            dict(self.other_keys)
+            | shown
+            | {
+                alias: _as_text(getattr(self, name))
+                for name in sorted(self.model_fields_set)
+                if (alias := fields[name].alias) is not None
+            }
+        )
 
     @property
     def controller_addresses(self) -> tuple[HostPort, ...]:

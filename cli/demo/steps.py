@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from cli.demo.health import show_health
 from cli.demo.kafka_client import KafkaClient, WriteProbe
 from cli.demo.stage import Stage
 from cli.errors import CliError
@@ -29,6 +30,7 @@ def show_quorum(stage: Stage) -> None:
         stage.wait_for_quorum(_everybody_fetches(stage), "every voter and observer fetches")
         stage.show("quorum", "status", "--config", str(stage.config_path))
         stage.show("brokers", "--config", str(stage.config_path))
+        show_health(stage)
 
 
 def _everybody_fetches(stage: Stage) -> Any:

@@ -1,4 +1,4 @@
-"""A broker process: an observer of the metadata log, its lifecycle, and the listener for clients.
+"""The broker of a node: its lifecycle, and the listeners for clients.
 
 The order of the start is Kafka's: clients cannot connect before the controller has unfenced the broker once.
 """
@@ -15,28 +15,23 @@ from broker.adapters.clean_shutdown import (
 from broker.adapters.forwarding import Forwarder
 from broker.adapters.lifecycle_runner import IsrRunner, LifecycleRunner
 from broker.adapters.listener import BrokerListener
+from broker.adapters.log_dirs import LogDirWatch
+from broker.identity import BrokerIdentity, LifecycleConfig
+from broker.image_feed import ImageFeed
 from broker.isr_manager import IsrManager
-from broker.lifecycle import BrokerIdentity, BrokerLifecycle, LifecycleConfig
+from broker.lifecycle import BrokerLifecycle
 from broker.lifecycle_states import BrokerState
-from broker.metadata_cache import MetadataCache
-from broker.state_machine import BrokerStateMachine
 from cli.config.model import NodeConfig
+from cli.nodes.endpoints import advertised_brokers
 from cli.nodes.errors import NotRegistered
 from cli.nodes.folders import NodeFolders
-from cli.nodes.inspect_source import NodeInspectSource
-from cli.nodes.quorum_member import Fatal, QuorumMember
-from cli.nodes.quorum_source import NodeQuorumSource
-from cli.nodes.servers import (
-    StoppableServer,
-    advertised,
-    check_addresses_are_free,
-    kafka_servers,
-    start_grpc,
-)
+from cli.nodes.quorum_member import QuorumMember
+from cli.nodes.servers import advertised, kafka_servers
 from metadata.adapters.listener import server_features
 from metadata.features import SUPPORTED_FEATURES, registration_features
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
+from network.server import KafkaServer
 from raft.adapters.clock import MonotonicWallClock
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.warm_up import warm_up
@@ -52,66 +47,80 @@ CONTROLLER_APIS = (
 )
 
 
-class BrokerNode:
+class BrokerRole:
+    """What makes a node a broker, beside its replica of the log; `feed` brings the images."""
+
     def __init__(
-        self, config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock, fatal: Fatal
+        self,
+        config: NodeConfig,
+        folders: NodeFolders,
+        clock: MonotonicWallClock,
+        member: QuorumMember,
+        feed: ImageFeed,
     ) -> None:
         self._config = config
         self._folders = folders
         self._clock = clock
-        self._member = QuorumMember(config, folders, clock, fatal)
-        self._cache = MetadataCache()
-        self._machine = BrokerStateMachine(self._cache)
-        self._lifecycle = BrokerLifecycle(self._identity(), self._timing(), self._member.dice)
-        self._servers: list[StoppableServer] = []
+        self._member = member
+        self._feed = feed
+        self._cache = feed.cache
+        self.lifecycle = BrokerLifecycle(self._identity(), self._timing(), self._member.dice)
+        self.servers: list[KafkaServer] = []
         self._runner: LifecycleRunner | None = None
         self._isr_runner: IsrRunner | None = None
         self._listener: BrokerListener | None = None
+        directories = zip(config.log_dirs, folders.log_directory_ids, strict=True)
+        self._log_dirs = LogDirWatch(
+            # A node cannot go on without its metadata log, and says so itself.
+            {folder: each for folder, each in directories if folder != config.metadata_log_dir}
+        )
+
+    @property
+    def applied_offset(self) -> int:
+        """The last in the image that is served; -1 before any."""
+        return self._feed.applied_offset
+
+    @property
+    def offline_log_dirs(self) -> int:
+        """How many directories have failed."""
+        return len(self._log_dirs.offline)
 
     async def start(self) -> None:
-        """Returns once the broker serves clients. Raises CannotListen, or NotRegistered when no controller takes it."""
-        check_addresses_are_free(self._config.broker_listeners)
-        source = NodeInspectSource(self._member, lambda: self._cache.image)
-        self._machine.observers.append(lambda _now_ms, delta, image: source.publish(delta, image))
-        self._machine.observers.append(
-            lambda _now_ms, delta, image: self._member.snapshots.publish(delta, image)
-        )
-        self._machine.observers.append(
-            lambda _now_ms, _delta, image: self._member.states.handle_own(
-                image.provenance.last_contained_offset, self._machine.state_hash
-            )
-        )
-        self._machine.fault_observers.append(self._member.snapshots.disable)
-        runner = self._start_running()
-        self._member.start(self._machine)
-        grpc_server = await start_grpc(self._config, source, NodeQuorumSource(self._member))
-        if grpc_server is not None:
-            self._servers.append(grpc_server)
+        """After `attach`; returns once the broker serves clients. Raises CannotListen, or NotRegistered when no
+        controller takes it."""
+        runner = self._runner
+        assert runner is not None, "a broker that does not see the images cannot start"
+        assert self._listener is not None, "it is made with the runner"
         runner.start()
         await self._reach(runner, BrokerState.RECOVERY)
         forget_clean_shutdown(self._config.log_dirs)
         runner.set_ready_to_unfence()
         await self._reach(runner, BrokerState.RUNNING)
-        await self._listen()
+        await self._listen(self._listener)
+        self._log_dirs.start(runner.set_offline_log_dirs)
 
     async def stop(self) -> None:
-        """Controlled shutdown first: leaders move away while clients are still served."""
+        """Controlled shutdown first: leaders move away while clients are still served. It needs a controller, so a
+        node of both roles stops its broker before its controller."""
         if self._runner is not None:
             await self._leave(self._runner)
-        for server in reversed(self._servers):
+        for server in reversed(self.servers):
             await server.stop()
         if self._listener is not None:
             await self._listener.stop()
+        self._log_dirs.close()
         if self._isr_runner is not None:
             self._isr_runner.close()
         if self._runner is not None:
             self._runner.close()
-        await self._member.leave()
-        self._member.close()
-        if self._lifecycle.is_registered:
-            mark_clean_shutdown(self._config.log_dirs, self._lifecycle.broker_epoch)
 
-    def _start_running(self) -> LifecycleRunner:
+    def mark_clean_shutdown(self) -> None:
+        """The last of all: nothing is written after it."""
+        if self.lifecycle.is_registered:
+            mark_clean_shutdown(self._config.log_dirs, self.lifecycle.broker_epoch)
+
+    def attach(self) -> None:
+        """Before the first image comes: all of them are to be seen."""
         heartbeats = self._member.channel(
             "heartbeat", retry_timeout_ms=self._timing().request_retry_timeout_ms
         )
@@ -119,36 +128,38 @@ class BrokerNode:
             "alter-partition", retry_timeout_ms=self._config.request_timeout_ms
         )
         runner = LifecycleRunner(
-            self._lifecycle,
+            self.lifecycle,
             heartbeats,
             self._clock.now_ms,
-            lambda: self._machine.applied_offset,
+            lambda: self._feed.applied_offset,
             self._config.broker_session_timeout_ms,
         )
         manager = IsrManager(self._config.node_id)
-        isr_runner = IsrRunner(manager, alterations, self._clock.now_ms, lambda: self._lifecycle.broker_epoch)
+        isr_runner = IsrRunner(manager, alterations, self._clock.now_ms, lambda: self.lifecycle.broker_epoch)
 
         def observe(now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
             manager.handle_image(now_ms, delta, image)
             isr_runner.poke()
 
-        self._machine.observers.append(observe)
+        self._feed.observers.append(observe)
         self._runner, self._isr_runner = runner, isr_runner
-        return runner
+        self._listener = self._new_listener()
+        # Now, for it takes a while: a voter in the same process must not be held up once it votes.
+        warm_up((*self._listener.supported, *CONTROLLER_APIS))
 
     async def _reach(self, runner: LifecycleRunner, state: BrokerState) -> None:
         """Raises NotRegistered when the lifecycle ends instead."""
         reached = await runner.wait_for(state, BrokerState.RUNNING, BrokerState.SHUTTING_DOWN)
         if reached is BrokerState.SHUTTING_DOWN:
-            raise NotRegistered(self._config.node_id, self._lifecycle.failure or "it was told to shut down")
+            raise NotRegistered(self._config.node_id, self.lifecycle.failure or "it was told to shut down")
 
-    async def _listen(self) -> None:
+    def _new_listener(self) -> BrokerListener:
         forwarding = self._member.channel(
             "forwarding",
             retry_timeout_ms=FORWARDING_RETRY_TIMEOUT_MS,
             request_timeout_ms=self._config.request_timeout_ms,
         )
-        listener = BrokerListener(
+        return BrokerListener(
             cache=self._cache,
             forwarder=Forwarder(forwarding),
             cluster_id=self._member.cluster_id,
@@ -157,23 +168,25 @@ class BrokerNode:
             node_id=self._config.node_id,
             node_configs=self._config.as_kafka_keys(),
         )
-        self._listener = listener
-        warm_up((*listener.supported, *CONTROLLER_APIS))
+
+    async def _listen(self, listener: BrokerListener) -> None:
         servers = kafka_servers(
             self._config,
             self._config.broker_listeners,
             listener.handle,
             listener.supported,
             lambda: server_features(self._cache.image, SUPPORTED_FEATURES, self._member.driver.kraft_version),
+            image=lambda: self._cache.image,
+            now_ms=self._clock.now_ms,
         )
         for server in servers:
             await server.start()
-            self._servers.append(server)
+            self.servers.append(server)
 
     async def _leave(self, runner: LifecycleRunner) -> None:
         """The wait is bounded by the session timeout: a leader whose partition nobody else can lead would wait for
         good, and as these brokers hold no data, nothing is saved by waiting longer."""
-        if not self._config.controlled_shutdown_enable or self._lifecycle.state is not BrokerState.RUNNING:
+        if not self._config.controlled_shutdown_enable or self.lifecycle.state is not BrokerState.RUNNING:
             runner.begin_shutdown()
             return
         runner.begin_controlled_shutdown()
@@ -192,7 +205,7 @@ class BrokerNode:
             broker_id=self._config.node_id,
             cluster_id=self._member.cluster_id,
             incarnation_id=uuid.uuid4(),
-            listeners=advertised(self._config.advertised_listeners),
+            listeners=advertised(self._config, advertised_brokers(self._config)),
             features=registration_features(),
             rack=self._config.broker_rack,
             log_dirs=self._folders.log_directory_ids,

@@ -1,4 +1,4 @@
-"""A controller process: replica, controller, listener, and the registration of itself."""
+"""The controller of a node: the state machine of its log, the listeners for quorum and brokers, its registration."""
 
 import asyncio
 import logging
@@ -7,64 +7,53 @@ import uuid
 from cli.config.model import NodeConfig
 from cli.nodes.endpoints import advertised_controllers
 from cli.nodes.folders import NodeFolders
-from cli.nodes.inspect_source import NodeInspectSource
-from cli.nodes.quorum_member import Fatal, QuorumMember
-from cli.nodes.quorum_source import NodeQuorumSource
-from cli.nodes.servers import StoppableServer, advertised, kafka_servers, start_grpc
+from cli.nodes.quorum_member import QuorumMember
+from cli.nodes.servers import advertised, kafka_servers
 from metadata.adapters.controller_registration import ControllerRegistrar
-from metadata.adapters.listener import ControllerListener, server_features
+from metadata.adapters.listener import ControllerListener, controller_listener_apis, server_features
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.features import SUPPORTED_FEATURES, registration_features
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage
+from network.server import KafkaServer
 from raft.adapters.clock import MonotonicWallClock
 from wire.protocol.warm_up import warm_up
 
 log = logging.getLogger("cli.controller")
 
 
-class ControllerNode:
+class ControllerRole:
+    """What makes a node a controller, beside its replica of the log; `controller` is the log's state machine."""
+
     def __init__(
-        self, config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock, fatal: Fatal
+        self, config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock, member: QuorumMember
     ) -> None:
         self._config = config
-        self._folders = folders
         self._clock = clock
-        self._member = QuorumMember(config, folders, clock, fatal)
-        self._servers: list[StoppableServer] = []
-        self._registration: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Raises CannotListen; what was started is stopped by `stop` then too."""
-        member = self._member
-        controller = Controller(
-            controller_config(self._config, self._folders),
+        self._member = member
+        self.controller = Controller(
+            controller_config(config, folders),
             member.driver,
             member.dice,
             member.cluster_id,
-            on_fault=_log_fault,
+            on_fault=self._handle_fault,
         )
-        registrar = self._registrar(controller)
-        source = NodeInspectSource(
-            member, lambda: controller.committed_image, local_image=lambda: controller.image
-        )
+        self.fault_count = 0
+        self.servers: list[KafkaServer] = []
+        self._registrar = self._new_registrar()
+        self._registration: asyncio.Task[None] | None = None
+        self.controller.publishers.append(lambda image, _: self._registrar.handle_image(image))
 
-        def publish(image: MetadataImage, delta: MetadataDelta) -> None:
-            registrar.handle_image(image)
-            member.snapshots.publish(delta, image)
-            member.states.handle_own(image.provenance.last_contained_offset, controller.state_hash)
-            source.publish(delta, image)
+    def attach(self) -> None:
+        """Before the replica begins: it takes a while, in which nobody could vote."""
+        warm_up(controller_listener_apis())
 
-        controller.publishers.append(publish)
-        member.start(controller)
-        await self._listen(controller)
-        grpc_server = await start_grpc(self._config, source, NodeQuorumSource(member))
-        if grpc_server is not None:
-            self._servers.append(grpc_server)
-        self._registration = asyncio.get_running_loop().create_task(registrar.run())
+    def register(self) -> None:
+        """Have the active controller write down where this one is; goes on by itself."""
+        self._registration = asyncio.get_running_loop().create_task(self._registrar.run())
 
-    async def _listen(self, controller: Controller) -> None:
+    async def listen(self) -> None:
+        """Raises CannotListen; what was started is stopped by `stop` then too."""
+        controller = self.controller
         listener = ControllerListener(
             controller=controller,
             handle_raft=self._member.handle_raft,
@@ -74,7 +63,6 @@ class ControllerNode:
             node_id=self._config.node_id,
             node_configs=self._config.as_kafka_keys(),
         )
-        warm_up(listener.supported)
         servers = kafka_servers(
             self._config,
             self._config.controller_listeners,
@@ -83,35 +71,37 @@ class ControllerNode:
             lambda: server_features(
                 controller.committed_image, SUPPORTED_FEATURES, self._member.driver.kraft_version
             ),
+            image=lambda: controller.committed_image,
+            now_ms=self._clock.now_ms,
         )
         for server in servers:
             await server.start()
-            self._servers.append(server)
+            self.servers.append(server)
 
-    def _registrar(self, controller: Controller) -> ControllerRegistrar:
+    def _new_registrar(self) -> ControllerRegistrar:
         return ControllerRegistrar(
             node_id=self._config.node_id,
             incarnation_id=uuid.uuid4(),
-            listeners=advertised(advertised_controllers(self._config)),
+            listeners=advertised(self._config, advertised_controllers(self._config)),
             features=registration_features(),
             channel=self._member.channel(
                 "controller-registration", retry_timeout_ms=self._config.request_timeout_ms
             ),
-            image=lambda: controller.committed_image,
+            image=lambda: self.controller.committed_image,
         )
 
-    async def stop(self) -> None:
-        """A leader hands over first; votes and fetches are answered meanwhile."""
+    def end_registration(self) -> None:
         if self._registration is not None:
             self._registration.cancel()
-        await self._member.leave()
-        for server in reversed(self._servers):
+
+    async def stop(self) -> None:
+        """After the replica has left the quorum: a leader hands over while votes and fetches are answered here."""
+        for server in reversed(self.servers):
             await server.stop()
-        self._member.close()
 
-
-def _log_fault(what: str, error: Exception) -> None:
-    log.error("%s, which is a fault of this program; this node gives up leading", what, exc_info=error)
+    def _handle_fault(self, what: str, error: Exception) -> None:
+        self.fault_count += 1
+        log.error("%s, which is a fault of this program; this node gives up leading", what, exc_info=error)
 
 
 def controller_config(config: NodeConfig, folders: NodeFolders) -> ControllerConfig:

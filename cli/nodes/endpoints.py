@@ -21,6 +21,13 @@ def advertised_controllers(node: NodeConfig) -> tuple[Listener, ...]:
     return tuple(advertised.get(listener.name, listener) for listener in node.controller_listeners)
 
 
+def advertised_brokers(node: NodeConfig) -> tuple[Listener, ...]:
+    """Where clients find this broker; the listeners of a controller in the same process are not for them."""
+    return tuple(
+        item for item in node.advertised_listeners if item.name not in node.controller_listener_names
+    )
+
+
 def reachable_host(host: str) -> str:
     return socket.gethostname() if host in WILDCARD_HOSTS else host
 

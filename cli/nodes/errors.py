@@ -35,15 +35,6 @@ class SnapshotUnusable(DamagedInput):
         )
 
 
-class CombinedRoles(CliError):
-    def __init__(self, node_id: int) -> None:
-        super().__init__(
-            f"node {node_id} has process.roles=broker,controller; one process for both roles is not supported yet: "
-            "make it two nodes, one of each role",
-            status=ExitStatus.USAGE,
-        )
-
-
 class AssertionsOff(CliError):
     def __init__(self) -> None:
         super().__init__(

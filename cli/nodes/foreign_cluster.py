@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from cli.nodes.leader_watch import named_peer
-from network.connection import KafkaConnection
+from network.connection import UNSECURED, KafkaConnection
 from network.errors import NetworkError
 from network.requests import RequestContext
+from network.security.client_security import ClientSecurity
 from raft.voters import Endpoint
 from wire.errors import DecodeError
 from wire.protocol.api_keys import ApiKey
@@ -41,7 +42,14 @@ class Seldom:
 class ForeignClusters:
     """Made and used on the loop. `cluster_id` is this node's."""
 
-    def __init__(self, cluster_id: str, node_id: int, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        cluster_id: str,
+        node_id: int,
+        now_ms: Callable[[], int],
+        security: ClientSecurity = UNSECURED,
+    ) -> None:
+        self._security = security
         self._cluster_id = cluster_id
         self._node_id = node_id
         self._asked = Seldom(EVERY_MS, now_ms)
@@ -79,7 +87,7 @@ class ForeignClusters:
             task.cancel()
 
     async def _tell_refusal(self, peer_id: int, endpoint: Endpoint | None) -> None:
-        foreign_id = None if endpoint is None else await _cluster_id_of(endpoint)
+        foreign_id = None if endpoint is None else await _cluster_id_of(endpoint, self._security)
         log.warning(
             "%s refuses this node: it belongs to cluster %s, but this is node %d of cluster %s; correct "
             "controller.quorum.voters or controller.quorum.bootstrap.servers here, or, if this node is to be part of "
@@ -92,7 +100,7 @@ class ForeignClusters:
         )
 
 
-async def _cluster_id_of(endpoint: Endpoint) -> str | None:
+async def _cluster_id_of(endpoint: Endpoint, security: ClientSecurity) -> str | None:
     body = {
         "include_cluster_authorized_operations": False,
         "endpoint_type": _CONTROLLERS,
@@ -100,7 +108,7 @@ async def _cluster_id_of(endpoint: Endpoint) -> str | None:
     }
     try:
         connection = await KafkaConnection.connect(
-            endpoint.host, endpoint.port, "kquorum-cluster-id", _LOOK_UP_TIMEOUT_MS
+            endpoint.host, endpoint.port, "kquorum-cluster-id", _LOOK_UP_TIMEOUT_MS, security=security
         )
         try:
             response: Any = await connection.request(ApiKey.DESCRIBE_CLUSTER, body, _LOOK_UP_TIMEOUT_MS)

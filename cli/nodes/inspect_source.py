@@ -2,16 +2,13 @@
 
 from collections.abc import Callable
 
+from cli.nodes.commit_watch import CommitWatch
 from cli.nodes.quorum_member import QuorumMember
 from metadata.adapters.grpc_source import NotTheLeader
 from metadata.image.image import MetadataImage
 from raft.errors import NotLeaderError
 
 ImageCallback = Callable[[object, MetadataImage], None]
-
-# Without a commit for so long, a node whose quorum commits all the time (metadata.max.idle.interval.ms) is cut off.
-CUT_OFF_AFTER_MS = 5_000
-CUT_OFF_AFTER_INTERVALS = 10
 
 
 class NodeInspectSource:
@@ -20,11 +17,13 @@ class NodeInspectSource:
     def __init__(
         self,
         member: QuorumMember,
+        commits: CommitWatch,
         image: Callable[[], MetadataImage],
         local_image: Callable[[], MetadataImage] | None = None,
     ) -> None:
         """`local_image` is the newest where that is another than the committed one: at a controller."""
         self._member = member
+        self._commits = commits
         self._image = image
         self._local_image = local_image or image
         self._callbacks: list[ImageCallback] = []
@@ -71,11 +70,11 @@ class NodeInspectSource:
         for callback in tuple(self._callbacks):
             callback(delta, image)
 
+    def ms_since_commit(self) -> int | None:
+        return self._commits.freshness().ms_since_commit
+
+    def is_cut_off(self) -> bool:
+        return self._commits.freshness().is_cut_off
+
     def is_ready(self) -> bool:
-        since_ms = self._member.ms_since_commit()
-        if since_ms is None or self._member.node.leader_id < 0:
-            return False
-        idle_interval_ms = self._member.config.metadata_max_idle_interval_ms
-        if idle_interval_ms == 0:
-            return True
-        return since_ms < max(CUT_OFF_AFTER_MS, CUT_OFF_AFTER_INTERVALS * idle_interval_ms)
+        return self._commits.freshness().is_ready

@@ -6,33 +6,30 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cli.config.model import NodeConfig
-from cli.nodes.endpoints import bootstrap_endpoints, controller_endpoints, static_voter_endpoints
+from cli.nodes.endpoints import bootstrap_endpoints
 from cli.nodes.folders import NodeFolders
 from cli.nodes.foreign_cluster import ForeignClusters
 from cli.nodes.leader_watch import LeaderWatch, who_is_missing
-from cli.nodes.log_repair import LogRepair
 from cli.nodes.peers import PeerWatch
 from cli.nodes.replica_files import ReplicaFiles
+from cli.nodes.replica_settings import new_replica, snapshot_settings, static_voters_of
+from cli.nodes.security import controller_client
 from cli.nodes.state_watch import StateWatch
 from cli.nodes.voter_watch import VoterWatch
 from cli.nodes.watched_machine import WatchedMachine
+from cli.observability.latency import ElectionMeter
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from metadata.adapters.snapshot_keeper import SnapshotKeeper
-from metadata.adapters.snapshot_ports import SnapshotSettings
 from network.requests import Reply, RequestContext
 from raft.adapters.clock import MonotonicWallClock
 from raft.adapters.driver import RaftDriver
 from raft.adapters.election_log import ElectionLog
 from raft.adapters.raft_requests import RaftRequests
 from raft.adapters.transport import KafkaTransport, endpoints_of
-from raft.config import QuorumConfig
-from raft.node import RaftNode
 from raft.ports import StateMachine
 from raft.ready import RoleChanged, VotersChanged
 from raft.replica_state import FIRST_BOOTSTRAP_ID
 from raft.roles import Follower, Leader
-from raft.voters import ReplicaKey, Voter, VoterSet
-from wire.record_batch import CompressionCodec
 
 if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload
@@ -57,19 +54,11 @@ class QuorumMember:
         self.dice = random.SystemRandom()
         self.cluster_id = folders.cluster_id
         self.metadata_log = folders.metadata_log
-        static_voters = _static_voters(config)
+        static_voters = static_voters_of(config)
         files = ReplicaFiles(config, folders, static_voters, lambda: self.driver.in_force)
         self.log, self._repair = files.log, files.repair
-        self.node = RaftNode(
-            quorum_config(config, folders, self._repair),
-            static_voters,
-            self.log.summary(),
-            files.state_store.read(),
-            self.dice,
-            clock.now_ms(),
-            CompressionCodec[config.metadata_log_compression.upper()],
-        )
-        self._elections = ElectionLog(folders.metadata_log)
+        self.node = new_replica(config, folders, files, static_voters, self.dice, clock.now_ms())
+        self._elections, self.election_meter = ElectionLog(folders.metadata_log), ElectionMeter()
         self.driver = RaftDriver(
             self.node,
             self.log,
@@ -86,17 +75,19 @@ class QuorumMember:
             folders.metadata_log, snapshot_settings(config), self.driver, self.log, clock.now_ms, fatal
         )
         self.states = StateWatch(config.node_id, clock.now_ms)
-        self._leader_watch = LeaderWatch(self._is_led, self._who_is_missing)
+        self._leader_watch = LeaderWatch(self.is_led, self._who_is_missing)
         self._voter_watch = VoterWatch(config.node_id, config.controller_quorum_fetch_timeout_ms)
-        self._foreign = ForeignClusters(self.cluster_id, config.node_id, clock.now_ms)
+        self._security = controller_client(config)
+        self._foreign = ForeignClusters(self.cluster_id, config.node_id, clock.now_ms, self._security)
         self._peers = PeerWatch(self.driver.receive, self._handle_foreign_peer, self._why_unreachable)
         endpoints = endpoints_of(static_voters, bootstrap_endpoints(config))
         self._transport = KafkaTransport(
-            self.config.node_id,
+            config.node_id,
             endpoints,
-            self.config.controller_quorum_request_timeout_ms,
+            config.controller_quorum_request_timeout_ms,
             self._peers.receive,
             annotation=self.states.annotation,
+            security=self._security,
         )
         self._requests = RaftRequests(
             endpoints=endpoints,
@@ -128,14 +119,37 @@ class QuorumMember:
             client_id=f"{purpose}-{self.config.node_id}",
             request_timeout_ms=request_timeout_ms or self.config.controller_quorum_request_timeout_ms,
             retry_timeout_ms=retry_timeout_ms,
+            security=self._security,
         )
         self._channels.append(channel)
         return channel
+
+    @property
+    def idle_interval_ms(self) -> int:
+        """A quorum that has nothing to do commits all the same, so often; 0: it does not."""
+        return self.config.metadata_max_idle_interval_ms
+
+    def now_ms(self) -> int:
+        return self.clock.now_ms()
 
     def ms_since_commit(self) -> int | None:
         """How long ago something was committed, as this replica heard; None before it heard of any."""
         last_ms = None if self._watched is None else self._watched.last_commit_ms
         return None if last_ms is None else self.clock.now_ms() - last_ms
+
+    def is_led(self) -> bool:
+        """Whether this node leads, or has heard from who does."""
+        role = self.node.replica.role
+        return isinstance(role, Leader) or (isinstance(role, Follower) and role.has_fetched)
+
+    @property
+    def leaders_seen(self) -> int:
+        """How often this replica has heard of a leader, itself included."""
+        return 0 if self._watched is None else self._watched.leaders_seen
+
+    @property
+    def snapshots_loaded(self) -> int:
+        return 0 if self._watched is None else self._watched.snapshots_loaded
 
     async def leave(self) -> None:
         """Leave the quorum in good order: a leader waits for its successor, but not forever, and needs its listener."""
@@ -170,6 +184,7 @@ class QuorumMember:
         return None if endpoint is None else ControllerAddress(leader_id, endpoint.host, endpoint.port)
 
     def _handle_role_change(self, change: RoleChanged) -> None:
+        self.election_meter.handle_role(self.clock.now_ms(), change.role)
         self._elections.record(self.clock.now_ms(), self.config.node_id, change, self.driver.leader_id)
         self._leader_watch.handle_role(change, self.driver.leader_id)
         self.states.handle_role_change()
@@ -186,10 +201,6 @@ class QuorumMember:
     def _why_unreachable(self, peer_id: int) -> str | None:
         return self._transport.why_unreachable(peer_id)
 
-    def _is_led(self) -> bool:
-        role = self.node.replica.role
-        return isinstance(role, Leader) or (isinstance(role, Follower) and role.has_fetched)
-
     def _who_is_missing(self) -> str:
         """Why this node may know no leader; a replica that lost its state is of no help to any."""
         servers = range(len(self.node.replica.config.bootstrap_servers))
@@ -198,37 +209,3 @@ class QuorumMember:
             self.config.node_id, self.driver.voters, ids, self.driver.endpoint_of, self._peers.last_from
         )
         return told + self._repair.why_it_does_not_vote()
-
-
-def _static_voters(config: NodeConfig) -> VoterSet:
-    places = static_voter_endpoints(config)
-    return VoterSet.of(*(Voter(ReplicaKey(node_id), (place,)) for node_id, place in places.items()))
-
-
-def quorum_config(config: NodeConfig, folders: NodeFolders, repair: LogRepair) -> QuorumConfig:
-    return QuorumConfig(
-        node_id=config.node_id,
-        directory_id=folders.metadata_directory_id,
-        cluster_id=folders.cluster_id,
-        can_be_voter=config.is_controller,
-        endpoints=controller_endpoints(config) if config.is_controller else (),
-        bootstrap_servers=bootstrap_endpoints(config),
-        auto_join=config.controller_quorum_auto_join_enable,
-        has_lost_its_state=repair.has_lost_its_state,
-        damaged_until=repair.damaged_until,
-        election_timeout_ms=config.controller_quorum_election_timeout_ms,
-        fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
-        election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
-        request_timeout_ms=config.controller_quorum_request_timeout_ms,
-        retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
-    )
-
-
-def snapshot_settings(config: NodeConfig) -> SnapshotSettings:
-    return SnapshotSettings(
-        max_bytes=config.metadata_log_max_record_bytes_between_snapshots,
-        max_interval_ms=config.metadata_log_max_snapshot_interval_ms,
-        retention_bytes=config.metadata_max_retention_bytes,
-        retention_ms=config.metadata_max_retention_ms,
-        codec=CompressionCodec[config.metadata_log_compression.upper()],
-    )

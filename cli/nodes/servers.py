@@ -3,19 +3,24 @@
 import errno
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cli.config.addresses import Listener
 from cli.config.model import NodeConfig
 from cli.nodes.endpoints import reachable_host
 from cli.nodes.inspect_source import NodeInspectSource
+from cli.nodes.network_limits import is_protected, server_limits, shared_limits
 from cli.nodes.quorum_source import NodeQuorumSource
+from cli.nodes.security import grpc_keys, image_lookup, listener_security
+from metadata.image.image import MetadataImage
 from network.api_versions import ServerFeatures
 from network.errors import listen_error
-from network.server import Handler, KafkaServer, ServerLimits
+from network.security.names import PROTOCOLS
+from network.server import Handler, KafkaServer
 from wire.protocol.api_keys import ApiKey
 
-PLAINTEXT = 0
+if TYPE_CHECKING:
+    from metadata.adapters.grpc_members import MembersSource
 
 
 class StoppableServer(Protocol):
@@ -28,8 +33,13 @@ def kafka_servers(
     handler: Handler,
     supported: Mapping[ApiKey, tuple[int, int]],
     features: Callable[[], ServerFeatures],
+    *,
+    image: Callable[[], MetadataImage],
+    now_ms: Callable[[], int],
 ) -> list[KafkaServer]:
-    limits = ServerLimits(max_request_bytes=config.socket_request_max_bytes)
+    """`image` has the credentials of users. Raises SecurityConfigError, which `check_security` has found before."""
+    lookup = image_lookup(config, image, now_ms)
+    shared = shared_limits(config)
     return [
         KafkaServer(
             host=listener.host,
@@ -37,15 +47,18 @@ def kafka_servers(
             handler=handler,
             supported=supported,
             listener_name=listener.name,
-            limits=limits,
+            limits=server_limits(config, listener),
             features=features,
+            security=listener_security(config, listener.name, lookup, now_ms),
+            shared=shared,
+            is_protected=is_protected(config, listener, len(listeners)),
         )
         for listener in listeners
     ]
 
 
 async def start_grpc(
-    config: NodeConfig, source: NodeInspectSource, quorum: NodeQuorumSource
+    config: NodeConfig, source: NodeInspectSource, quorum: NodeQuorumSource, members: "MembersSource"
 ) -> StoppableServer | None:
     """None where the config has no `kquorum.grpc.listener`; gRPC is imported only if it has."""
     address = config.kquorum_grpc_listener
@@ -53,7 +66,9 @@ async def start_grpc(
         return None
     from metadata.adapters.grpc_inspect import start_inspect_server
 
-    return await start_inspect_server(address.host, address.port, source, quorum=quorum)
+    return await start_inspect_server(
+        address.host, address.port, source, quorum=quorum, members=members, tls=grpc_keys(config)
+    )
 
 
 def check_addresses_are_free(listeners: Sequence[Listener]) -> None:
@@ -82,14 +97,14 @@ def _addresses(listener: Listener) -> list[tuple[int, int, int, str, tuple[objec
         raise listen_error(listener.host, listener.port, error) from error
 
 
-def advertised(listeners: Sequence[Listener]) -> tuple[Mapping[str, object], ...]:
+def advertised(config: NodeConfig, listeners: Sequence[Listener]) -> tuple[Mapping[str, object], ...]:
     """In the shape of BrokerRegistrationRequest and ControllerRegistrationRequest."""
     return tuple(
         {
             "name": listener.name,
             "host": reachable_host(listener.host),
             "port": listener.port,
-            "security_protocol": PLAINTEXT,
+            "security_protocol": PROTOCOLS[config.protocol_of(listener.name)],
         }
         for listener in listeners
     )

@@ -23,6 +23,8 @@ class WatchedMachine:
         self._channels = channels
         self._snapshots = snapshots
         self.last_commit_ms: int | None = None
+        self.leaders_seen = 0
+        self.snapshots_loaded = 0
 
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
         self.last_commit_ms = now_ms
@@ -30,13 +32,15 @@ class WatchedMachine:
         self._snapshots.handle_commit(now_ms, batches)
 
     def handle_snapshot(self, now_ms: int, state: object) -> None:
-        self.last_commit_ms = now_ms
+        """No commit: it may be this node's own, which says nothing of the quorum of today."""
+        self.snapshots_loaded += 1
         self._inner.handle_snapshot(now_ms, state)
         assert isinstance(state, LoadedSnapshot), state
         self._snapshots.handle_snapshot(now_ms, state.image, state.last_audit_note)
 
     def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
         log.info("the active controller of epoch %d is %d", leader_epoch, leader_id)
+        self.leaders_seen += leader_id >= 0
         self._inner.handle_leader_change(now_ms, leader_id, leader_epoch)
         for channel in self._channels:
             channel.handle_leader_change(leader_id, leader_epoch)

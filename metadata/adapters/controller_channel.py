@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from network.connection import KafkaConnection
+from network.connection import UNSECURED, KafkaConnection
 from network.errors import CannotConnect, ConnectionLost, RequestTimedOut
+from network.security.client_security import ClientSecurity
 from wire.errors import DecodeError
 from wire.protocol.api_keys import ApiKey
 
@@ -58,7 +59,9 @@ class ControllerChannel:
         client_id: str,
         request_timeout_ms: int,
         retry_timeout_ms: int,
+        security: ClientSecurity = UNSECURED,
     ) -> None:
+        self._security = security
         self._find_controller = find_controller
         self._client_id = client_id
         self._request_timeout_ms = min(request_timeout_ms, retry_timeout_ms)
@@ -128,7 +131,7 @@ class ControllerChannel:
                 return current
             self._forget(current)
             self._connection = await KafkaConnection.connect(
-                address.host, address.port, self._client_id, timeout_ms
+                address.host, address.port, self._client_id, timeout_ms, security=self._security
             )
             self._address = address
             return self._connection

@@ -11,10 +11,12 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from metadata.adapters.grpc_feed import WATCHER_QUEUE_CHANGES
+from metadata.adapters.grpc_members import MembersSource
 from metadata.adapters.grpc_quorum import QuorumService, QuorumSource
 from metadata.adapters.grpc_service import InspectService
 from metadata.adapters.grpc_source import CommittedLog, InspectSource
 from network.errors import CannotListen, listen_error
+from network.security.tls import TlsFiles
 from wire.proto import inspect_pb2, quorum_pb2
 from wire.proto.inspect_pb2_grpc import add_InspectServicer_to_server
 from wire.proto.quorum_pb2_grpc import add_QuorumServicer_to_server
@@ -68,12 +70,14 @@ async def start_inspect_server(
     source: InspectSource,
     *,
     quorum: QuorumSource | None = None,
+    members: MembersSource | None = None,
+    tls: TlsFiles | None = None,
     watcher_queue_changes: int = WATCHER_QUEUE_CHANGES,
 ) -> InspectServer:
     """Serve until `stop`, `Quorum` too where there is one. Raises GrpcPortInUse, or GrpcCannotListen for another
     reason."""
     server = grpc.aio.server(options=_OPTIONS)
-    bound_port = _bind(server, host, port)
+    bound_port = _bind(server, host, port, tls)
     log = CommittedLog(source)
     health_service = health.aio.HealthServicer()
     add_servicer: Callable[..., None] = add_InspectServicer_to_server  # generated without types
@@ -82,7 +86,7 @@ async def start_inspect_server(
     names: tuple[str, ...] = (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
     if quorum is not None:
         add_quorum: Callable[..., None] = add_QuorumServicer_to_server
-        add_quorum(QuorumService(quorum), server)
+        add_quorum(QuorumService(quorum, members), server)
         names = (*names, QUORUM_SERVICE_NAME)
     reflection.enable_server_reflection(names, server)
     await _report_health(health_service, source.is_ready())
@@ -91,16 +95,26 @@ async def start_inspect_server(
     return InspectServer(server, bound_port, log, task)
 
 
-def _bind(server: grpc.aio.Server, host: str, port: int) -> int:
+def _bind(server: grpc.aio.Server, host: str, port: int, tls: TlsFiles | None) -> int:
     bracketed = f"[{host}]" if ":" in host else host or "[::]"  # an empty host is every interface
     address = f"{bracketed}:{port}"
     try:
-        bound_port = int(server.add_insecure_port(address))
+        if tls is None:
+            bound_port = int(server.add_insecure_port(address))
+        else:
+            bound_port = int(server.add_secure_port(address, _credentials(tls)))
     except RuntimeError as error:
         raise _reason_for(host, port, str(error)) from None
     if bound_port == 0:
         raise _reason_for(host, port, "gRPC does not say why")
     return bound_port
+
+
+def _credentials(tls: TlsFiles) -> grpc.ServerCredentials:
+    assert tls.pair is not None
+    pairs = ((tls.pair.key, tls.pair.certificates),)
+    trusted = tls.trusted if tls.demands_certificate else None
+    return grpc.ssl_server_credentials(pairs, trusted, require_client_auth=tls.demands_certificate)
 
 
 def _reason_for(host: str, port: int, fallback: str) -> GrpcCannotListen:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from metadata.adapters.grpc_source import InspectSource
 from metadata.changes import Change, PartitionTransition, TopicIdentity
 from metadata.image.cluster import BrokerRegistration, ControllerRegistration, Endpoint
 from metadata.image.image import MetadataImage
@@ -36,10 +37,10 @@ def change_message(change: Change) -> pb.Change:
 
 
 def image_chunks(
-    image: MetadataImage, *, cluster_id: str, node_id: int, topics: Iterable[str]
+    image: MetadataImage, header: pb.ImageHeader, *, topics: Iterable[str]
 ) -> Iterator[pb.ImageChunk]:
     """The header, then the topics by name (only those named, if any are), and `is_last` on the last chunk."""
-    chunk = pb.ImageChunk(header=_header(image, cluster_id, node_id))
+    chunk = pb.ImageChunk(header=header)
     for following in _topic_chunks(_chosen(image, set(topics))):
         yield chunk
         chunk = following
@@ -75,7 +76,8 @@ def partition_message(topic: str, topic_id: str, partition_id: int, state: Parti
     )
 
 
-def _header(image: MetadataImage, cluster_id: str, node_id: int) -> pb.ImageHeader:
+def image_header(source: InspectSource, image: MetadataImage) -> pb.ImageHeader:
+    """Of an image of this node, marked with how old it may be."""
     provenance = image.provenance
     brokers, controllers = image.cluster.brokers, image.cluster.controllers
     return pb.ImageHeader(
@@ -84,8 +86,10 @@ def _header(image: MetadataImage, cluster_id: str, node_id: int) -> pb.ImageHead
             epoch=provenance.last_contained_epoch,
             timestamp_ms=provenance.timestamp_ms,
         ),
-        cluster_id=cluster_id,
-        node_id=node_id,
+        cluster_id=source.cluster_id,
+        node_id=source.node_id,
+        ms_since_commit=source.ms_since_commit(),
+        is_cut_off=source.is_cut_off(),
         features=[
             pb.Feature(name=name, level=level) for name, level in sorted(image.features.finalized.items())
         ],

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import grpc
 
+from metadata.adapters.grpc_members import Context, MembersCalls, MembersSource
 from metadata.adapters.grpc_source import LogUnreadable, NotTheLeader
 from metadata.adapters.state_messages import reports_message
 from metadata.state_comparison import StateComparison
@@ -49,17 +50,11 @@ class QuorumSource(Protocol):
         ...
 
 
-class Context(Protocol):
-    """What is used of gRPC's context of a call."""
-
-    async def abort(self, code: grpc.StatusCode, details: str) -> Any:
-        """Always raises."""
-        ...
-
-
-class QuorumService(QuorumServicer):
-    def __init__(self, source: QuorumSource) -> None:
+class QuorumService(MembersCalls, QuorumServicer):
+    def __init__(self, source: QuorumSource, members: MembersSource | None = None) -> None:
+        """Without `members` the calls that tell of nodes and brokers are not served."""
         self._source = source
+        self.members = members
 
     async def TransferLeadership(  # noqa: N802
         self, request: pb.TransferLeadershipRequest, context: Context

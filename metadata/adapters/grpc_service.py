@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import grpc
 
 from metadata.adapters.grpc_feed import ChangeFeed, Watcher, WatcherOverrun
-from metadata.adapters.grpc_messages import change_message, image_chunks
+from metadata.adapters.grpc_messages import change_message, image_chunks, image_header
 from metadata.adapters.grpc_records import RecordFilter, UnknownType
 from metadata.adapters.grpc_source import (
     CommittedLog,
@@ -96,7 +96,8 @@ class InspectService(InspectServicer):
             await source.read_linearizable()
         image = source.local_image() if consistency == pb.LOCAL else source.committed_image()
         topics = request.topics
-        for chunk in image_chunks(image, cluster_id=source.cluster_id, node_id=source.node_id, topics=topics):
+        header = image_header(source, image)
+        for chunk in image_chunks(image, header, topics=topics):
             yield chunk
             await asyncio.sleep(0)
 

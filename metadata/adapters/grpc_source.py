@@ -62,6 +62,14 @@ class InspectSource(Protocol):
         Raises NotTheLeader elsewhere than at the leader."""
         ...
 
+    def ms_since_commit(self) -> int | None:
+        """How long ago this node heard of a commit; None before the first."""
+        ...
+
+    def is_cut_off(self) -> bool:
+        """Whether that is too long ago: the quorum is not heard any more."""
+        ...
+
     def is_ready(self) -> bool:
         """Whether the node follows the quorum: it saw a commit recently."""
         ...

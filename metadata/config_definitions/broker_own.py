@@ -1,13 +1,42 @@
 """Configs of kquorum's own, and Kafka's that only kquorum's config files have."""
 
 from metadata.config_definitions.definition import Importance
-from metadata.config_definitions.kinds import long, string
+from metadata.config_definitions.kinds import boolean, long, string
 from metadata.config_definitions.validators import at_least, one_of
 
 DEFINITIONS = (
     string("cluster.id", None, "The cluster's id, which the node's folders must carry too."),
+    boolean(
+        "kquorum.allow.unsecured.listeners",
+        False,
+        "Whether listeners without TLS may be at addresses other than loopback.",
+    ),
+    string(
+        "kquorum.grpc.security",
+        "plaintext",
+        "How the gRPC listener is protected: ssl takes the ssl keys, or those for a listener named grpc.",
+        one_of("plaintext", "ssl"),
+    ),
     string("kquorum.grpc.listener", None, "The address of the gRPC service; none turns it off."),
     string("kquorum.metrics.listener", None, "The address that metrics are read from; none turns it off."),
+    long(
+        "kquorum.frame.timeout.ms",
+        30_000,
+        "How long a peer may take over a request that it has begun to send, and a second more for each 256 KiB.",
+        at_least(1),
+    ),
+    long(
+        "kquorum.output.timeout.ms",
+        30_000,
+        "How long a peer may take nothing of the output that waits for it.",
+        at_least(1),
+    ),
+    long(
+        "kquorum.unanswered.request.timeout.ms",
+        300_000,
+        "How long a request may have no answer before its connection is closed.",
+        at_least(1),
+    ),
     long(
         "kquorum.reserved.space.bytes",
         16_777_216,

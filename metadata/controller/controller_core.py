@@ -11,7 +11,7 @@ from metadata.controller.change_run import ChangeRun
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
 from metadata.controller.feature_support import check_levels
-from metadata.controller.liveness import BrokerLiveness
+from metadata.controller.liveness import BrokerLiveness, Contact
 from metadata.controller.mutation_quota import MutationCharges, MutationQuotas
 from metadata.controller.periodic import Schedule
 from metadata.controller.refusals import refusal
@@ -85,6 +85,10 @@ class ControllerCore:
     def state_hash(self) -> int:
         """Of the committed image."""
         return self._timeline.loader.state_hash
+
+    def contact_of(self, broker_id: int) -> Contact | None:
+        """What the broker's last heartbeat said; None on a standby, and for a broker that this one has not known."""
+        return None if self._active is None else self._active.liveness.contact_of(broker_id)
 
     @property
     def publishers(self) -> list[Publisher]:

@@ -78,6 +78,9 @@ class BrokerLiveness:
         if contact is not None and contact.shutdown_offset is not None:
             self._contacts[broker_id] = replace(contact, shutdown_offset=offset)
 
+    def contact_of(self, broker_id: int) -> Contact | None:
+        return self._contacts.get(broker_id)
+
     def shutdown_offset(self, broker_id: int) -> int | None:
         contact = self._contacts.get(broker_id)
         return None if contact is None else contact.shutdown_offset

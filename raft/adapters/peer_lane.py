@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from network.connection import KafkaConnection
-from network.errors import CannotConnect, NoCommonVersion
+from network.connection import UNSECURED, KafkaConnection
+from network.errors import AuthenticationFailed, CannotConnect, NoCommonVersion
+from network.security.client_security import ClientSecurity
 from raft.adapters.driver_ports import Receive
 from raft.adapters.kafka_codec.codec import CALLED_APIS, api_key_of, decode_response, encode_request
 from raft.inputs import FailureReason, RequestFailed, ResponseReceived
@@ -32,11 +33,19 @@ class PeerLane:
     Failing at once lets the core turn to another replica; it has its own back-off between tries.
     """
 
-    def __init__(self, endpoint: Endpoint, client_id: str, request_timeout_ms: int, receive: Receive) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        client_id: str,
+        request_timeout_ms: int,
+        receive: Receive,
+        security: ClientSecurity = UNSECURED,
+    ) -> None:
         self._endpoint = endpoint
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._receive = receive
+        self._security = security
         self._loop = asyncio.get_running_loop()
         self._connection: KafkaConnection | None = None
         self._versions: Mapping[ApiKey, int] = {}
@@ -84,7 +93,11 @@ class PeerLane:
         endpoint = self._endpoint
         try:
             connection = await KafkaConnection.connect(
-                endpoint.host, endpoint.port, self._client_id, self._request_timeout_ms
+                endpoint.host,
+                endpoint.port,
+                self._client_id,
+                self._request_timeout_ms,
+                security=self._security,
             )
             await self._agree_on_versions(connection)
         except Exception as error:  # noqa: BLE001 - whatever it is, the peer cannot be reached for now
@@ -113,8 +126,12 @@ class PeerLane:
             self._transmit(connection, request)
 
     def _connect_failed(self, error: Exception) -> None:
-        logger.debug("cannot reach %s:%d: %s", self._endpoint.host, self._endpoint.port, error)
-        self.trouble = error.reason if isinstance(error, CannotConnect) else str(error) or "timed out"
+        trouble = error.reason if isinstance(error, CannotConnect) else str(error) or "timed out"
+        # What only an operator can put right is said once, and again when it changes.
+        is_news = isinstance(error, AuthenticationFailed) and trouble != self.trouble
+        level = logging.WARNING if is_news else logging.DEBUG
+        logger.log(level, "cannot reach %s:%d: %s", self._endpoint.host, self._endpoint.port, trouble)
+        self.trouble = trouble
         self._retry_at = self._loop.time() + self._backoff_ms / 1000
         self._backoff_ms = min(2 * self._backoff_ms, _LAST_RECONNECT_BACKOFF_MS)
 

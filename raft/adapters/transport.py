@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from network.connection import UNSECURED
+from network.security.client_security import ClientSecurity
 from raft.adapters.driver_ports import Receive
 from raft.adapters.peer_lane import PeerLane
 from raft.inputs import FailureReason, RequestFailed
@@ -36,6 +38,7 @@ class KafkaTransport:
         receive: Receive,
         idle_timeout_ms: int = DEFAULT_IDLE_TIMEOUT_MS,
         annotation: Callable[[], bytes] = lambda: b"",
+        security: ClientSecurity = UNSECURED,
     ) -> None:
         """`endpoints` by destination id (see `endpoints_of`) are asked where a request does not say where it goes;
         `receive` is the driver's; `annotation` is what a Fetch is to carry now."""
@@ -45,6 +48,7 @@ class KafkaTransport:
         self._receive = receive
         self._idle_timeout_ms = idle_timeout_ms
         self._annotation = annotation
+        self._security = security
         self._lanes: dict[tuple[int, bool], PeerLane] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -84,7 +88,9 @@ class KafkaTransport:
             lane.close()
             lane = None
         if lane is None:
-            lane = PeerLane(endpoint, self._client_id, self._request_timeout_ms, self._receive)
+            lane = PeerLane(
+                endpoint, self._client_id, self._request_timeout_ms, self._receive, self._security
+            )
             self._lanes[key] = lane
             self._sweep_later()
         return lane

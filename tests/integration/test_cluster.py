@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from broker.adapters.clean_shutdown import previous_broker_epoch
-from broker.lifecycle import NO_EPOCH
+from broker.identity import NO_EPOCH
 from cli.processes import wait_until
 from tests.support.cluster import Cluster
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.config.materialise import free_ports
 from cli.exit_status import ExitStatus
 from cli.processes import wait_until
 from raft.adapters.file_log import FOLDER_NAME
@@ -106,18 +105,6 @@ def test_a_broker_told_to_stop_while_it_looks_for_a_controller(small: Cluster) -
         assert wait_until(lambda: "starting as broker" in small.log_text(101), 30), small.tails()
         assert small.terminate(101) == ExitStatus.OK
         assert "Traceback" not in small.output(101) + small.log_text(101)
-
-
-def test_both_roles_in_one_process(tmp_path: Path) -> None:
-    controller_port, broker_port = free_ports(2)
-    both = {
-        "process.roles": "broker,controller",
-        "listeners": f"CONTROLLER://127.0.0.1:{controller_port},PLAINTEXT://127.0.0.1:{broker_port}",
-    }
-    with Cluster(tmp_path, controllers=1, brokers=0, node_overrides={1: both}) as combined:
-        combined.format()
-        assert combined.start_and_wait_for_end(1) == ExitStatus.USAGE
-        assert "not supported yet" in only_line(combined, 1)
 
 
 def test_assertions_switched_off(small: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

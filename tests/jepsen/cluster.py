@@ -139,6 +139,8 @@ class Cluster:
             "controller.quorum.fetch.timeout.ms = 2000",
             "broker.heartbeat.interval.ms = 1000",
             "broker.session.timeout.ms = 6000",
+            # The addresses are those of network namespaces, which nobody else reaches.
+            "kquorum.allow.unsecured.listeners = true",
         ]
         for role, name, node_ids in self._roles():
             for node_id in node_ids:

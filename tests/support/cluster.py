@@ -9,6 +9,7 @@ Nodes are processes of `kquorum start`, as a user starts them; each dies with th
 """
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import Iterable, Mapping
@@ -24,8 +25,10 @@ from cli.config.model import ClusterConfig
 from cli.errors import CliError
 from cli.formatting import format_nodes
 from cli.metadata_versions import DEFAULT
+from cli.nodes.security import controller_client
 from cli.processes import NodeFailed, NodeProcess, wait_until
 from cli.quorum_status import QuorumStatus, describe_quorum
+from network.security.client_security import ClientSecurity
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -57,6 +60,7 @@ class Cluster:
         overrides: Overrides | None = None,
         node_overrides: Mapping[int, Overrides] | None = None,
         with_grpc: bool = False,
+        broker_listener: str = "PLAINTEXT",
     ) -> None:
         self.folder = folder
         self.controller_ids = tuple(range(1, controllers + 1))
@@ -67,6 +71,7 @@ class Cluster:
         self.grpc_ports = {node_id: next(ports) for node_id in self.node_ids} if with_grpc else {}
         self._overrides = dict(FAST_TIMES) | dict(overrides or {})
         self._node_overrides = node_overrides or {}
+        self._broker_listener = broker_listener
         self.config_path = folder / "quorum.toml"
         self._processes = {node_id: self._process(node_id) for node_id in self.node_ids}
 
@@ -182,7 +187,7 @@ class Cluster:
 
         async def ask() -> QuorumStatus:
             addresses = [HostPort("127.0.0.1", self.ports[node_id]) for node_id in running]
-            async with ClusterClient(addresses, timeout_ms) as client:
+            async with ClusterClient(addresses, timeout_ms, security_for=self._security_for) as client:
                 return await describe_quorum(client)
 
         return asyncio.run(ask())
@@ -207,6 +212,10 @@ class Cluster:
 
     # The config
 
+    def _security_for(self, _address: HostPort) -> ClientSecurity:
+        """How controllers are asked: as they ask each other."""
+        return controller_client(load_config(self.config_path).node(self.controller_ids[0]))
+
     def _config_lines(self) -> Iterable[str]:
         yield "[cluster]"
         yield f'"cluster.id" = "{CLUSTER_ID}"'
@@ -215,7 +224,7 @@ class Cluster:
         yield from _assignments(self._overrides)
         for node_id in self.node_ids:
             is_controller = node_id in self.controller_ids
-            listener = "CONTROLLER" if is_controller else "PLAINTEXT"
+            listener = "CONTROLLER" if is_controller else self._broker_listener
             values: dict[str, object] = {
                 "node.id": node_id,
                 "process.roles": "controller" if is_controller else "broker",
@@ -241,4 +250,5 @@ class Cluster:
 
 def _assignments(values: Mapping[str, Any]) -> Iterable[str]:
     for key, value in values.items():
-        yield f'"{key}" = {value}' if isinstance(value, int) else f'"{key}" = "{value}"'
+        # JSON's strings are TOML's; its booleans and numbers too.
+        yield f'"{key}" = {json.dumps(value)}'

@@ -104,7 +104,7 @@ class ImageChunk(_message.Message):
     def __init__(self, header: _Optional[_Union[ImageHeader, _Mapping]] = ..., topics: _Optional[_Union[TopicChunk, _Mapping]] = ..., is_last: _Optional[bool] = ...) -> None: ...
 
 class ImageHeader(_message.Message):
-    __slots__ = ("provenance", "cluster_id", "node_id", "features", "brokers", "controllers", "topic_count", "partition_count")
+    __slots__ = ("provenance", "cluster_id", "node_id", "features", "brokers", "controllers", "topic_count", "partition_count", "ms_since_commit", "is_cut_off")
     PROVENANCE_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -113,6 +113,8 @@ class ImageHeader(_message.Message):
     CONTROLLERS_FIELD_NUMBER: _ClassVar[int]
     TOPIC_COUNT_FIELD_NUMBER: _ClassVar[int]
     PARTITION_COUNT_FIELD_NUMBER: _ClassVar[int]
+    MS_SINCE_COMMIT_FIELD_NUMBER: _ClassVar[int]
+    IS_CUT_OFF_FIELD_NUMBER: _ClassVar[int]
     provenance: Provenance
     cluster_id: str
     node_id: int
@@ -121,7 +123,9 @@ class ImageHeader(_message.Message):
     controllers: _containers.RepeatedCompositeFieldContainer[Controller]
     topic_count: int
     partition_count: int
-    def __init__(self, provenance: _Optional[_Union[Provenance, _Mapping]] = ..., cluster_id: _Optional[str] = ..., node_id: _Optional[int] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., brokers: _Optional[_Iterable[_Union[Broker, _Mapping]]] = ..., controllers: _Optional[_Iterable[_Union[Controller, _Mapping]]] = ..., topic_count: _Optional[int] = ..., partition_count: _Optional[int] = ...) -> None: ...
+    ms_since_commit: int
+    is_cut_off: bool
+    def __init__(self, provenance: _Optional[_Union[Provenance, _Mapping]] = ..., cluster_id: _Optional[str] = ..., node_id: _Optional[int] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., brokers: _Optional[_Iterable[_Union[Broker, _Mapping]]] = ..., controllers: _Optional[_Iterable[_Union[Controller, _Mapping]]] = ..., topic_count: _Optional[int] = ..., partition_count: _Optional[int] = ..., ms_since_commit: _Optional[int] = ..., is_cut_off: _Optional[bool] = ...) -> None: ...
 
 class Provenance(_message.Message):
     __slots__ = ("offset", "epoch", "timestamp_ms")

@@ -14,39 +14,59 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17wire/proto/quorum.proto\x12\nkquorum.v1\"\x17\n\x15\x44\x65scribeQuorumRequest\"\xc1\x01\n\x16\x44\x65scribeQuorumResponse\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12\x11\n\tleader_id\x18\x02 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x16\n\x0ehigh_watermark\x18\x04 \x01(\x03\x12(\n\x06states\x18\x05 \x01(\x0b\x32\x18.kquorum.v1.StateReports\x12+\n\x08replicas\x18\x06 \x03(\x0b\x32\x19.kquorum.v1.QuorumReplica\"\xa9\x01\n\rQuorumReplica\x12\x12\n\nreplica_id\x18\x01 \x01(\x05\x12\x14\n\x0c\x64irectory_id\x18\x02 \x01(\x0c\x12\x10\n\x08is_voter\x18\x03 \x01(\x08\x12\x16\n\x0elog_end_offset\x18\x04 \x01(\x03\x12\x1f\n\x17last_fetch_timestamp_ms\x18\x05 \x01(\x03\x12#\n\x1blast_caught_up_timestamp_ms\x18\x06 \x01(\x03\"\'\n\x07StateAt\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04hash\x18\x02 \x01(\x0c\"[\n\x0cStateReports\x12 \n\x03own\x18\x01 \x01(\x0b\x32\x13.kquorum.v1.StateAt\x12)\n\x08replicas\x18\x02 \x03(\x0b\x32\x17.kquorum.v1.StateReport\"\xb7\x01\n\x0bStateReport\x12\x12\n\nreplica_id\x18\x01 \x01(\x05\x12\x14\n\x0c\x64irectory_id\x18\x02 \x01(\x0c\x12#\n\x06newest\x18\x03 \x01(\x0b\x32\x13.kquorum.v1.StateAt\x12\x1a\n\ragreed_offset\x18\x04 \x01(\x03H\x00\x88\x01\x01\x12+\n\x08mismatch\x18\x05 \x01(\x0b\x32\x19.kquorum.v1.StateMismatchB\x10\n\x0e_agreed_offset\"Q\n\rStateMismatch\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x10\n\x08own_hash\x18\x02 \x01(\x0c\x12\x0c\n\x04hash\x18\x03 \x01(\x0c\x12\x10\n\x08\x66ound_ms\x18\x04 \x01(\x03\".\n\x19TransferLeadershipRequest\x12\x11\n\ttarget_id\x18\x01 \x01(\x05\"E\n\x1aTransferLeadershipResponse\x12\x11\n\tleader_id\x18\x01 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x02 \x01(\x05\")\n\x13GetElectionsRequest\x12\x12\n\nfrom_epoch\x18\x01 \x01(\x05\"\x80\x01\n\x14GetElectionsResponse\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12%\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x15.kquorum.v1.RoleEvent\x12\x30\n\x0eleader_changes\x18\x03 \x03(\x0b\x32\x18.kquorum.v1.LeaderChange\"M\n\tRoleEvent\x12\x14\n\x0ctimestamp_ms\x18\x01 \x01(\x03\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x05\x12\r\n\x05\x63\x61use\x18\x04 \x01(\t\"\xa9\x01\n\x0cLeaderChange\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x11\n\tleader_id\x18\x03 \x01(\x05\x12\x14\n\x0ctimestamp_ms\x18\x04 \x01(\x03\x12\x0e\n\x06voters\x18\x05 \x03(\x05\x12\x17\n\x0fgranting_voters\x18\x06 \x03(\x05\x12\x18\n\x0bprevious_ms\x18\x07 \x01(\x03H\x00\x88\x01\x01\x42\x0e\n\x0c_previous_ms2\x99\x02\n\x06Quorum\x12\x63\n\x12TransferLeadership\x12%.kquorum.v1.TransferLeadershipRequest\x1a&.kquorum.v1.TransferLeadershipResponse\x12Q\n\x0cGetElections\x12\x1f.kquorum.v1.GetElectionsRequest\x1a .kquorum.v1.GetElectionsResponse\x12W\n\x0e\x44\x65scribeQuorum\x12!.kquorum.v1.DescribeQuorumRequest\x1a\".kquorum.v1.DescribeQuorumResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17wire/proto/quorum.proto\x12\nkquorum.v1\"\x15\n\x13\x44\x65scribeNodeRequest\"\xb2\x02\n\x14\x44\x65scribeNodeResponse\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12\x12\n\ncluster_id\x18\x02 \x01(\t\x12\r\n\x05roles\x18\x03 \x03(\t\x12\x10\n\x08is_ready\x18\x04 \x01(\x08\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12\x12\n\nis_cut_off\x18\x06 \x01(\x08\x12\x1c\n\x0fms_since_commit\x18\x07 \x01(\x03H\x00\x88\x01\x01\x12\x0e\n\x06offset\x18\x08 \x01(\x03\x12\r\n\x05\x65poch\x18\t \x01(\x05\x12\x14\n\x0ctimestamp_ms\x18\n \x01(\x03\x12\x11\n\tleader_id\x18\x0b \x01(\x05\x12+\n\x06\x62roker\x18\x0c \x01(\x0b\x32\x16.kquorum.v1.BrokerLifeH\x01\x88\x01\x01\x42\x12\n\x10_ms_since_commitB\t\n\x07_broker\"=\n\nBrokerLife\x12\r\n\x05state\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12\x11\n\tis_fenced\x18\x03 \x01(\x08\"\x18\n\x16\x44\x65scribeBrokersRequest\"\x9d\x01\n\x17\x44\x65scribeBrokersResponse\x12\x11\n\tleader_id\x18\x01 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x02 \x01(\x05\x12\x18\n\x10\x63ommitted_offset\x18\x03 \x01(\x03\x12+\n\x07\x62rokers\x18\x04 \x03(\x0b\x32\x1a.kquorum.v1.BrokerProgress\x12\x12\n\ncluster_id\x18\x05 \x01(\t\"\xf8\x01\n\x0e\x42rokerProgress\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12,\n\x08standing\x18\x02 \x01(\x0e\x32\x1a.kquorum.v1.BrokerStanding\x12\r\n\x05\x65poch\x18\x03 \x01(\x03\x12-\n\tendpoints\x18\x04 \x03(\x0b\x32\x1a.kquorum.v1.BrokerEndpoint\x12\x11\n\x04rack\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x16\n\x0e\x61pplied_offset\x18\x06 \x01(\x03\x12\x0b\n\x03lag\x18\x07 \x01(\x03\x12\x11\n\tsilent_ms\x18\x08 \x01(\x03\x12\x13\n\x0b\x64irectories\x18\t \x03(\x0c\x42\x07\n\x05_rack\":\n\x0e\x42rokerEndpoint\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\x05\"H\n\x12WaitAppliedRequest\x12\x13\n\x06offset\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\ntimeout_ms\x18\x02 \x01(\x05\x42\t\n\x07_offset\"\x92\x01\n\x13WaitAppliedResponse\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x12\n\nis_applied\x18\x02 \x01(\x08\x12+\n\x07lagging\x18\x03 \x03(\x0b\x32\x1a.kquorum.v1.BrokerProgress\x12*\n\x06\x66\x65nced\x18\x04 \x03(\x0b\x32\x1a.kquorum.v1.BrokerProgress\"\x17\n\x15\x44\x65scribeQuorumRequest\"\xc1\x01\n\x16\x44\x65scribeQuorumResponse\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12\x11\n\tleader_id\x18\x02 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x16\n\x0ehigh_watermark\x18\x04 \x01(\x03\x12(\n\x06states\x18\x05 \x01(\x0b\x32\x18.kquorum.v1.StateReports\x12+\n\x08replicas\x18\x06 \x03(\x0b\x32\x19.kquorum.v1.QuorumReplica\"\xa9\x01\n\rQuorumReplica\x12\x12\n\nreplica_id\x18\x01 \x01(\x05\x12\x14\n\x0c\x64irectory_id\x18\x02 \x01(\x0c\x12\x10\n\x08is_voter\x18\x03 \x01(\x08\x12\x16\n\x0elog_end_offset\x18\x04 \x01(\x03\x12\x1f\n\x17last_fetch_timestamp_ms\x18\x05 \x01(\x03\x12#\n\x1blast_caught_up_timestamp_ms\x18\x06 \x01(\x03\"\'\n\x07StateAt\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04hash\x18\x02 \x01(\x0c\"[\n\x0cStateReports\x12 \n\x03own\x18\x01 \x01(\x0b\x32\x13.kquorum.v1.StateAt\x12)\n\x08replicas\x18\x02 \x03(\x0b\x32\x17.kquorum.v1.StateReport\"\xb7\x01\n\x0bStateReport\x12\x12\n\nreplica_id\x18\x01 \x01(\x05\x12\x14\n\x0c\x64irectory_id\x18\x02 \x01(\x0c\x12#\n\x06newest\x18\x03 \x01(\x0b\x32\x13.kquorum.v1.StateAt\x12\x1a\n\ragreed_offset\x18\x04 \x01(\x03H\x00\x88\x01\x01\x12+\n\x08mismatch\x18\x05 \x01(\x0b\x32\x19.kquorum.v1.StateMismatchB\x10\n\x0e_agreed_offset\"Q\n\rStateMismatch\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x10\n\x08own_hash\x18\x02 \x01(\x0c\x12\x0c\n\x04hash\x18\x03 \x01(\x0c\x12\x10\n\x08\x66ound_ms\x18\x04 \x01(\x03\".\n\x19TransferLeadershipRequest\x12\x11\n\ttarget_id\x18\x01 \x01(\x05\"E\n\x1aTransferLeadershipResponse\x12\x11\n\tleader_id\x18\x01 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x02 \x01(\x05\")\n\x13GetElectionsRequest\x12\x12\n\nfrom_epoch\x18\x01 \x01(\x05\"\x80\x01\n\x14GetElectionsResponse\x12\x0f\n\x07node_id\x18\x01 \x01(\x05\x12%\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x15.kquorum.v1.RoleEvent\x12\x30\n\x0eleader_changes\x18\x03 \x03(\x0b\x32\x18.kquorum.v1.LeaderChange\"M\n\tRoleEvent\x12\x14\n\x0ctimestamp_ms\x18\x01 \x01(\x03\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\r\n\x05\x65poch\x18\x03 \x01(\x05\x12\r\n\x05\x63\x61use\x18\x04 \x01(\t\"\xa9\x01\n\x0cLeaderChange\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x11\n\tleader_id\x18\x03 \x01(\x05\x12\x14\n\x0ctimestamp_ms\x18\x04 \x01(\x03\x12\x0e\n\x06voters\x18\x05 \x03(\x05\x12\x17\n\x0fgranting_voters\x18\x06 \x03(\x05\x12\x18\n\x0bprevious_ms\x18\x07 \x01(\x03H\x00\x88\x01\x01\x42\x0e\n\x0c_previous_ms*e\n\x0e\x42rokerStanding\x12\x1f\n\x1b\x42ROKER_STANDING_UNSPECIFIED\x10\x00\x12\n\n\x06\x46\x45NCED\x10\x01\x12\n\n\x06\x41\x43TIVE\x10\x02\x12\x1a\n\x16IN_CONTROLLED_SHUTDOWN\x10\x03\x32\x98\x04\n\x06Quorum\x12\x63\n\x12TransferLeadership\x12%.kquorum.v1.TransferLeadershipRequest\x1a&.kquorum.v1.TransferLeadershipResponse\x12Q\n\x0cGetElections\x12\x1f.kquorum.v1.GetElectionsRequest\x1a .kquorum.v1.GetElectionsResponse\x12W\n\x0e\x44\x65scribeQuorum\x12!.kquorum.v1.DescribeQuorumRequest\x1a\".kquorum.v1.DescribeQuorumResponse\x12Q\n\x0c\x44\x65scribeNode\x12\x1f.kquorum.v1.DescribeNodeRequest\x1a .kquorum.v1.DescribeNodeResponse\x12Z\n\x0f\x44\x65scribeBrokers\x12\".kquorum.v1.DescribeBrokersRequest\x1a#.kquorum.v1.DescribeBrokersResponse\x12N\n\x0bWaitApplied\x12\x1e.kquorum.v1.WaitAppliedRequest\x1a\x1f.kquorum.v1.WaitAppliedResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'wire.proto.quorum_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DESCRIBEQUORUMREQUEST']._serialized_start=39
-  _globals['_DESCRIBEQUORUMREQUEST']._serialized_end=62
-  _globals['_DESCRIBEQUORUMRESPONSE']._serialized_start=65
-  _globals['_DESCRIBEQUORUMRESPONSE']._serialized_end=258
-  _globals['_QUORUMREPLICA']._serialized_start=261
-  _globals['_QUORUMREPLICA']._serialized_end=430
-  _globals['_STATEAT']._serialized_start=432
-  _globals['_STATEAT']._serialized_end=471
-  _globals['_STATEREPORTS']._serialized_start=473
-  _globals['_STATEREPORTS']._serialized_end=564
-  _globals['_STATEREPORT']._serialized_start=567
-  _globals['_STATEREPORT']._serialized_end=750
-  _globals['_STATEMISMATCH']._serialized_start=752
-  _globals['_STATEMISMATCH']._serialized_end=833
-  _globals['_TRANSFERLEADERSHIPREQUEST']._serialized_start=835
-  _globals['_TRANSFERLEADERSHIPREQUEST']._serialized_end=881
-  _globals['_TRANSFERLEADERSHIPRESPONSE']._serialized_start=883
-  _globals['_TRANSFERLEADERSHIPRESPONSE']._serialized_end=952
-  _globals['_GETELECTIONSREQUEST']._serialized_start=954
-  _globals['_GETELECTIONSREQUEST']._serialized_end=995
-  _globals['_GETELECTIONSRESPONSE']._serialized_start=998
-  _globals['_GETELECTIONSRESPONSE']._serialized_end=1126
-  _globals['_ROLEEVENT']._serialized_start=1128
-  _globals['_ROLEEVENT']._serialized_end=1205
-  _globals['_LEADERCHANGE']._serialized_start=1208
-  _globals['_LEADERCHANGE']._serialized_end=1377
-  _globals['_QUORUM']._serialized_start=1380
-  _globals['_QUORUM']._serialized_end=1661
+  _globals['_BROKERSTANDING']._serialized_start=2494
+  _globals['_BROKERSTANDING']._serialized_end=2595
+  _globals['_DESCRIBENODEREQUEST']._serialized_start=39
+  _globals['_DESCRIBENODEREQUEST']._serialized_end=60
+  _globals['_DESCRIBENODERESPONSE']._serialized_start=63
+  _globals['_DESCRIBENODERESPONSE']._serialized_end=369
+  _globals['_BROKERLIFE']._serialized_start=371
+  _globals['_BROKERLIFE']._serialized_end=432
+  _globals['_DESCRIBEBROKERSREQUEST']._serialized_start=434
+  _globals['_DESCRIBEBROKERSREQUEST']._serialized_end=458
+  _globals['_DESCRIBEBROKERSRESPONSE']._serialized_start=461
+  _globals['_DESCRIBEBROKERSRESPONSE']._serialized_end=618
+  _globals['_BROKERPROGRESS']._serialized_start=621
+  _globals['_BROKERPROGRESS']._serialized_end=869
+  _globals['_BROKERENDPOINT']._serialized_start=871
+  _globals['_BROKERENDPOINT']._serialized_end=929
+  _globals['_WAITAPPLIEDREQUEST']._serialized_start=931
+  _globals['_WAITAPPLIEDREQUEST']._serialized_end=1003
+  _globals['_WAITAPPLIEDRESPONSE']._serialized_start=1006
+  _globals['_WAITAPPLIEDRESPONSE']._serialized_end=1152
+  _globals['_DESCRIBEQUORUMREQUEST']._serialized_start=1154
+  _globals['_DESCRIBEQUORUMREQUEST']._serialized_end=1177
+  _globals['_DESCRIBEQUORUMRESPONSE']._serialized_start=1180
+  _globals['_DESCRIBEQUORUMRESPONSE']._serialized_end=1373
+  _globals['_QUORUMREPLICA']._serialized_start=1376
+  _globals['_QUORUMREPLICA']._serialized_end=1545
+  _globals['_STATEAT']._serialized_start=1547
+  _globals['_STATEAT']._serialized_end=1586
+  _globals['_STATEREPORTS']._serialized_start=1588
+  _globals['_STATEREPORTS']._serialized_end=1679
+  _globals['_STATEREPORT']._serialized_start=1682
+  _globals['_STATEREPORT']._serialized_end=1865
+  _globals['_STATEMISMATCH']._serialized_start=1867
+  _globals['_STATEMISMATCH']._serialized_end=1948
+  _globals['_TRANSFERLEADERSHIPREQUEST']._serialized_start=1950
+  _globals['_TRANSFERLEADERSHIPREQUEST']._serialized_end=1996
+  _globals['_TRANSFERLEADERSHIPRESPONSE']._serialized_start=1998
+  _globals['_TRANSFERLEADERSHIPRESPONSE']._serialized_end=2067
+  _globals['_GETELECTIONSREQUEST']._serialized_start=2069
+  _globals['_GETELECTIONSREQUEST']._serialized_end=2110
+  _globals['_GETELECTIONSRESPONSE']._serialized_start=2113
+  _globals['_GETELECTIONSRESPONSE']._serialized_end=2241
+  _globals['_ROLEEVENT']._serialized_start=2243
+  _globals['_ROLEEVENT']._serialized_end=2320
+  _globals['_LEADERCHANGE']._serialized_start=2323
+  _globals['_LEADERCHANGE']._serialized_end=2492
+  _globals['_QUORUM']._serialized_start=2598
+  _globals['_QUORUM']._serialized_end=3134
 # @@protoc_insertion_point(module_scope)

@@ -1,10 +1,134 @@
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class BrokerStanding(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    BROKER_STANDING_UNSPECIFIED: _ClassVar[BrokerStanding]
+    FENCED: _ClassVar[BrokerStanding]
+    ACTIVE: _ClassVar[BrokerStanding]
+    IN_CONTROLLED_SHUTDOWN: _ClassVar[BrokerStanding]
+BROKER_STANDING_UNSPECIFIED: BrokerStanding
+FENCED: BrokerStanding
+ACTIVE: BrokerStanding
+IN_CONTROLLED_SHUTDOWN: BrokerStanding
+
+class DescribeNodeRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DescribeNodeResponse(_message.Message):
+    __slots__ = ("node_id", "cluster_id", "roles", "is_ready", "reason", "is_cut_off", "ms_since_commit", "offset", "epoch", "timestamp_ms", "leader_id", "broker")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    ROLES_FIELD_NUMBER: _ClassVar[int]
+    IS_READY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    IS_CUT_OFF_FIELD_NUMBER: _ClassVar[int]
+    MS_SINCE_COMMIT_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_MS_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ID_FIELD_NUMBER: _ClassVar[int]
+    BROKER_FIELD_NUMBER: _ClassVar[int]
+    node_id: int
+    cluster_id: str
+    roles: _containers.RepeatedScalarFieldContainer[str]
+    is_ready: bool
+    reason: str
+    is_cut_off: bool
+    ms_since_commit: int
+    offset: int
+    epoch: int
+    timestamp_ms: int
+    leader_id: int
+    broker: BrokerLife
+    def __init__(self, node_id: _Optional[int] = ..., cluster_id: _Optional[str] = ..., roles: _Optional[_Iterable[str]] = ..., is_ready: _Optional[bool] = ..., reason: _Optional[str] = ..., is_cut_off: _Optional[bool] = ..., ms_since_commit: _Optional[int] = ..., offset: _Optional[int] = ..., epoch: _Optional[int] = ..., timestamp_ms: _Optional[int] = ..., leader_id: _Optional[int] = ..., broker: _Optional[_Union[BrokerLife, _Mapping]] = ...) -> None: ...
+
+class BrokerLife(_message.Message):
+    __slots__ = ("state", "epoch", "is_fenced")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    IS_FENCED_FIELD_NUMBER: _ClassVar[int]
+    state: str
+    epoch: int
+    is_fenced: bool
+    def __init__(self, state: _Optional[str] = ..., epoch: _Optional[int] = ..., is_fenced: _Optional[bool] = ...) -> None: ...
+
+class DescribeBrokersRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class DescribeBrokersResponse(_message.Message):
+    __slots__ = ("leader_id", "leader_epoch", "committed_offset", "brokers", "cluster_id")
+    LEADER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    BROKERS_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    leader_id: int
+    leader_epoch: int
+    committed_offset: int
+    brokers: _containers.RepeatedCompositeFieldContainer[BrokerProgress]
+    cluster_id: str
+    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., committed_offset: _Optional[int] = ..., brokers: _Optional[_Iterable[_Union[BrokerProgress, _Mapping]]] = ..., cluster_id: _Optional[str] = ...) -> None: ...
+
+class BrokerProgress(_message.Message):
+    __slots__ = ("broker_id", "standing", "epoch", "endpoints", "rack", "applied_offset", "lag", "silent_ms", "directories")
+    BROKER_ID_FIELD_NUMBER: _ClassVar[int]
+    STANDING_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    RACK_FIELD_NUMBER: _ClassVar[int]
+    APPLIED_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LAG_FIELD_NUMBER: _ClassVar[int]
+    SILENT_MS_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORIES_FIELD_NUMBER: _ClassVar[int]
+    broker_id: int
+    standing: BrokerStanding
+    epoch: int
+    endpoints: _containers.RepeatedCompositeFieldContainer[BrokerEndpoint]
+    rack: str
+    applied_offset: int
+    lag: int
+    silent_ms: int
+    directories: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, broker_id: _Optional[int] = ..., standing: _Optional[_Union[BrokerStanding, str]] = ..., epoch: _Optional[int] = ..., endpoints: _Optional[_Iterable[_Union[BrokerEndpoint, _Mapping]]] = ..., rack: _Optional[str] = ..., applied_offset: _Optional[int] = ..., lag: _Optional[int] = ..., silent_ms: _Optional[int] = ..., directories: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class BrokerEndpoint(_message.Message):
+    __slots__ = ("name", "host", "port")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    host: str
+    port: int
+    def __init__(self, name: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ...) -> None: ...
+
+class WaitAppliedRequest(_message.Message):
+    __slots__ = ("offset", "timeout_ms")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    timeout_ms: int
+    def __init__(self, offset: _Optional[int] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+
+class WaitAppliedResponse(_message.Message):
+    __slots__ = ("offset", "is_applied", "lagging", "fenced")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    IS_APPLIED_FIELD_NUMBER: _ClassVar[int]
+    LAGGING_FIELD_NUMBER: _ClassVar[int]
+    FENCED_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    is_applied: bool
+    lagging: _containers.RepeatedCompositeFieldContainer[BrokerProgress]
+    fenced: _containers.RepeatedCompositeFieldContainer[BrokerProgress]
+    def __init__(self, offset: _Optional[int] = ..., is_applied: _Optional[bool] = ..., lagging: _Optional[_Iterable[_Union[BrokerProgress, _Mapping]]] = ..., fenced: _Optional[_Iterable[_Union[BrokerProgress, _Mapping]]] = ...) -> None: ...
 
 class DescribeQuorumRequest(_message.Message):
     __slots__ = ()

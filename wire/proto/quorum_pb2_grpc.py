@@ -30,6 +30,21 @@ class QuorumStub:
                 request_serializer=wire_dot_proto_dot_quorum__pb2.DescribeQuorumRequest.SerializeToString,
                 response_deserializer=wire_dot_proto_dot_quorum__pb2.DescribeQuorumResponse.FromString,
                 _registered_method=True)
+        self.DescribeNode = channel.unary_unary(
+                '/kquorum.v1.Quorum/DescribeNode',
+                request_serializer=wire_dot_proto_dot_quorum__pb2.DescribeNodeRequest.SerializeToString,
+                response_deserializer=wire_dot_proto_dot_quorum__pb2.DescribeNodeResponse.FromString,
+                _registered_method=True)
+        self.DescribeBrokers = channel.unary_unary(
+                '/kquorum.v1.Quorum/DescribeBrokers',
+                request_serializer=wire_dot_proto_dot_quorum__pb2.DescribeBrokersRequest.SerializeToString,
+                response_deserializer=wire_dot_proto_dot_quorum__pb2.DescribeBrokersResponse.FromString,
+                _registered_method=True)
+        self.WaitApplied = channel.unary_unary(
+                '/kquorum.v1.Quorum/WaitApplied',
+                request_serializer=wire_dot_proto_dot_quorum__pb2.WaitAppliedRequest.SerializeToString,
+                response_deserializer=wire_dot_proto_dot_quorum__pb2.WaitAppliedResponse.FromString,
+                _registered_method=True)
 
 
 class QuorumServicer:
@@ -59,6 +74,30 @@ class QuorumServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeNode(self, request, context):
+        """What this node serves, and of when it is. Any node answers, also one that is cut off from the quorum.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeBrokers(self, request, context):
+        """The registered brokers, and how far each has applied the log. Only the active controller knows: FAILED_PRECONDITION
+        elsewhere, naming it where it is known.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WaitApplied(self, request, context):
+        """Answers once every broker that is not fenced has applied the log up to an offset, or when the time is over; then
+        the answer says which have not. Only the active controller can: FAILED_PRECONDITION elsewhere, and also when it
+        loses that place while it waits.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_QuorumServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -76,6 +115,21 @@ def add_QuorumServicer_to_server(servicer, server):
                     servicer.DescribeQuorum,
                     request_deserializer=wire_dot_proto_dot_quorum__pb2.DescribeQuorumRequest.FromString,
                     response_serializer=wire_dot_proto_dot_quorum__pb2.DescribeQuorumResponse.SerializeToString,
+            ),
+            'DescribeNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeNode,
+                    request_deserializer=wire_dot_proto_dot_quorum__pb2.DescribeNodeRequest.FromString,
+                    response_serializer=wire_dot_proto_dot_quorum__pb2.DescribeNodeResponse.SerializeToString,
+            ),
+            'DescribeBrokers': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeBrokers,
+                    request_deserializer=wire_dot_proto_dot_quorum__pb2.DescribeBrokersRequest.FromString,
+                    response_serializer=wire_dot_proto_dot_quorum__pb2.DescribeBrokersResponse.SerializeToString,
+            ),
+            'WaitApplied': grpc.unary_unary_rpc_method_handler(
+                    servicer.WaitApplied,
+                    request_deserializer=wire_dot_proto_dot_quorum__pb2.WaitAppliedRequest.FromString,
+                    response_serializer=wire_dot_proto_dot_quorum__pb2.WaitAppliedResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -159,6 +213,87 @@ class Quorum:
             '/kquorum.v1.Quorum/DescribeQuorum',
             wire_dot_proto_dot_quorum__pb2.DescribeQuorumRequest.SerializeToString,
             wire_dot_proto_dot_quorum__pb2.DescribeQuorumResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/kquorum.v1.Quorum/DescribeNode',
+            wire_dot_proto_dot_quorum__pb2.DescribeNodeRequest.SerializeToString,
+            wire_dot_proto_dot_quorum__pb2.DescribeNodeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeBrokers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/kquorum.v1.Quorum/DescribeBrokers',
+            wire_dot_proto_dot_quorum__pb2.DescribeBrokersRequest.SerializeToString,
+            wire_dot_proto_dot_quorum__pb2.DescribeBrokersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WaitApplied(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/kquorum.v1.Quorum/WaitApplied',
+            wire_dot_proto_dot_quorum__pb2.WaitAppliedRequest.SerializeToString,
+            wire_dot_proto_dot_quorum__pb2.WaitAppliedResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -31,14 +31,14 @@ class FrameTooLarge(DecodeError):
 class FrameDecoder:
     """Cuts a byte stream into frames, however the transport chunked it.
 
-    Holds at most one unfinished frame.
+    Holds at most one unfinished frame. `max_frame_bytes` may change as it goes, for the frames to come.
     """
 
-    __slots__ = ("_buffer", "_max_frame_bytes", "_needed_bytes")
+    __slots__ = ("_buffer", "_needed_bytes", "max_frame_bytes")
 
     def __init__(self, max_frame_bytes: int) -> None:
         assert max_frame_bytes > 0
-        self._max_frame_bytes = max_frame_bytes
+        self.max_frame_bytes = max_frame_bytes
         self._buffer = bytearray()
         self._needed_bytes = _SIZE_BYTES
 
@@ -46,6 +46,11 @@ class FrameDecoder:
     def buffered_bytes(self) -> int:
         """Bytes of a frame that is not complete yet; above 0 at the end of a stream, the peer was cut off."""
         return len(self._buffer)
+
+    @property
+    def needed_bytes(self) -> int:
+        """How many bytes the unfinished frame will have with its length; until that is known, those of the length."""
+        return self._needed_bytes
 
     def feed(self, data: bytes) -> list[bytes]:
         """Answers the frames that `data` completes, without their lengths.
@@ -86,8 +91,8 @@ class FrameDecoder:
         length: int = _SIZE.unpack_from(data, position)[0]
         if length <= 0:
             raise InvalidFrameLength(length)
-        if length > self._max_frame_bytes:
-            raise FrameTooLarge(length, self._max_frame_bytes)
+        if length > self.max_frame_bytes:
+            raise FrameTooLarge(length, self.max_frame_bytes)
         return length
 
 

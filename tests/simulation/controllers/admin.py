@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.lifecycle import LifecycleRequest
+from broker.identity import LifecycleRequest
 from broker.lifecycle_states import BrokerState
 from metadata.controller.handlers import HANDLERS
 from metadata.controller.requests import ControllerRequest, Values

@@ -7,7 +7,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from broker.lifecycle import BrokerIdentity, BrokerLifecycle, LifecycleConfig
+from broker.identity import BrokerIdentity, LifecycleConfig
+from broker.lifecycle import BrokerLifecycle
 from broker.lifecycle_states import BrokerState
 from broker.metadata_cache import MetadataCache
 from broker.state_machine import BrokerStateMachine

@@ -11,7 +11,7 @@ from broker.adapters.clean_shutdown import (
     mark_clean_shutdown,
     previous_broker_epoch,
 )
-from broker.lifecycle import NO_EPOCH
+from broker.identity import NO_EPOCH
 
 
 def folders(root: Path, count: int = 2) -> list[Path]:

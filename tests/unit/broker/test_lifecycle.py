@@ -6,7 +6,8 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.lifecycle import BrokerIdentity, BrokerLifecycle, LifecycleConfig, LifecycleRequest
+from broker.identity import BrokerIdentity, LifecycleConfig, LifecycleRequest
+from broker.lifecycle import BrokerLifecycle
 from broker.lifecycle_states import TRANSITIONS, BrokerState, LifecycleEvent, next_state
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, supported_versions
@@ -182,9 +183,54 @@ def test_an_error_in_the_registration_is_tried_again_and_one_in_a_heartbeat_keep
     lifecycle.handle_registration_reply(0, ErrorCode.duplicate_broker_registration, -1)
     assert sent(lifecycle, 100).api_key is ApiKey.BROKER_REGISTRATION
     lifecycle.handle_registration_reply(100, ErrorCode.none, 7)
-    heartbeat(lifecycle, 100, error=ErrorCode.stale_broker_epoch)
+    heartbeat(lifecycle, 100, error=ErrorCode.unknown_server_error)
     assert sent(lifecycle, 200).api_key is ApiKey.BROKER_HEARTBEAT
     assert lifecycle.broker_epoch == 7
+
+
+@pytest.mark.parametrize("error", [ErrorCode.stale_broker_epoch, ErrorCode.broker_id_not_registered])
+def test_a_broker_whose_registration_is_lost_registers_anew_and_goes_on_running(error: ErrorCode) -> None:
+    lifecycle = running()
+    heartbeat(lifecycle, 2010, error=error)
+    assert (lifecycle.broker_epoch, lifecycle.is_fenced) == (-1, True)
+    assert lifecycle.next_deadline_ms() == 2110, "not at once: another process may have the id"
+    assert sent(lifecycle, 2110).api_key is ApiKey.BROKER_REGISTRATION
+    lifecycle.handle_registration_reply(2110, ErrorCode.none, 77)
+    assert heartbeat(lifecycle, 2110, caught_up=True, fenced=False).values["broker_epoch"] == 77
+    assert lifecycle.state is BrokerState.RUNNING
+    assert not lifecycle.is_fenced
+
+
+def test_a_registration_that_is_lost_may_be_refused_for_as_long_as_it_takes() -> None:
+    lifecycle = running()
+    heartbeat(lifecycle, 2010, error=ErrorCode.stale_broker_epoch)
+    for _ in range(100):
+        now_ms = lifecycle.next_deadline_ms()
+        assert now_ms is not None
+        lifecycle.handle_time(now_ms)
+        assert sent(lifecycle, now_ms).api_key is ApiKey.BROKER_REGISTRATION
+        lifecycle.handle_registration_reply(now_ms, ErrorCode.duplicate_broker_registration, -1)
+    assert lifecycle.state is BrokerState.RUNNING
+    assert now_ms > 60_000, "the time of the first registration has no say in it"
+
+
+def test_who_leaves_and_is_not_known_any_more_just_goes() -> None:
+    lifecycle = running()
+    lifecycle.begin_controlled_shutdown(100)
+    heartbeat(lifecycle, 100, error=ErrorCode.stale_broker_epoch)
+    assert lifecycle.state is BrokerState.SHUTTING_DOWN
+
+
+def test_directories_that_failed_are_told_at_once_and_from_then_on() -> None:
+    lifecycle = running()
+    failed = (UUID(int=(1 << 90) + 2), UUID(int=(1 << 90) + 1))
+    lifecycle.set_offline_log_dirs(20, failed)
+    for now_ms in (20, 2020):
+        values = heartbeat(lifecycle, now_ms, fenced=False).values
+        assert values["offline_log_dirs"] == tuple(sorted(failed))
+    first, last = supported_versions(ApiKey.BROKER_HEARTBEAT)
+    for version in range(first, last + 1):
+        assert build(request_class(ApiKey.BROKER_HEARTBEAT, version), values)
 
 
 def test_a_broker_that_is_never_registered_gives_up_and_says_why() -> None:

@@ -9,8 +9,10 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.adapters.lifecycle_runner import REPEAT_REFUSAL_MS, LifecycleRunner, Refusals
-from broker.lifecycle import BrokerIdentity, BrokerLifecycle, LifecycleConfig
+from broker.adapters.lifecycle_runner import LifecycleRunner
+from broker.adapters.refusals import REPEAT_REFUSAL_MS, Refusals
+from broker.identity import BrokerIdentity, LifecycleConfig
+from broker.lifecycle import BrokerLifecycle
 from broker.lifecycle_states import BrokerState
 from metadata.adapters.controller_channel import ControllerChannel
 from metadata.controller.requests import ControllerRequest, Values
@@ -28,17 +30,26 @@ class Registrar:
 
     def __init__(self) -> None:
         self.heartbeats: list[Any] = []
+        self.epoch = 3
+        self.is_stern = False  # it fences whom it hears
 
     def answer(self, request: ControllerRequest) -> Values:
         if request.api_key is ApiKey.BROKER_REGISTRATION:
-            return {"error_code": ErrorCode.none, "broker_epoch": 3}
+            return {"error_code": ErrorCode.none, "broker_epoch": self.epoch}
         body = request.body
+        if body.broker_epoch != self.epoch:
+            return {
+                "error_code": ErrorCode.stale_broker_epoch,
+                "is_caught_up": False,
+                "is_fenced": True,
+                "should_shut_down": False,
+            }
         self.heartbeats.append(body)
         caught_up = body.current_metadata_offset >= 5
         return {
             "error_code": ErrorCode.none,
             "is_caught_up": caught_up,
-            "is_fenced": body.want_fence or not caught_up,
+            "is_fenced": self.is_stern or body.want_fence or not caught_up,
             "should_shut_down": body.want_shut_down,
         }
 
@@ -125,6 +136,33 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
+def test_a_broker_that_runs_says_that_it_is_fenced_and_registers_anew_when_it_is_forgotten(
+    heard_lines: pytest.LogCaptureFixture,
+) -> None:
+    async def work() -> None:
+        registrar = Registrar()
+        async with RunningController(1, registrar.answer) as controller:
+            lifecycle, runner = make(
+                lambda: controller.address, LifecycleConfig(heartbeat_interval_ms=20), lambda: 5
+            )
+            runner.start()
+            runner.set_ready_to_unfence()
+            await runner.wait_for(BrokerState.RUNNING)
+            registrar.is_stern = True
+            await eventually(lambda: lifecycle.is_fenced)
+            registrar.is_stern = False
+            await eventually(lambda: not lifecycle.is_fenced)
+            registrar.epoch = 9
+            await eventually(lambda: lifecycle.broker_epoch == 9 and not lifecycle.is_fenced)
+            assert lifecycle.state is BrokerState.RUNNING
+            runner.close()
+
+    run(work())
+    told = warnings(heard_lines)
+    assert told[0].startswith("this broker is fenced: clients are sent elsewhere")
+    assert "Registering anew" in told[1]
+
+
 class TestRefusals:
     """A former run that was not shut down in order is waited for, and the broker says so once."""
 
@@ -148,15 +186,18 @@ class TestRefusals:
             refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration)
         assert "another process with this node id" in warnings(heard_lines)[1]
 
-    def test_another_refusal_is_told_at_once(self, heard_lines: pytest.LogCaptureFixture) -> None:
+    def test_another_refusal_is_told_at_once_and_each_in_its_own_words(
+        self, heard_lines: pytest.LogCaptureFixture
+    ) -> None:
         refusals = Refusals(lambda: 0, session_timeout_ms=9_000)
         for error in (
-            ErrorCode.stale_broker_epoch,
+            ErrorCode.unsupported_version,
+            ErrorCode.unsupported_version,
             ErrorCode.stale_broker_epoch,
             ErrorCode.inconsistent_cluster_id,
         ):
             refusals.note(ApiKey.BROKER_HEARTBEAT, error)
-        assert warnings(heard_lines) == [
-            "the controller refused BROKER_HEARTBEAT: stale_broker_epoch",
-            "the controller refused BROKER_HEARTBEAT: inconsistent_cluster_id",
-        ]
+        other, lost, foreign = warnings(heard_lines)
+        assert other == "the controller refused BROKER_HEARTBEAT: unsupported_version"
+        assert lost.endswith("it was unregistered, or another process has its node id. Registering anew")
+        assert foreign.startswith("the controllers belong to another cluster than this broker's folders")

@@ -106,8 +106,34 @@ _CASES = {
         "which controller.listener.names does not name",
     ),
     "a protocol that is not spoken": (
+        changed(
+            "node.id = 11", 'node.id = 11\nlistener.security.protocol.map = "PLAINTEXT:QUIC,CONTROLLER:SSL"'
+        ),
+        "quorum.toml:15: node 11: listener.security.protocol.map: listener PLAINTEXT is mapped to QUIC; there are "
+        "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+    ),
+    "a listener that the map forgets": (
         changed("node.id = 11", 'node.id = 11\nlistener.security.protocol.map = "PLAINTEXT:SSL"'),
-        "quorum.toml:15: node 11: listener PLAINTEXT is mapped to SSL; only PLAINTEXT is supported so far",
+        "quorum.toml:15: node 11: listener.security.protocol.map: listener CONTROLLER is not mapped, and the others "
+        "are; add CONTROLLER:PROTOCOL",
+    ),
+    "keys of TLS for a listener that nobody has": (
+        changed("node.id = 11", 'node.id = 11\nlistener.name.clint.ssl.client.auth = "required"'),
+        "quorum.toml:15: listener.name.clint.ssl.client.auth is for a listener CLINT; there are CONTROLLER, GRPC, "
+        "PLAINTEXT",
+    ),
+    "a number of SASL that is none": (
+        changed("node.id = 11", "node.id = 11\nconnections.max.reauth.ms = -1"),
+        "quorum.toml:15: node 11: connections.max.reauth.ms must be a number, 0 or more",
+    ),
+    "a key of TLS that is misspelt": (
+        changed("node.id = 11", 'node.id = 11\nssl.keystore.loction = "x"'),
+        "quorum.toml:15: unknown key ssl.keystore.loction (did you mean ssl.keystore.location?)",
+    ),
+    "a password of a file that has none": (
+        changed("node.id = 11", 'node.id = 11\nssl.keystore.password = "x"'),
+        "quorum.toml:15: ssl.keystore.password cannot be used: a PEM file has no password of its own; that of its "
+        "private key is ssl.key.password",
     ),
     "a heartbeat slower than the session": (
         changed("node.id = 11", "node.id = 11\nbroker.heartbeat.interval.ms = 9000"),

@@ -30,7 +30,8 @@ def test_every_listener_moves_and_the_voters_follow(tmp_path: Path) -> None:
     before, after = load_config(EXAMPLE), load_config(target)
     addresses = [(item.host, item.port) for node in after.nodes for item in node.listeners]
     addresses += [node.kquorum_grpc_listener for node in after.nodes if node.kquorum_grpc_listener]
-    assert len(set(addresses)) == 12
+    addresses += [node.kquorum_metrics_listener for node in after.nodes if node.kquorum_metrics_listener]
+    assert len(set(addresses)) == 18
     assert {host for host, _ in addresses} == {"127.0.0.1"}
     for voter in after.node(11).controller_quorum_voters:
         assert (voter.host, voter.port) == after.node(voter.id).controller_listeners[0][1:]
@@ -46,6 +47,7 @@ def test_all_but_ports_and_folders_stays(tmp_path: Path) -> None:
         "advertised_listeners",
         "controller_quorum_voters",
         "kquorum_grpc_listener",
+        "kquorum_metrics_listener",
         "log_dirs",
         "metadata_log_dir",
     }

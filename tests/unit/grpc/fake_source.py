@@ -29,6 +29,7 @@ class FakeSource:
         self.committed = 0
         self.start = 0
         self.ready = True
+        self.silent_ms: int | None = 20
         self.callbacks: list[ImageCallback] = []
         self.reads: list[int] = []
         self.is_leader = True
@@ -46,6 +47,12 @@ class FakeSource:
 
     def is_ready(self) -> bool:
         return self.ready
+
+    def ms_since_commit(self) -> int | None:
+        return self.silent_ms
+
+    def is_cut_off(self) -> bool:
+        return self.silent_ms is not None and self.silent_ms >= 5_000
 
     def local_image(self) -> MetadataImage:
         return self.proposed_image or self.image

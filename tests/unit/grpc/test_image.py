@@ -55,6 +55,18 @@ def test_the_header_says_where_the_image_stands_and_who_is_there() -> None:
     assert (header.topic_count, header.partition_count) == (3, 6)
 
 
+def test_the_header_says_how_old_the_image_may_be() -> None:
+    header = image(pb.ImageRequest())[0].header
+    assert (header.ms_since_commit, header.is_cut_off) == (20, False)
+    source = filled_source()
+    source.silent_ms = 7_300
+    old = image(pb.ImageRequest(), source)[0].header
+    assert (old.ms_since_commit, old.is_cut_off) == (7_300, True)
+    assert old.provenance == header.provenance, "it is served all the same"
+    source.silent_ms = None
+    assert not image(pb.ImageRequest(), source)[0].header.HasField("ms_since_commit")
+
+
 def test_topics_come_by_name_with_their_partitions() -> None:
     chunks = image(pb.ImageRequest())
     assert partitions(chunks) == [("audit", [0]), ("empty", []), ("orders", [0, 1, 2, 3, 4])]

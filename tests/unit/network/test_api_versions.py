@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
+from network.authentication import SASL_VERSIONS
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     SUPPORTED,
@@ -21,7 +22,7 @@ from wire.protocol.frames import encode_frame
 from wire.protocol.headers import decode_response, encode_request
 
 NEWEST = supported_versions(ApiKey.API_VERSIONS)[1]
-OFFERED = SUPPORTED | {ApiKey.API_VERSIONS: (0, NEWEST)}
+OFFERED = SUPPORTED | SASL_VERSIONS | {ApiKey.API_VERSIONS: (0, NEWEST)}
 
 FEATURES = ServerFeatures(
     supported=(SupportedFeature("metadata.version", 7, 27), SupportedFeature("kraft.version", 0, 1)),

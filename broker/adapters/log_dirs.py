@@ -1,0 +1,96 @@
+"""Do the broker's directories still answer? One that fails is told to the controller, which takes its partitions away.
+
+These brokers write no records, so nothing fails by itself: each directory is asked now and then for the one file that
+must be in it. As in Kafka a directory that failed stays offline until the broker is started again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from raft.adapters.errors import EnvironmentFault
+from raft.adapters.meta_properties import read_meta_properties
+
+LOOK_EVERY_S: Final = 10.0
+log = logging.getLogger("broker.log_dirs")
+
+Probe = Callable[[Path], UUID | None]
+
+
+def directory_id_in(folder: Path) -> UUID | None:
+    """Raises EnvironmentFault or OSError where the folder does not answer as it should."""
+    return read_meta_properties(folder).directory_id
+
+
+class LogDirWatch:
+    """Made and used on the loop; a disk that hangs holds up nothing but the next look."""
+
+    def __init__(
+        self,
+        directories: Mapping[Path, UUID],
+        probe: Probe = directory_id_in,
+        look_every_s: float = LOOK_EVERY_S,
+    ) -> None:
+        self._directories = dict(directories)
+        self._probe = probe
+        self._look_every_s = look_every_s
+        self._offline: list[UUID] = []
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def offline(self) -> tuple[UUID, ...]:
+        return tuple(self._offline)
+
+    def start(self, tell: Callable[[tuple[UUID, ...]], None]) -> None:
+        """`tell` hears of all that are offline whenever there is one more."""
+        if self._directories:
+            self._task = asyncio.get_running_loop().create_task(self._watch(tell))
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _watch(self, tell: Callable[[tuple[UUID, ...]], None]) -> None:
+        while self._directories:
+            for folder, directory_id in tuple(self._directories.items()):
+                reason = await self._ask(folder, directory_id)
+                if reason:
+                    log.error(
+                        "the log directory %s is offline until this broker is started again: %s",
+                        folder,
+                        reason,
+                    )
+                    del self._directories[folder]
+                    self._offline.append(directory_id)
+                    tell(self.offline)
+            await asyncio.sleep(self._look_every_s)
+
+    async def _ask(self, folder: Path, directory_id: UUID) -> str:
+        """In a thread that nobody waits for when the process ends: a disk may hang for good."""
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[str] = loop.create_future()
+
+        def tell(reason: str) -> None:
+            if not answered.done():
+                answered.set_result(reason)
+
+        def ask() -> None:
+            reason = self._why_offline(folder, directory_id)
+            with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(tell, reason)
+
+        threading.Thread(target=ask, name="kquorum-log-dirs", daemon=True).start()
+        return await answered
+
+    def _why_offline(self, folder: Path, directory_id: UUID) -> str:
+        """Empty where all is well. Runs in a thread."""
+        try:
+            found = self._probe(folder)
+        except (EnvironmentFault, OSError) as error:
+            return str(error)
+        return "" if found == directory_id else f"it is another directory now: {found}"

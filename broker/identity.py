@@ -1,0 +1,45 @@
+"""What a broker says of itself, and how often it speaks: the values of its lifecycle."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from wire.protocol.api_keys import ApiKey
+
+NO_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleConfig:
+    """Times in milliseconds; the defaults are Kafka's."""
+
+    heartbeat_interval_ms: int = 2_000
+    session_timeout_ms: int = 9_000
+    initial_registration_timeout_ms: int = 60_000
+
+    @property
+    def request_retry_timeout_ms(self) -> int:
+        """Half the session, so that a request stuck at a dead controller cannot eat it."""
+        return max(1, self.session_timeout_ms // 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerIdentity:
+    """What a registration says (BrokerRegistrationRequest); `listeners` and `features` as mappings of its fields."""
+
+    broker_id: int
+    cluster_id: str
+    incarnation_id: UUID
+    listeners: tuple[Mapping[str, object], ...]
+    features: tuple[Mapping[str, object], ...]
+    rack: str | None = None
+    log_dirs: tuple[UUID, ...] = ()
+    previous_broker_epoch: int = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleRequest:
+    """A request to the active controller, as plain values of its newest version."""
+
+    api_key: ApiKey
+    values: Mapping[str, object]

@@ -1,0 +1,125 @@
+"""The brokers of a cluster and how far each follows: from the active controller, or else from whoever knows."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.broker_rows import BrokerRow, Members
+from cli.cluster_addresses import broker_addresses, controller_addresses, known_controllers
+from cli.cluster_client import ClusterClient, check_error
+from cli.config.addresses import HostPort
+from cli.errors import CliError
+from cli.output import complain, tell_waiting
+from wire.protocol.apis import ApiKey
+
+if TYPE_CHECKING:
+    from cli.quorum_status import QuorumStatus, ReplicaLag
+
+_BROKERS = 1  # DescribeCluster's endpoint type (KIP-919)
+
+
+async def ask_members(
+    listeners: Sequence[HostPort],
+    config: Path | None,
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None,
+    timeout_ms: int,
+    *,
+    falls_back: bool,
+) -> Members:
+    """Over gRPC where there are `listeners`. Without them, or while nobody leads and `falls_back`, as Kafka's protocol
+    tells. Raises CliError or ConfigError."""
+    if not listeners:
+        return await _over_kafka(config, bootstrap_server, bootstrap_controller, timeout_ms)
+    from cli.members_client import describe_brokers, describe_nodes, what_it_says
+
+    try:
+        members = await describe_brokers(listeners, max(timeout_ms // 2, 1))
+    except CliError:
+        if not falls_back:
+            raise
+        members = await _over_kafka(config, bootstrap_server, bootstrap_controller, max(timeout_ms // 2, 1))
+    nodes = await describe_nodes(listeners, max(min(timeout_ms // 4, 1000), 1))
+    rows = tuple(
+        replace(row, says=what_it_says(nodes[row.broker_id])) if row.broker_id in nodes else row
+        for row in members.brokers
+    )
+    return replace(members, brokers=rows)
+
+
+async def _over_kafka(
+    config: Path | None, bootstrap_server: str | None, bootstrap_controller: str | None, timeout_ms: int
+) -> Members:
+    addresses = broker_addresses(config, bootstrap_server)
+    asks_quorum = bootstrap_controller is not None or bootstrap_server is None
+    controllers = controller_addresses(config, bootstrap_controller) if asks_quorum else ()
+    known = known_controllers(config, bootstrap_controller) if asks_quorum else None
+    async with ClusterClient(addresses, timeout_ms, tell=tell_waiting) as client:
+        cluster = await _describe_cluster(client)
+        source, rest_ms = client.answered_by, client.remaining_ms
+    if known is None:
+        return _members(cluster, None)
+    async with ClusterClient(controllers, rest_ms, known=known, tell=tell_waiting) as client:
+        quorum = await _maybe_quorum(client)
+    if quorum is None:
+        complain(
+            f"no controller answers as leader: this is what the broker at {source} knew last; "
+            "`kquorum quorum status` says more",
+            style="yellow",
+            label="note",
+        )
+    return _members(cluster, quorum)
+
+
+async def _describe_cluster(client: ClusterClient) -> Any:
+    response = await client.ask(
+        ApiKey.DESCRIBE_CLUSTER,
+        {
+            "include_cluster_authorized_operations": False,
+            "endpoint_type": _BROKERS,
+            "include_fenced_brokers": True,
+        },
+    )
+    check_error(int(response.error_code), response.error_message, "the cluster cannot be described")
+    return response
+
+
+async def _maybe_quorum(client: ClusterClient) -> "QuorumStatus | None":
+    """The brokers are worth showing even while nobody leads."""
+    from cli.quorum_status import describe_quorum
+
+    try:
+        return await describe_quorum(client)
+    except CliError:
+        return None
+
+
+def _members(cluster: Any, quorum: "QuorumStatus | None") -> Members:
+    """How far a broker follows is told by its Fetches, and where it is one of ours by the state that it reports."""
+    replicas = (
+        {} if quorum is None else {each.replica_id: each for each in (*quorum.observers, *quorum.voters)}
+    )
+    return Members(
+        cluster_id=cluster.cluster_id,
+        committed_offset=None if quorum is None else quorum.high_watermark - 1,
+        brokers=tuple(
+            _row(broker, replicas.get(int(broker.broker_id)))
+            for broker in sorted(cluster.brokers, key=lambda broker: int(broker.broker_id))
+        ),
+    )
+
+
+def _row(broker: Any, replica: "ReplicaLag | None") -> BrokerRow:
+    fenced = bool(getattr(broker, "is_fenced", False))
+    state = None if replica is None else replica.state
+    return BrokerRow(
+        broker_id=int(broker.broker_id),
+        host=broker.host,
+        port=int(broker.port),
+        rack=broker.rack,
+        fenced=fenced,
+        state="fenced" if fenced else "active",
+        applied_offset=None if state is None else state.offset,
+        lag=None if replica is None else replica.lag,
+    )

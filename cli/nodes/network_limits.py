@@ -1,0 +1,70 @@
+"""From a node's config, and what the system grants, to the limits of its listeners (docs/network.md)."""
+
+import logging
+import resource
+
+from cli.config.addresses import Listener
+from cli.config.model import NodeConfig
+from network.limits import BudgetLimits, ConnectionLimits, ServerLimits
+from network.server import SharedLimits
+
+log = logging.getLogger("cli.servers")
+
+# Descriptors that no client may have: of the log, of connections to other nodes, of gRPC.
+_RESERVED_DESCRIPTORS = 256
+_DESCRIPTORS_MAX = 1_048_576
+
+
+def shared_limits(config: NodeConfig) -> SharedLimits:
+    """What the listeners of one role share."""
+    overrides = {
+        address: each.limit for each in config.max_connections_per_ip_overrides for address in each.addresses
+    }
+    most = min(config.max_connections, connections_that_fit())
+    connections = ConnectionLimits(
+        max_connections=most,
+        max_connections_per_address=config.max_connections_per_ip,
+        overrides=overrides,
+        max_connection_creation_rate=config.max_connection_creation_rate,
+    )
+    said = config.queued_max_request_bytes
+    budget = BudgetLimits(
+        max_bytes=said if said > 0 else BudgetLimits().max_bytes, max_requests=config.queued_max_requests
+    )
+    return SharedLimits(connections, budget)
+
+
+def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
+    return ServerLimits(
+        max_request_bytes=config.socket_request_max_bytes,
+        max_idle_ms=config.connections_max_idle_ms,
+        max_connections=min(
+            config.limit_of(listener.name, "max.connections"),
+            # Without this a listener that the node's limit does not hold for could take the last descriptor.
+            connections_that_fit(),
+        ),
+        max_connection_creation_rate=config.limit_of(listener.name, "max.connection.creation.rate"),
+        frame_timeout_ms=config.kquorum_frame_timeout_ms,
+        write_timeout_ms=config.kquorum_output_timeout_ms,
+        request_timeout_ms=config.kquorum_unanswered_request_timeout_ms,
+    )
+
+
+def is_protected(config: NodeConfig, listener: Listener, listeners: int) -> bool:
+    """Kafka's rule: the listener among brokers, where it is not the only one."""
+    name = config.inter_broker_listener_name
+    return listeners > 1 and name is not None and name.upper() == listener.name
+
+
+def connections_that_fit() -> int:
+    """How many connections the descriptors of this process allow; the soft limit is raised as a JVM would."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS_MAX)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+        except (OSError, ValueError) as error:
+            log.warning("the limit of open files stays at %d: %s", soft, error)
+    granted = _DESCRIPTORS_MAX if soft == resource.RLIM_INFINITY else soft
+    return max(granted - _RESERVED_DESCRIPTORS, granted // 2)

@@ -1,0 +1,110 @@
+"""Of how many partitions something is true: counted by columns when it is asked for, a million in some milliseconds."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+import numpy as np
+
+from metadata.image.partition_columns import PADDING, Column
+from metadata.image.partition_state import NO_LEADER
+from metadata.image.partitions import NUMBER_COLUMNS, PartitionTable
+from metadata.image.topics import TopicsImage
+
+_TABLES_AT_ONCE: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionCounts:
+    partitions: int = 0
+    without_leader: int = 0
+    not_led_by_preferred: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaCounts:
+    """Of one broker. A partition that it leads is under-replicated while its ISR lacks a replica."""
+
+    replicas: int = 0
+    leads: int = 0
+    leads_under_replicated: int = 0
+    reassigning: int = 0
+
+
+class PartitionCounter:
+    """Counts again only for topics that are others than the last time."""
+
+    def __init__(self) -> None:
+        self._counted: tuple[TopicsImage, PartitionCounts] | None = None
+        self._of_broker: tuple[TopicsImage, ReplicaCounts] | None = None
+
+    def counts(self, topics: TopicsImage) -> PartitionCounts:
+        if self._counted is None or self._counted[0] is not topics:
+            self._counted = (topics, count_partitions(topics))
+        return self._counted[1]
+
+    def counts_of(self, topics: TopicsImage, broker_id: int) -> ReplicaCounts:
+        if self._of_broker is None or self._of_broker[0] is not topics:
+            self._of_broker = (topics, count_replicas(topics, broker_id))
+        return self._of_broker[1]
+
+
+def count_partitions(topics: TopicsImage) -> PartitionCounts:
+    """As Kafka's ControllerMetadataMetrics: a partition without a leader counts as not led by the preferred one."""
+    total = leaderless = imbalanced = 0
+    for tables in _some(topics):
+        leaders = _joined([table.leaders for table in tables])
+        preferred = _joined([table.cells[NUMBER_COLUMNS] for table in tables])
+        total += len(leaders)
+        leaderless += int((leaders == NO_LEADER).sum())
+        imbalanced += int((leaders != preferred).sum())
+    return PartitionCounts(partitions=total, without_leader=leaderless, not_led_by_preferred=imbalanced)
+
+
+def count_replicas(topics: TopicsImage, broker_id: int) -> ReplicaCounts:
+    replicas = leads = short = reassigning = 0
+    for tables in _alike(topics):
+        cells = np.concatenate([table.cells[NUMBER_COLUMNS:] for table in tables], axis=1)
+        leaders = _joined([table.leaders for table in tables])
+        width = tables[0].replica_width
+        of_replicas, of_isr = cells[:width], cells[width : width + tables[0].isr_width]
+        is_replica = (of_replicas == broker_id).any(axis=0)
+        is_led = leaders == broker_id
+        is_short = (of_isr != PADDING).sum(axis=0) < (of_replicas != PADDING).sum(axis=0)
+        replicas += int(is_replica.sum())
+        leads += int(is_led.sum())
+        short += int((is_led & is_short).sum())
+        reassigning += sum(_reassigning(table, broker_id) for table in tables if table.rare_lists)
+    return ReplicaCounts(
+        replicas=replicas, leads=leads, leads_under_replicated=short, reassigning=reassigning
+    )
+
+
+def _reassigning(table: PartitionTable, broker_id: int) -> int:
+    led = set(table.ids[table.leaders == broker_id].tolist())
+    return sum(
+        partition_id in led and bool(rare.adding_replicas or rare.removing_replicas)
+        for partition_id, rare in table.rare_lists.items()
+    )
+
+
+def _alike(topics: TopicsImage) -> Iterator[Sequence[PartitionTable]]:
+    """Tables with lists of equal width, which can be laid side by side."""
+    by_widths: defaultdict[tuple[int, int], list[PartitionTable]] = defaultdict(list)
+    for tables in _some(topics):
+        for table in tables:
+            by_widths[table.replica_width, table.isr_width].append(table)
+    return iter(by_widths.values())
+
+
+def _some(topics: TopicsImage) -> Iterator[Sequence[PartitionTable]]:
+    having = (topic.partitions for topic in topics.by_id.values() if topic.partitions.replica_width)
+    while some := list(islice(having, _TABLES_AT_ONCE)):
+        yield some
+
+
+def _joined(columns: Sequence[Column]) -> Column:
+    joined: Column = np.concatenate(columns)
+    return joined

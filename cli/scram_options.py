@@ -1,0 +1,98 @@
+"""`--add-scram`: users who can log in from the first moment on (KIP-900), in the words of Kafka's storage tool.
+
+SCRAM-SHA-512=[name=alice,password=secret,iterations=8192,salt="MWx2NHBkbnc0ZndxN25vdGN4bTB5eTFrN3E="]
+"""
+
+import base64
+import binascii
+import re
+import secrets
+from collections.abc import Iterable, Sequence
+
+from cli.errors import CliError
+from cli.exit_status import ExitStatus
+from cli.metadata_versions import name_of
+from metadata.controller.scram import MAX_ITERATIONS, MIN_ITERATIONS
+from metadata.image.metadata_version import SCRAM
+from wire.metadata_records.security import UserScramCredentialRecord
+from wire.schema import MetadataRecord
+
+_CODES = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+_KNOWN = ("name", "password", "saltedpassword", "salt", "iterations")
+_ATTRIBUTE = re.compile(r'\s*([A-Za-z]+)=(?:"([^"]*)"|([^,\]]*))\s*(?:,|$)')
+_SALT_BYTES = 24
+
+
+def parse_scram_users(texts: Iterable[str], metadata_version: int) -> Sequence[MetadataRecord]:
+    """Raises CliError, which never quotes the text: there is a password in it."""
+    records = [_record(text) for text in texts]
+    users = [(record.mechanism, record.name) for record in records]
+    if len(set(users)) != len(users):
+        raise _refused("a user is there twice with one mechanism")
+    if records and metadata_version < SCRAM:
+        needed = f"{SCRAM} ({name_of(SCRAM)})"
+        raise _refused(f"SCRAM needs metadata.version {needed} or later; {metadata_version} was asked for")
+    return records
+
+
+def _record(text: str) -> UserScramCredentialRecord:
+    from network.security.scram import keys_of, keys_of_salted
+
+    mechanism, equals, rest = text.strip().partition("=")
+    if mechanism not in _CODES or not equals:
+        raise _refused(f"it must begin with {' or '.join(f'{name}=' for name in _CODES)}")
+    attributes = _attributes(rest)
+    name = attributes.get("name", "")
+    if not name or ("password" in attributes) == ("saltedpassword" in attributes):
+        raise _refused("it needs a name, and either password or saltedpassword")
+    iterations = _iterations(attributes.get("iterations", str(MIN_ITERATIONS)))
+    if "saltedpassword" in attributes:
+        if "salt" not in attributes:
+            raise _refused("saltedpassword goes with the salt it was made with")
+        salt, salted = (_base64(attributes[key], key) for key in ("salt", "saltedpassword"))
+        keys = keys_of_salted(mechanism, salted, salt, iterations)
+    else:
+        given = attributes.get("salt")
+        salt = secrets.token_bytes(_SALT_BYTES) if given is None else _base64(given, "salt")
+        keys = keys_of(mechanism, attributes["password"], salt, iterations)
+    return UserScramCredentialRecord(
+        name=name,
+        mechanism=_CODES[mechanism],
+        salt=keys.salt,
+        stored_key=keys.stored_key,
+        server_key=keys.server_key,
+        iterations=keys.iterations,
+    )
+
+
+def _attributes(text: str) -> dict[str, str]:
+    if not (text.startswith("[") and text.endswith("]")):
+        raise _refused("behind the mechanism there must be [name=...,password=...]")
+    found: dict[str, str] = {}
+    position, end = 1, len(text) - 1
+    while position < end:
+        match = _ATTRIBUTE.match(text[:end], position)
+        if match is None or match[1] not in _KNOWN or match[1] in found:
+            raise _refused(
+                f"in the brackets there can be {', '.join(_KNOWN)}, each once, as name=value, comma-separated"
+            )
+        found[match[1]] = match[2] if match[2] is not None else match[3].strip()
+        position = match.end()
+    return found
+
+
+def _iterations(text: str) -> int:
+    if not text.isdecimal() or not MIN_ITERATIONS <= int(text) <= MAX_ITERATIONS:
+        raise _refused(f"iterations must be a number from {MIN_ITERATIONS} to {MAX_ITERATIONS}")
+    return int(text)
+
+
+def _base64(text: str, name: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise _refused(f"{name} must be base64") from None
+
+
+def _refused(message: str) -> CliError:
+    return CliError(f"--add-scram: {message}", status=ExitStatus.USAGE)

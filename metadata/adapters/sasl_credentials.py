@@ -1,0 +1,76 @@
+"""The credentials in the metadata log, for SCRAM: those of users, and those that follow from delegation tokens."""
+
+import base64
+import hmac
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from metadata.delegation_tokens import is_expired, token_hmac
+from metadata.image.image import MetadataImage
+from metadata.image.security import ScramUser as UserKey
+from network.security.scram import MIN_ITERATIONS, ScramKeys, keys_of
+from network.security.scram_server import ScramLookup, ScramUser
+
+# ScramMechanism, as in UserScramCredentialRecord.
+MECHANISM_CODES: Final[Mapping[str, int]] = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+_MOST_REMEMBERED: Final = 10_000
+
+
+class ImageCredentials:
+    """Looks into the image of the moment, so a credential counts, or counts no more, once its record is applied.
+
+    The password of a token is its HMAC, which nobody keeps (KIP-48). What a server needs to check it takes thousands of
+    hashes, so it is remembered for as long as the token is used.
+    """
+
+    def __init__(
+        self,
+        image: Callable[[], MetadataImage | None],
+        now_ms: Callable[[], int],
+        token_secret_key: str | None,
+    ) -> None:
+        self._image = image
+        self._now_ms = now_ms
+        self._token_secret_key = token_secret_key
+        self._token_keys: dict[tuple[str, str], ScramKeys] = {}
+
+    def lookup(self, pepper: bytes) -> ScramLookup:
+        return ScramLookup(user=self.user, token=self.token, pepper=pepper)
+
+    def user(self, mechanism: str, name: str) -> ScramUser | None:
+        image = self._image()
+        if image is None:
+            return None
+        credential = image.security.scram.get(UserKey(MECHANISM_CODES[mechanism], name))
+        if credential is None:
+            return None
+        keys = ScramKeys(
+            salt=credential.salt,
+            stored_key=credential.stored_key,
+            server_key=credential.server_key,
+            iterations=credential.iterations,
+        )
+        return ScramUser(keys, f"User:{name}")
+
+    def token(self, mechanism: str, token_id: str) -> ScramUser | None:
+        image = self._image()
+        if image is None or not self._token_secret_key:
+            return None
+        token = image.security.delegation_tokens.get(token_id)
+        if token is None or is_expired(token, self._now_ms()):
+            self._token_keys.pop((mechanism, token_id), None)
+            return None
+        expires_at_ms = min(token.expiration_timestamp_ms, token.max_timestamp_ms)
+        keys = self._keys_of_token(self._token_secret_key, mechanism, token_id)
+        return ScramUser(keys, token.owner, is_token_authenticated=True, expires_at_ms=expires_at_ms)
+
+    def _keys_of_token(self, secret_key: str, mechanism: str, token_id: str) -> ScramKeys:
+        known = self._token_keys.get((mechanism, token_id))
+        if known is not None:
+            return known
+        if len(self._token_keys) >= _MOST_REMEMBERED:
+            self._token_keys.clear()
+        password = base64.b64encode(token_hmac(secret_key, token_id)).decode()
+        salt = hmac.digest(secret_key.encode(), f"salt of {mechanism} {token_id}".encode(), "sha256")
+        keys = self._token_keys[mechanism, token_id] = keys_of(mechanism, password, salt, MIN_ITERATIONS)
+        return keys

@@ -1,0 +1,114 @@
+"""From an accepted socket to an open connection: the limits first, then TLS where the listener has it."""
+
+import asyncio
+import logging
+import socket
+from typing import cast
+
+from network.connection_quota import Refusal, normal_address
+from network.security.tls_reasons import tls_reason
+from network.server_connection import ServerConnection
+from network.server_state import Lease, Peer, ServerState
+
+log = logging.getLogger("network.server")
+
+
+class Acceptance(asyncio.Protocol):
+    """The protocol of a socket until a ServerConnection takes over; `closed` is done when it does, too."""
+
+    def __init__(
+        self,
+        state: ServerState,
+        loop: asyncio.AbstractEventLoop,
+        accepted: socket.socket,
+        address: tuple[object, ...],
+    ) -> None:
+        self._state = state
+        self._loop = loop
+        self._socket = accepted
+        host, port = (str(address[0]), int(str(address[1]))) if address else ("unknown", 0)
+        self._lease = Lease(state, Peer(next(state.connection_ids), host, port))
+        self._opening: asyncio.Task[None] | None = None
+        self._delay: asyncio.TimerHandle | None = None
+        self.closed: asyncio.Future[None] = loop.create_future()
+        state.connections.add(self)
+
+    def begin(self) -> None:
+        state = self._state
+        admission = state.admit(self._lease, normal_address(self._lease.peer.host), self._loop.time())
+        if isinstance(admission, Refusal):
+            refused = "closing the connection of %s: one more than `%s` allows"
+            state.warnings.warning(refused, self._lease, admission.value)
+            self.abort()
+        elif admission:
+            self._delay = self._loop.call_later(admission, self._open_soon)
+        else:
+            self._open_soon()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are no subclass of asyncio's, so this cannot be checked with isinstance.
+        opened = cast(asyncio.Transport, transport)
+        tls = opened.get_extra_info("ssl_object")
+        certificate = None if tls is None else tls.getpeercert(binary_form=True)
+        try:
+            connection = ServerConnection(self._state, self._loop, self._lease, opened, certificate)
+        except Exception as error:  # noqa: BLE001 - whoever names principals may fail; logged with its traceback
+            log.error("closing the connection of %s: it could not be opened", self._lease, exc_info=error)
+            opened.abort()
+            return
+        opened.set_protocol(connection)
+        self._state.connections.discard(self)
+        self._state.connections.add(connection)
+        self.closed.set_result(None)
+        if self._state.stopping:
+            connection.abort()
+
+    def drain(self) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        """Close the socket, or let the task that has it do so."""
+        if self._delay is not None:
+            self._delay.cancel()
+        if self._opening is not None:
+            self._opening.cancel()
+        else:
+            self._socket.close()
+            self._finish()
+
+    def check_deadlines(self, now_s: float) -> None:
+        """The handshake has a deadline of its own."""
+
+    def _open_soon(self) -> None:
+        self._opening = self._loop.create_task(self._open())
+        # And not at the end of the coroutine, which does not begin if it is cancelled before.
+        self._opening.add_done_callback(self._opened)
+
+    async def _open(self) -> None:
+        security = self._state.security
+        timeout_s = None if security.ssl_context is None else security.handshake_timeout_ms / 1000
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await self._loop.connect_accepted_socket(
+                lambda: self, self._socket, ssl=security.ssl_context, ssl_handshake_timeout=timeout_s
+            )
+        except OSError as error:  # which errors of TLS are too
+            self._count_failed_handshake(tls_reason(error))
+
+    def _opened(self, opening: asyncio.Task[None]) -> None:
+        if not opening.cancelled() and (error := opening.exception()) is not None:
+            log.error("a connection of %s could not be opened", self._lease, exc_info=error)
+        if not self.closed.done():
+            self._socket.close()
+            self._finish()
+
+    def _count_failed_handshake(self, reason: str) -> None:
+        if self._state.security.ssl_context is not None:
+            self._state.counters.failed_tls_handshakes += 1
+            self._state.warnings.warning("the TLS handshake of %s failed: %s", self._lease, reason)
+
+    def _finish(self) -> None:
+        self._state.connections.discard(self)
+        self._lease.give_back()
+        self.closed.set_result(None)

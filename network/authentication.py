@@ -1,0 +1,76 @@
+"""Who is at the other end of one connection, and what it may send before that is known (KIP-43, KIP-152, KIP-368)."""
+
+from typing import TYPE_CHECKING
+
+from network.requests import ANONYMOUS
+from network.security.listener_security import ListenerSecurity
+from network.security.sasl_session import SaslAnswer
+from wire.protocol.apis import ApiKey
+from wire.protocol.headers import RequestHeader
+
+if TYPE_CHECKING:
+    from kio.static.protocol import RequestPayload
+
+SASL_APIS = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+# Version 0 of SaslHandshake is followed by tokens that are no requests; no client of this decade asks for it first.
+SASL_VERSIONS = {ApiKey.SASL_HANDSHAKE: (1, 1), ApiKey.SASL_AUTHENTICATE: (0, 2)}
+
+_BEFORE_AUTHENTICATION = SASL_APIS | {ApiKey.API_VERSIONS}
+_ILLEGAL_SASL_STATE = 34
+_SASL_AUTHENTICATION_FAILED = 58
+
+
+class Authentication:
+    """`principal` is None until SASL is through. Times are of the loop's clock."""
+
+    __slots__ = ("_expires_at_s", "_security", "_session", "is_token_authenticated", "principal")
+
+    def __init__(self, security: ListenerSecurity, certificate: bytes | None) -> None:
+        """`certificate` is the peer's, in DER, where it showed one."""
+        self._security = security
+        self._session = None if security.new_session is None else security.new_session()
+        self._expires_at_s: float | None = None
+        self.principal: str | None = None
+        self.is_token_authenticated = False
+        if self._session is None:
+            is_tls = security.ssl_context is not None
+            self.principal = security.principal_of_certificate(certificate) if is_tls else ANONYMOUS
+
+    def may_ask(self, api_key: int, now_s: float) -> bool:
+        if self.principal is not None and (self._expires_at_s is None or now_s < self._expires_at_s):
+            return True
+        return api_key in _BEFORE_AUTHENTICATION
+
+    def handle(self, header: RequestHeader, request: "RequestPayload", now_s: float) -> SaslAnswer:
+        """Answers SaslHandshake and SaslAuthenticate."""
+        if self._session is None:
+            return _out_of_place(header, "this listener asks for no SASL authentication")
+        if self.principal is not None and header.api_key == ApiKey.SASL_HANDSHAKE:
+            if self._expires_at_s is None:
+                return _out_of_place(header, "the connection is authenticated")
+            assert self._security.new_session is not None
+            self._session = self._security.new_session()
+        answer = self._session.handle(header, request)
+        if answer.principal is None:
+            return answer
+        if self.principal not in (None, answer.principal):
+            return _another_principal(answer.principal, self.principal)
+        self.principal = answer.principal
+        self.is_token_authenticated = answer.is_token_authenticated
+        lifetime_ms = answer.session_lifetime_ms
+        self._expires_at_s = now_s + lifetime_ms / 1000 if lifetime_ms else None
+        return answer
+
+
+def _out_of_place(header: RequestHeader, reason: str) -> SaslAnswer:
+    """As Kafka answers a SASL request that has no business where it is; the connection stays."""
+    if header.api_key == ApiKey.SASL_HANDSHAKE:
+        return SaslAnswer(values={"error_code": _ILLEGAL_SASL_STATE, "mechanisms": ()}, reason=reason)
+    values = {"error_code": _ILLEGAL_SASL_STATE, "error_message": reason, "auth_bytes": b""}
+    return SaslAnswer(values=values, reason=reason)
+
+
+def _another_principal(principal: str, before: str | None) -> SaslAnswer:
+    message = "a connection must authenticate again as the principal that it had"
+    values = {"error_code": _SASL_AUTHENTICATION_FAILED, "error_message": message, "auth_bytes": b""}
+    return SaslAnswer(values=values, is_failure=True, reason=f"{principal} in place of {before}")

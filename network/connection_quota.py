@@ -1,0 +1,86 @@
+"""How many connections a node takes, in all and from one address, and how fast (KIP-306, KIP-402, KIP-612).
+
+Kafka stops accepting at the limits of node and listener, so that new clients wait in the kernel's queue, and closes
+at the limit of an address. Here both close: a client whose connection is closed tries the next broker after its
+backoff, while one that waits in a queue finds out nothing before its request timeout, tools and health checks with it;
+and only what was accepted can be counted and logged. Too fast a creation of connections delays them, as with Kafka.
+"""
+
+import ipaddress
+from collections import Counter
+from enum import Enum
+
+from network.limits import NO_LIMIT, ConnectionLimits
+
+# Above it a client would have given up by itself (Kafka's `socket.connection.setup.timeout.ms`).
+MAX_DELAY_S = 10.0
+
+
+class Refusal(Enum):
+    """The key whose limit refuses a connection."""
+
+    NODE = "max.connections"
+    LISTENER = "the listener's max.connections"
+    ADDRESS = "max.connections.per.ip"
+    RATE = "max.connection.creation.rate"
+
+
+class ConnectionQuota:
+    """Shared by the listeners of a node. Each connection that was taken is given back once."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self._limits = limits
+        self._by_address: Counter[str] = Counter()
+        self._open = 0
+        self.rate = CreationRate(limits.max_connection_creation_rate)
+
+    @property
+    def open_connections(self) -> int:
+        return self._open
+
+    def refusal(self, address: str, *, is_protected: bool) -> Refusal | None:
+        """`is_protected`: the limit of the node does not hold for its listener."""
+        if self._open >= self._limits.max_connections and not is_protected:
+            return Refusal.NODE
+        most = self._limits.overrides.get(address, self._limits.max_connections_per_address)
+        return Refusal.ADDRESS if self._by_address[address] >= most else None
+
+    def take(self, address: str) -> None:
+        self._open += 1
+        self._by_address[address] += 1
+
+    def give_back(self, address: str) -> None:
+        assert self._by_address[address] > 0, f"no connection from {address} was taken"
+        self._open -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+
+
+class CreationRate:
+    """A place in time for each new connection, so many to the second; those of one second may come at once."""
+
+    def __init__(self, per_second: int) -> None:
+        self._interval_s = 0.0 if per_second >= NO_LIMIT else 1.0 / per_second if per_second else float("inf")
+        self._next_s = 0.0
+
+    def delay_s(self, now_s: float) -> float | None:
+        """How long the connection has to wait for its place; None when that is too long, and it gets none."""
+        if not self._interval_s:
+            return 0.0
+        next_s = max(self._next_s, now_s - 1.0) + self._interval_s
+        delay_s = max(0.0, next_s - now_s)
+        if delay_s > MAX_DELAY_S:
+            return None
+        self._next_s = next_s
+        return delay_s
+
+
+def normal_address(host: str) -> str:
+    """One text for each address: an IPv4 address that came in through IPv6 is itself again, a scope is dropped."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)

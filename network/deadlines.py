@@ -1,0 +1,62 @@
+"""What a peer, or a handler, must have done by when; each question counts what it finds."""
+
+from network.authentication import Authentication
+from network.intake import FrameIntake
+from network.output import Output
+from network.replies import PendingReply, ReplyQueue
+from network.server_state import ServerState
+
+# How often the deadlines are looked at within the shortest of them.
+CHECKS_PER_PERIOD = 4
+
+
+class Deadlines:
+    """Of one connection. Times are of the loop's clock; `active_at_s` is when something last came or went."""
+
+    __slots__ = ("_opened_at_s", "_state", "active_at_s")
+
+    def __init__(self, state: ServerState, now_s: float) -> None:
+        self._state = state
+        self._opened_at_s = self.active_at_s = now_s
+
+    def stuck_output(self, output: Output, now_s: float) -> str | None:
+        """Why to close, for the log; None if nothing is wrong."""
+        timeout_ms = self._state.limits.write_timeout_ms
+        if not output.is_stuck(now_s, timeout_ms / 1000):
+            return None
+        self._state.counters.slow_readers_closed += 1
+        return f"it left {output.unsent_bytes} bytes of output waiting for {timeout_ms} ms"
+
+    def late_peer(
+        self, now_s: float, intake: FrameIntake | None, authentication: Authentication
+    ) -> str | None:
+        """Why to close; `intake` is None while we do not read, for which the peer is not to blame."""
+        if intake is not None and intake.is_overdue(now_s):
+            self._state.counters.unfinished_frames_closed += 1
+            return f"it sent {intake.half_read_bytes} bytes of a frame and did not complete it in time"
+        timeout_ms = self._state.security.handshake_timeout_ms
+        if authentication.principal is None and now_s - self._opened_at_s > timeout_ms / 1000:
+            self._state.counters.unauthenticated_connections_closed += 1
+            return f"it did not authenticate within {timeout_ms} ms"
+        return None
+
+    def unanswered(self, replies: ReplyQueue, now_s: float) -> PendingReply | None:
+        """A request of which the handler has made nothing for too long."""
+        late = replies.first_since(now_s - self._state.limits.request_timeout_ms / 1000)
+        self._state.counters.unanswered_requests_closed += late is not None
+        return late
+
+    def is_idle(self, now_s: float) -> bool:
+        is_idle = self.active_at_s < now_s - self._state.limits.max_idle_ms / 1000
+        self._state.counters.idle_connections_closed += is_idle
+        return is_idle
+
+
+def check_period_s(state: ServerState) -> float:
+    limits = state.limits
+    shortest_ms = min(
+        limits.max_idle_ms, limits.frame_timeout_ms, limits.write_timeout_ms, limits.request_timeout_ms
+    )
+    if state.security.new_session is not None:
+        shortest_ms = min(shortest_ms, state.security.handshake_timeout_ms)
+    return shortest_ms / 1000 / CHECKS_PER_PERIOD

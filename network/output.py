@@ -1,0 +1,77 @@
+"""The sending side of one connection, and whether its peer takes what is sent."""
+
+import asyncio
+import fcntl
+import struct
+import termios
+
+_INT = struct.Struct("i")
+# asyncio's own measure: above it a connection is served no more until the peer has taken most of it.
+_HIGH_WATER_BYTES = 65_536
+# What a peer must take in each period; a single byte now and then is not enough.
+_LEAST_PROGRESS_BYTES = 65_536
+
+
+class Output:
+    """`unsent_bytes` is what waited for the peer when we looked last; of TLS, the socket's own 64 KiB are not seen."""
+
+    __slots__ = (
+        "_looked_at_s",
+        "_sent_then",
+        "_transport",
+        "_waiting_then",
+        "is_full",
+        "sent_bytes",
+        "unsent_bytes",
+    )
+
+    def __init__(self, transport: asyncio.Transport, max_unsent_bytes: int) -> None:
+        self._transport = transport
+        self.is_full = False
+        self.sent_bytes = 0
+        self.unsent_bytes = 0
+        self._waiting_then = 0
+        self._sent_then = 0
+        self._looked_at_s = 0.0
+        transport.set_write_buffer_limits(high=min(_HIGH_WATER_BYTES, max_unsent_bytes))
+
+    def write(self, frames: list[bytes]) -> int:
+        """Answers how many bytes they are."""
+        if len(frames) == 1:
+            size = len(frames[0])
+            if size:
+                self._transport.write(frames[0])
+        else:
+            size = sum(map(len, frames))
+            self._transport.writelines(frames)
+        self.sent_bytes += size
+        return size
+
+    def set_full(self, is_full: bool) -> None:
+        self.is_full = is_full
+        self.look()
+
+    def look(self) -> int:
+        self.unsent_bytes = self._transport.get_write_buffer_size()
+        return self.unsent_bytes
+
+    def _kernel_bytes(self) -> int:
+        """What the kernel holds and the peer has not acknowledged; 0 where the kernel does not tell."""
+        try:
+            connection = self._transport.get_extra_info("socket")
+            (held,) = _INT.unpack(fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(_INT.size)))
+        except (AttributeError, OSError):
+            return 0
+        return int(held)
+
+    def is_stuck(self, now_s: float, timeout_s: float) -> bool:
+        """Whether the peer took next to nothing of what has waited for it for so long."""
+        waiting = self.look()
+        if waiting:
+            # The kernel takes more only when much of what it has is acknowledged, so that counts as well.
+            waiting += self._kernel_bytes()
+        taken = self.sent_bytes - waiting - (self._sent_then - self._waiting_then)
+        if not waiting or not self._waiting_then or taken >= min(self._waiting_then, _LEAST_PROGRESS_BYTES):
+            self._waiting_then, self._sent_then, self._looked_at_s = waiting, self.sent_bytes, now_s
+            return False
+        return now_s - self._looked_at_s > timeout_s

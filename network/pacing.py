@@ -1,0 +1,117 @@
+"""When one connection is read from and served: its own limits, and its part in the node's budget."""
+
+import asyncio
+from collections.abc import Callable
+
+from network.intake import FrameIntake
+from network.output import Output
+from network.replies import ReplyQueue
+from network.server_state import ServerState
+
+
+class Pacing:
+    """The connection as the budget's Holder; `on_room` is called when the budget has room again."""
+
+    __slots__ = (
+        "_budget",
+        "_intake",
+        "_limits",
+        "_now_s",
+        "_on_room",
+        "_output",
+        "_replies",
+        "_state",
+        "_transport",
+        "half_read_bytes",
+        "held_bytes",
+        "held_requests",
+        "is_muted",
+        "is_paused",
+    )
+
+    def __init__(
+        self,
+        state: ServerState,
+        transport: asyncio.Transport,
+        intake: FrameIntake,
+        output: Output,
+        replies: ReplyQueue,
+        now_s: Callable[[], float],
+        on_room: Callable[[], None],
+    ) -> None:
+        self._state = state
+        self._limits = state.limits
+        self._budget = state.shared.budget
+        self._transport = transport
+        self._intake = intake
+        self._output = output
+        self._replies = replies
+        self._now_s = now_s
+        self._on_room = on_room
+        self.held_bytes = self.half_read_bytes = self.held_requests = 0
+        self.is_paused = False
+        # Paused for want of room in the budget, not for anything of its own.
+        self.is_muted = False
+
+    def room_may_be_back(self) -> None:
+        self._on_room()
+
+    def frame_is_complete(self) -> None:
+        self._budget.frame_is_complete(self)
+
+    def may_serve(self) -> bool:
+        if self._output.is_full or self._has_enough_in_hand():
+            return False
+        if self._replies.unanswered != self.held_requests:
+            self.account()
+        return self._budget.may_serve(self)
+
+    def account(self) -> None:
+        """Tell the budget what the connection holds now."""
+        intake, replies = self._intake, self._replies
+        half_read_bytes = intake.half_read_bytes
+        held_bytes = half_read_bytes + intake.queued_bytes + replies.request_bytes + replies.held_bytes
+        held_bytes += self._output.unsent_bytes
+        if held_bytes != self.held_bytes or replies.unanswered != self.held_requests:
+            self._state.counters.pending_requests += replies.unanswered - self.held_requests
+            self._budget.hold(self, held_bytes, half_read_bytes, replies.unanswered)
+
+    def pace(self) -> None:
+        """Read on or pause, whichever is due."""
+        if self._transport.is_closing():
+            return
+        is_busy = bool(self._intake.backlog) or self._output.is_full or self._has_enough_in_hand()
+        is_muted = not is_busy and not self._budget.may_read(self)
+        if is_muted != self.is_muted:
+            self._set_muted(is_muted)
+        if (is_busy or is_muted) != self.is_paused:
+            self._set_paused(is_busy or is_muted)
+
+    def forget(self) -> None:
+        """The connection is gone."""
+        self._set_muted(False)
+        self._state.counters.pending_requests -= self.held_requests
+        self._budget.forget(self)
+
+    def _has_enough_in_hand(self) -> bool:
+        limits, replies = self._limits, self._replies
+        return len(replies) >= limits.max_in_flight_requests or replies.held_bytes > limits.max_unsent_bytes
+
+    def _set_paused(self, is_paused: bool) -> None:
+        self.is_paused = is_paused
+        if is_paused:
+            self._transport.pause_reading()
+            self._intake.pause(self._now_s())
+        else:
+            self._intake.resume(self._now_s())
+            self._transport.resume_reading()
+
+    def _set_muted(self, is_muted: bool) -> None:
+        counters = self._state.counters
+        if is_muted:
+            counters.mutings += 1
+            counters.muted_connections += 1
+        elif self.is_muted:
+            counters.muted_connections -= 1
+            self._budget.leave(self)
+        self.is_muted = is_muted

@@ -1,0 +1,40 @@
+"""What a server's connection asks of SASL; the mechanisms are behind it.
+
+The connection brings SaslHandshake and SaslAuthenticate here and sends back what this answers. Before an answer
+has named a principal, a connection may ask for nothing else but ApiVersions.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from wire.protocol.headers import RequestHeader
+
+if TYPE_CHECKING:
+    from kio.static.protocol import RequestPayload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslAnswer:
+    """`values` are the fields of the response to the request, in its version.
+
+    `principal` ("User:alice") is given by the answer that completes an authentication, and by no other.
+    `is_failure`: authentication has failed; the answer goes out `failed_authentication_delay_ms` later and the
+    connection is closed behind it. `reason` is for the log, holds no secret, and says more than the peer is told.
+    `session_lifetime_ms`: after so long the client must have authenticated again (KIP-368); 0: never.
+    """
+
+    values: Mapping[str, object]
+    principal: str | None = None
+    is_token_authenticated: bool = False
+    is_failure: bool = False
+    reason: str = ""
+    session_lifetime_ms: int = 0
+
+
+class SaslSession(Protocol):
+    """The SASL state of one connection; made anew for each."""
+
+    def handle(self, header: RequestHeader, request: "RequestPayload") -> SaslAnswer:
+        """Answer SaslHandshake (17) or SaslAuthenticate (36); neither blocks nor raises for a peer's mistakes."""
+        ...

@@ -1,0 +1,131 @@
+"""What the connections of one listener share, among themselves and with the other listeners of the node."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Protocol
+
+from network.api_versions import ApiVersionsAnswers, ServerFeatures
+from network.bounded_log import BoundedLog
+from network.connection_quota import ConnectionQuota, CreationRate, Refusal
+from network.limits import BudgetLimits, ConnectionLimits, ServerCounters, ServerLimits
+from network.request_budget import RequestBudget
+from network.requests import Handler
+from network.security.listener_security import ListenerSecurity
+
+
+class SharedLimits:
+    """What the listeners of one node share; used only in the loop's thread."""
+
+    def __init__(
+        self, connections: ConnectionLimits | None = None, budget: BudgetLimits | None = None
+    ) -> None:
+        self.quota = ConnectionQuota(connections or ConnectionLimits())
+        self.budget = RequestBudget(budget or BudgetLimits(), _soon)
+
+
+def _soon(call: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_soon(call)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """`connection_id` is unique within one server's life."""
+
+    connection_id: int
+    host: str
+    port: int
+
+
+class Member(Protocol):
+    """A connection as its server knows it, open or on the way to it; `closed` is done once it is gone or replaced."""
+
+    closed: "asyncio.Future[None]"
+
+    def drain(self) -> None: ...
+    def abort(self) -> None: ...
+    def check_deadlines(self, now_s: float) -> None: ...
+
+
+@dataclass(slots=True)
+class ServerState:
+    """`is_protected`: `max.connections` of the node does not hold for this listener (Kafka: inter-broker).
+    `admitted` are the connections that count for the limits."""
+
+    listener_name: str
+    handler: Handler
+    supported: Mapping[int, tuple[int, int]]
+    features: Callable[[], ServerFeatures]
+    limits: ServerLimits
+    api_versions: ApiVersionsAnswers
+    security: ListenerSecurity
+    shared: SharedLimits
+    warnings: BoundedLog
+    rate: CreationRate
+    is_protected: bool = False
+    counters: ServerCounters = field(default_factory=ServerCounters)
+    connections: set[Member] = field(default_factory=set)
+    connection_ids: "count[int]" = field(default_factory=lambda: count(1))
+    stopping: bool = False
+    admitted: int = 0
+
+    def admit(self, lease: "Lease", address: str, now_s: float) -> Refusal | float:
+        """How many seconds to wait before the connection is served, or what refuses it."""
+        refusal = self.shared.quota.refusal(address, is_protected=self.is_protected)
+        if refusal is None and self.admitted >= self.limits.max_connections:
+            refusal = Refusal.LISTENER
+        delay_s = None if refusal else self._delay_s(now_s)
+        if delay_s is None:
+            refusal = refusal or Refusal.RATE
+            self._count(refusal)
+            return refusal
+        self.admitted += 1
+        self.shared.quota.take(address)
+        lease.address = address
+        self.counters.delayed_connections += delay_s > 0
+        return delay_s
+
+    def _delay_s(self, now_s: float) -> float | None:
+        own_s = self.rate.delay_s(now_s)
+        if own_s is None or self.is_protected:
+            return own_s
+        node_s = self.shared.quota.rate.delay_s(now_s)
+        return None if node_s is None else max(own_s, node_s)
+
+    def _count(self, refusal: Refusal) -> None:
+        counters = self.counters
+        counters.refused_connections += 1
+        match refusal:
+            case Refusal.NODE:
+                counters.refused_over_node_limit += 1
+            case Refusal.LISTENER:
+                counters.refused_over_listener_limit += 1
+            case Refusal.ADDRESS:
+                counters.refused_over_address_limit += 1
+            case Refusal.RATE:
+                counters.refused_over_creation_rate += 1
+
+
+class Lease:
+    """A socket's place in the counts, from its acceptance to its end. As text it is the peer, for the log."""
+
+    __slots__ = ("_state", "address", "peer")
+
+    def __init__(self, state: ServerState, peer: Peer) -> None:
+        self._state = state
+        self.peer = peer
+        # What it counts for at the limits; None where it was refused.
+        self.address: str | None = None
+        state.counters.open_connections += 1
+        state.counters.accepted_connections += 1
+
+    def __str__(self) -> str:
+        return f"{self.peer.host}:{self.peer.port} on listener {self._state.listener_name}"
+
+    def give_back(self) -> None:
+        """Once."""
+        self._state.counters.open_connections -= 1
+        if self.address is not None:
+            self._state.admitted -= 1
+            self._state.shared.quota.give_back(self.address)

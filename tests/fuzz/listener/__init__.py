@@ -1,0 +1,1 @@
+"""Garbage thrown at a live listener of a broker."""

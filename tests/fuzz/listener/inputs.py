@@ -1,0 +1,209 @@
+"""What is thrown: bytes, and how the connection goes on after them. The same seed and number make the same input."""
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import cache
+from random import Random
+
+from metadata.image.image import MetadataImage
+from tests.fuzz.mutation import mutated
+from tests.support.hostile_requests import HostileRequests
+from tests.support.wire_values import fullest, least
+from wire.codegen.kio_plans import plan_of
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, supported_versions
+from wire.protocol.frames import encode_frame
+from wire.protocol.headers import encode_request, encode_request_header
+
+MAX_FRAME_BYTES = 1_000_000
+_SOUND_OF_EACH = 40
+# Of which HostileRequests can make none.
+_WITH_RECORDS = frozenset({ApiKey.PRODUCE})
+Versions = Mapping[ApiKey, tuple[int, int]]
+
+
+class After(Enum):
+    """How a connection goes on after an input."""
+
+    ANSWER = auto()  # the input is whole: a valid request behind it is answered, or the server closes
+    END = auto()  # the peer ends its side, and the server closes
+    RESET = auto()  # the peer resets the connection
+    SILENCE = auto()  # nothing more comes, and the server closes in its own time
+    DRIP = auto()  # a byte now and then comes, and the server closes in its own time
+    DEAF = auto()  # the answers are not taken; the peer goes away in the end
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    kind: str
+    data: bytes
+    after: After
+
+
+class Inputs:
+    def __init__(self, offered: Versions, image: MetadataImage, seed: int) -> None:
+        self._offered = tuple(offered.items())
+        self._seed = seed
+        self._sound = tuple(_sound_requests(offered, image, seed))
+
+    def make(self, number: int) -> Input:
+        dice = Random(f"listener {self._seed} {number}")
+        kind, make, after = dice.choices(_KINDS, _WEIGHTS)[0]
+        return Input(
+            kind, make(self, dice), after if after is not None else dice.choice((After.END, After.RESET))
+        )
+
+    def an_api(self, dice: Random) -> tuple[ApiKey, int]:
+        api_key, versions = dice.choice(self._offered)
+        return api_key, dice.randint(*versions)
+
+    def a_request(self, dice: Random) -> bytes:
+        """Sound, with fields that may be anything; of any version that we can read."""
+        return dice.choice(self._sound)
+
+
+def _sound_requests(offered: Versions, image: MetadataImage, seed: int) -> Iterator[bytes]:
+    hostile = HostileRequests(seed, "the-cluster")
+    for api_key, (lowest, highest) in offered.items():
+        for version in range(lowest, highest + 1):
+            yield full_request(api_key, version)
+            yield least_request(api_key, version)
+        for number in range(0 if api_key in _WITH_RECORDS else _SOUND_OF_EACH):
+            version, body = hostile.request(api_key, image)
+            yield encode_request(api_key, version, number, (None, "", "fuzz")[number % 3], body)
+
+
+@cache
+def full_request(api_key: ApiKey, version: int) -> bytes:
+    return encode_request(api_key, version, 7, "fuzz", fullest(plan_of(request_class(api_key, version))))
+
+
+@cache
+def least_request(api_key: ApiKey, version: int) -> bytes:
+    return encode_request(api_key, version, 7, None, least(plan_of(request_class(api_key, version))))
+
+
+def random_bytes(_inputs: Inputs, dice: Random) -> bytes:
+    return dice.randbytes(dice.choice((1, 3, 4, 5, 20, 200, 2000)))
+
+
+def other_protocol(_inputs: Inputs, dice: Random) -> bytes:
+    return dice.choice(_OTHER_PROTOCOLS)
+
+
+def bad_length(inputs: Inputs, dice: Random) -> bytes:
+    length = dice.choice((0, -1, -(2**31), MAX_FRAME_BYTES + 1, 2**31 - 1, -dice.getrandbits(31)))
+    return struct.pack(">i", length) + inputs.a_request(dice)
+
+
+def truncated(inputs: Inputs, dice: Random) -> bytes:
+    frame = encode_frame(inputs.a_request(dice))
+    return frame[: dice.randrange(1, len(frame))]
+
+
+def many_and_a_cut(inputs: Inputs, dice: Random) -> bytes:
+    frames = b"".join(encode_frame(inputs.a_request(dice)) for _ in range(dice.randint(1, 5)))
+    return frames[: dice.randrange(1, len(frames))]
+
+
+def oversized(_inputs: Inputs, dice: Random) -> bytes:
+    """A lawful length, of which only a beginning comes."""
+    return struct.pack(">i", dice.randint(100_000, MAX_FRAME_BYTES)) + dice.randbytes(dice.randrange(100))
+
+
+def garbage_body(inputs: Inputs, dice: Random) -> bytes:
+    api_key, version = inputs.an_api(dice)
+    header = encode_request_header(api_key, version, dice.getrandbits(31), "fuzz")
+    return encode_frame(header + dice.randbytes(dice.choice((0, 1, 2, 8, 40, 300))))
+
+
+def hostile_lengths(inputs: Inputs, dice: Random) -> bytes:
+    """Counts and lengths which claim far more than there is."""
+    api_key, version = inputs.an_api(dice)
+    header = encode_request_header(api_key, version, 1, None)
+    claim = dice.choice(
+        (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f", b"\x00\x0f\xff\xff")
+    )
+    return encode_frame(header + bytes(dice.randrange(12)) + claim * dice.randint(1, 5))
+
+
+def any_header(_inputs: Inputs, dice: Random) -> bytes:
+    """An API and version of which there may be none."""
+    api_key = dice.choice((dice.randint(-5, 100), dice.randint(-32768, 32767)))
+    version = dice.choice((dice.randint(-2, 20), dice.randint(-32768, 32767)))
+    client_id = dice.choice(
+        (b"\xff\xff", b"\x00\x00", b"\x00\x04fuzz", b"\x7f\xff", b"\x80\x00", b"\x00\x02\xff\xfe")
+    )
+    return encode_frame(
+        struct.pack(">hhi", api_key, version, 5) + client_id + dice.randbytes(dice.randrange(30))
+    )
+
+
+def mutated_request(inputs: Inputs, dice: Random) -> bytes:
+    return encode_frame(mutated(_sound(inputs, dice), dice) or b"\x00")
+
+
+def mutated_stream(inputs: Inputs, dice: Random) -> bytes:
+    """The lengths of the frames among what may be changed."""
+    return mutated([encode_frame(request) for request in _sound(inputs, dice)], dice)
+
+
+def _sound(inputs: Inputs, dice: Random) -> list[bytes]:
+    api_key, version = inputs.an_api(dice)
+    return [full_request(api_key, version), least_request(api_key, version), inputs.a_request(dice)]
+
+
+def sound_request(inputs: Inputs, dice: Random) -> bytes:
+    return encode_frame(inputs.a_request(dice))
+
+
+def pipelined(inputs: Inputs, dice: Random) -> bytes:
+    return b"".join(encode_frame(inputs.a_request(dice)) for _ in range(dice.randint(2, 12)))
+
+
+def repeated(inputs: Inputs, dice: Random) -> bytes:
+    """One request again and again, for more answers than a peer has room for."""
+    return encode_frame(full_request(ApiKey.METADATA, supported_versions(ApiKey.METADATA)[1])) * dice.randint(
+        50, 400
+    )
+
+
+_OTHER_PROTOCOLS = (
+    b"GET / HTTP/1.0\r\n\r\n",
+    b"OPTIONS * RTSP/1.0\r\n\r\n",
+    b"HELP\r\n",
+    b"\r\n\r\n",
+    b"SSH-2.0-OpenSSH_9.6\r\n",
+    b"EHLO fuzz\r\n",
+    b"\x80\x00\x00\x28\x72\xfe\x1d\x13\x00\x00\x00\x00\x00\x00\x00\x02\x00\x01\x86\xa0",
+    b"\x00\x1e\x00\x06\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x07version\x04bind\x00\x00\x10\x00\x03",
+    b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03" + bytes(range(160)),
+    b"\x00\x00\x00\xa4\xff\x53\x4d\x42\x72\x00\x00\x00\x00\x08\x01\x40" + bytes(60),
+    b"\x03\x00\x00\x0b\x06\xe0\x00\x00\x00\x00\x00",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9),
+    b"*1\r\n$4\r\nPING\r\n",
+    b"\x00\x00\x00\x17\x00\x03\x00\x00user\x00postgres\x00\x00",
+)
+
+_Make = Callable[[Inputs, Random], bytes]
+_KINDS: tuple[tuple[str, _Make, After | None], ...] = (
+    ("random bytes", random_bytes, None),
+    ("another protocol", other_protocol, None),
+    ("a bad length", bad_length, None),
+    ("a truncated request", truncated, None),
+    ("requests and a cut", many_and_a_cut, None),
+    ("a frame that does not come", oversized, None),
+    ("changed bytes in a stream", mutated_stream, None),
+    ("a garbage body", garbage_body, After.ANSWER),
+    ("hostile lengths", hostile_lengths, After.ANSWER),
+    ("any header", any_header, After.ANSWER),
+    ("a changed request", mutated_request, After.ANSWER),
+    ("a sound request", sound_request, After.ANSWER),
+    ("pipelined requests", pipelined, After.ANSWER),
+    ("a half-open connection", truncated, After.SILENCE),
+    ("a frame in drops", oversized, After.DRIP),
+    ("a deaf peer", repeated, After.DEAF),
+)
+_WEIGHTS = (60, 30, 30, 60, 30, 20, 60, 160, 60, 50, 260, 140, 30, 4, 2, 0.5)

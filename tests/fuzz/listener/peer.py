@@ -1,0 +1,124 @@
+"""One misbehaving peer: it sends an input and tells whether the server coped."""
+
+import asyncio
+import struct
+from typing import cast
+
+from tests.fuzz.listener.inputs import After, Input
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.frames import encode_frame
+from wire.protocol.headers import encode_request_header
+
+# Far more than the server's own deadlines in tests.fuzz.listener.target.
+PATIENCE_S = 30.0
+_DRIP_S = 0.1
+_DEAF_S = 0.05
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.received = bytearray()
+        self.news = asyncio.Event()
+        self.is_lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are no subclass of asyncio's.
+        self.transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        self.news.set()
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self.is_lost = True
+        self.news.set()
+
+    def next_correlation_id(self) -> int | None:
+        """Of the first whole answer, which is forgotten with this; None if there is none."""
+        if len(self.received) < 8:
+            return None
+        size, correlation_id = struct.unpack_from(">ii", self.received)
+        if len(self.received) < 4 + size:
+            return None
+        del self.received[: 4 + size]
+        return int(correlation_id)
+
+
+class Peer:
+    """Keeps its connection as long as the server does."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = host, port
+        self._connection: _Connection | None = None
+        self._fences = -1
+        self.connections = 0
+
+    async def throw(self, thrown: Input) -> str | None:
+        """What the server did wrong; None if nothing."""
+        connection = await self._connected()
+        connection.transport.write(thrown.data)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                match thrown.after:
+                    case After.ANSWER:
+                        await self._see_answer(connection)
+                    case After.END:
+                        connection.transport.write_eof()
+                        await self._see_end(connection)
+                    case After.RESET:
+                        await asyncio.sleep(0)
+                        connection.transport.abort()
+                        await self._see_end(connection)
+                    case After.SILENCE:
+                        await self._see_end(connection)
+                    case After.DRIP:
+                        await self._drip(connection)
+                    case After.DEAF:
+                        connection.transport.pause_reading()
+                        await asyncio.sleep(_DEAF_S)
+                        connection.transport.abort()
+                        await self._see_end(connection)
+        except TimeoutError:
+            self.close()
+            return f"neither an answer nor an end within {PATIENCE_S} s"
+        return None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.transport.abort()
+            self._connection = None
+
+    async def _connected(self) -> _Connection:
+        if self._connection is None or self._connection.is_lost:
+            loop = asyncio.get_running_loop()
+            _, self._connection = await loop.create_connection(_Connection, *self._address)
+            self.connections += 1
+        return self._connection
+
+    async def _see_answer(self, connection: _Connection) -> None:
+        """The request behind the input is answered in its turn, unless the input ended the connection."""
+        self._fences -= 1
+        fence = self._fences
+        connection.transport.write(encode_frame(_fence(fence)))
+        while not connection.is_lost:
+            while (correlation_id := connection.next_correlation_id()) is not None:
+                if correlation_id == fence:
+                    return
+            connection.news.clear()
+            await connection.news.wait()
+
+    async def _see_end(self, connection: _Connection) -> None:
+        while not connection.is_lost:
+            connection.received.clear()
+            connection.news.clear()
+            await connection.news.wait()
+
+    async def _drip(self, connection: _Connection) -> None:
+        while not connection.is_lost:
+            connection.transport.write(b"\x00")
+            await asyncio.sleep(_DRIP_S)
+
+
+def _fence(correlation_id: int) -> bytes:
+    """ApiVersions of version 0, whose correlation id no input has: those are positive, or 0."""
+    return encode_request_header(ApiKey.API_VERSIONS, 0, correlation_id, None)

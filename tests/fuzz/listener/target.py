@@ -1,0 +1,122 @@
+"""A KafkaServer with a broker's handlers over a small image; its controller is away, busy, or talks nonsense."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from broker.adapters.forwarding import Forwarder
+from broker.adapters.listener import BrokerListener
+from broker.metadata_cache import MetadataCache
+from metadata.adapters.controller_channel import ControllerUnavailable
+from metadata.adapters.listener import server_features
+from metadata.features import SUPPORTED_FEATURES
+from metadata.image.image import MetadataImage
+from network.limits import BudgetLimits, ServerLimits
+from network.server import KafkaServer, SharedLimits
+from tests.fuzz.listener.inputs import MAX_FRAME_BYTES
+from tests.support.images import broker_record, image_of, partition_record, topic_records
+from wire.metadata_records.features import FeatureLevelRecord
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import response_class
+from wire.protocol.entities import build
+from wire.protocol.warm_up import warm_up
+
+HOST = "127.0.0.1"
+LIMITS = ServerLimits(
+    max_request_bytes=MAX_FRAME_BYTES,
+    frame_timeout_ms=1000,
+    write_timeout_ms=1000,
+    request_timeout_ms=20_000,
+    drain_timeout_ms=1000,
+)
+# Small, so that it is reached now and then.
+BUDGET = BudgetLimits(max_bytes=4_000_000, max_requests=50)
+
+
+class LowDice:
+    """The same answer to the same question, so that a witness can compare."""
+
+    def randint(self, low: int, high: int) -> int:
+        assert low <= high
+        return low
+
+
+class AwkwardChannel:
+    """In place of the channel to the controller: every way in which that can go wrong."""
+
+    def __init__(self, seed: int) -> None:
+        self._dice = Random(seed)
+
+    async def request(self, api_key: ApiKey, values: Any) -> Any:
+        for _ in range(self._dice.choice((0, 0, 1, 5))):
+            await asyncio.sleep(0)
+        match self._dice.randrange(6):
+            case 0:
+                return _envelope(ErrorCode.unsupported_version, None)
+            case 1:
+                return _envelope(ErrorCode.unknown_server_error, None)
+            case 2:
+                return _envelope(ErrorCode.none, self._dice.randbytes(self._dice.randrange(12)))
+            case 3:
+                correlation_id = values["request_data"][4:8]
+                return _envelope(ErrorCode.none, correlation_id + self._dice.randbytes(20))
+            case _:
+                raise ControllerUnavailable(api_key, 1, "none is known")
+
+
+def _envelope(error: ErrorCode, data: bytes | None) -> Any:
+    return build(response_class(ApiKey.ENVELOPE, 0), {"error_code": error, "response_data": data})
+
+
+def small_image() -> MetadataImage:
+    return image_of(
+        FeatureLevelRecord(name="metadata.version", feature_level=25),
+        *(broker_record(number) for number in (1, 2, 3)),
+        *topic_records(1, "t0", partition_record(1, 0, (1, 2, 3)), partition_record(1, 1, (2, 3))),
+        *topic_records(2, "t1", partition_record(2, 0, (3,))),
+    )
+
+
+@dataclass(frozen=True)
+class Target:
+    server: KafkaServer
+    shared: SharedLimits
+    image: MetadataImage
+    offered: dict[ApiKey, tuple[int, int]]
+
+
+@asynccontextmanager
+async def serving(seed: int) -> AsyncIterator[Target]:
+    cache, image = MetadataCache(), small_image()
+    cache.swap(image)
+    listener = BrokerListener(
+        cache=cache,
+        forwarder=Forwarder(AwkwardChannel(seed)),  # type: ignore[arg-type]
+        cluster_id="the-cluster",
+        dice=LowDice(),
+        auto_create_topics=True,
+        node_id=1,
+    )
+    warm_up(listener.supported)
+    shared = SharedLimits(budget=BUDGET)
+    server = KafkaServer(
+        host=HOST,
+        port=0,
+        handler=listener.handle,
+        supported=listener.supported,
+        listener_name="PLAINTEXT",
+        limits=LIMITS,
+        features=lambda: server_features(image, SUPPORTED_FEATURES),
+        shared=shared,
+    )
+    await server.start()
+    try:
+        yield Target(server, shared, image, dict(listener.supported))
+    finally:
+        await server.stop()
+        await listener.stop()

@@ -1,0 +1,116 @@
+"""Users and delegation tokens of the metadata log, as SCRAM looks them up."""
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from immutables import Map
+
+from metadata.adapters.sasl_credentials import ImageCredentials
+from metadata.delegation_tokens import token_hmac
+from metadata.image.image import MetadataImage
+from metadata.image.security import DelegationToken, ScramCredential, SecurityImage
+from metadata.image.security import ScramUser as UserKey
+from network.security.scram import ScramError, keys_of
+from network.security.scram_client import ScramClient
+from network.security.scram_server import ScramServer, ScramUser
+
+SECRET_KEY = "the key that all nodes share"
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+NOW_MS = 1_000
+
+
+def image(**changes: Any) -> MetadataImage:
+    """alice has a credential for both mechanisms, and a token that lives until 5 s."""
+    scram = Map()
+    for code, mechanism in enumerate(MECHANISMS, start=1):
+        keys = keys_of(mechanism, "alices", b"salt", 4096)
+        scram = scram.set(
+            UserKey(code, "alice"),
+            ScramCredential(
+                salt=keys.salt, stored_key=keys.stored_key, server_key=keys.server_key, iterations=4096
+            ),
+        )
+    token = DelegationToken(
+        token_id="a-token",
+        owner="User:alice",
+        requester="User:alice",
+        renewers=(),
+        issue_timestamp_ms=0,
+        max_timestamp_ms=9_000,
+        expiration_timestamp_ms=5_000,
+    )
+    security = SecurityImage(scram=scram, delegation_tokens=Map({"a-token": token}))
+    return MetadataImage(security=replace(security, **changes))
+
+
+class World:
+    def __init__(self, token_secret_key: str | None = SECRET_KEY) -> None:
+        self.image: MetadataImage | None = image()
+        self.now_ms = NOW_MS
+        self.credentials = ImageCredentials(lambda: self.image, lambda: self.now_ms, token_secret_key)
+
+    def log_in(self, mechanism: str, name: str, password: str, *, is_token: bool = False) -> ScramUser:
+        server = ScramServer(mechanism, self.credentials.lookup(b"pepper"))
+        client = ScramClient(mechanism, name, password, is_token=is_token)
+        client.check(server.step(client.final(server.step(client.first()))))
+        assert server.authenticated is not None
+        return server.authenticated
+
+
+def password_of(token_id: str) -> str:
+    return base64.b64encode(token_hmac(SECRET_KEY, token_id)).decode()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_user_of_the_log(mechanism: str) -> None:
+    user = World().log_in(mechanism, "alice", "alices")
+    assert (user.principal, user.is_token_authenticated, user.expires_at_ms) == ("User:alice", False, None)
+
+
+def test_a_user_who_is_removed_is_out_at_once() -> None:
+    world = World()
+    world.log_in("SCRAM-SHA-256", "alice", "alices")
+    world.image = image(scram=Map())
+    with pytest.raises(ScramError, match="no such user"):
+        world.log_in("SCRAM-SHA-256", "alice", "alices")
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_token_with_its_hmac(mechanism: str) -> None:
+    world = World()
+    for _ in range(2):  # made, then remembered
+        user = world.log_in(mechanism, "a-token", password_of("a-token"), is_token=True)
+        assert (user.principal, user.is_token_authenticated, user.expires_at_ms) == (
+            "User:alice",
+            True,
+            5_000,
+        )
+
+
+def test_a_token_that_has_expired_or_is_gone_or_was_never_there() -> None:
+    world = World()
+    world.log_in("SCRAM-SHA-256", "a-token", password_of("a-token"), is_token=True)
+    with pytest.raises(ScramError, match="no such user"):
+        world.log_in("SCRAM-SHA-256", "other", password_of("other"), is_token=True)
+    with pytest.raises(ScramError, match="wrong password"):
+        world.log_in("SCRAM-SHA-256", "a-token", password_of("other"), is_token=True)
+    world.now_ms = 5_001
+    with pytest.raises(ScramError, match="no such user"):
+        world.log_in("SCRAM-SHA-256", "a-token", password_of("a-token"), is_token=True)
+    world.now_ms, world.image = NOW_MS, image(delegation_tokens=Map())
+    with pytest.raises(ScramError, match="no such user"):
+        world.log_in("SCRAM-SHA-256", "a-token", password_of("a-token"), is_token=True)
+
+
+def test_without_the_secret_key_there_are_no_tokens() -> None:
+    with pytest.raises(ScramError, match="no such user"):
+        World(None).log_in("SCRAM-SHA-256", "a-token", password_of("a-token"), is_token=True)
+
+
+def test_before_there_is_an_image_there_is_nobody() -> None:
+    world = World()
+    world.image = None
+    with pytest.raises(ScramError, match="no such user"):
+        world.log_in("SCRAM-SHA-256", "alice", "alices")

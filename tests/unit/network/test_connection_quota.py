@@ -1,0 +1,192 @@
+"""How many connections are taken, in all, from one address, by one listener, and in a second."""
+
+import pytest
+
+from network.connection_quota import MAX_DELAY_S, CreationRate, normal_address
+from network.limits import NO_LIMIT, ConnectionLimits, ServerLimits
+from network.server import KafkaServer, SharedLimits
+from tests.unit.network.conftest import RunTest
+from tests.unit.network.support import HOST, RawClient, echo_request, raw_client, serving, until
+
+
+async def is_served(client: RawClient, correlation_id: int = 1) -> bool:
+    client.writer.write(echo_request("a", correlation_id))
+    try:
+        frame = await client.next_frame()
+    except ConnectionError:
+        return False
+    return frame is not None
+
+
+def shared(**limits: object) -> SharedLimits:
+    return SharedLimits(ConnectionLimits(**limits))  # type: ignore[arg-type]
+
+
+def refusals(server: KafkaServer) -> dict[str, int]:
+    names = ("node_limit", "listener_limit", "address_limit", "creation_rate")
+    counts = {name: getattr(server.counters, f"refused_over_{name}") for name in names}
+    assert sum(counts.values()) == server.counters.refused_connections
+    return {name: count for name, count in counts.items() if count}
+
+
+def test_the_limit_of_a_node_holds_for_its_listeners_together(
+    run: RunTest, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        together = shared(max_connections=2)
+        async with (
+            serving(shared=together, listener_name="ONE") as one,
+            serving(shared=together, listener_name="TWO") as two,
+            raw_client(one) as first,
+        ):
+            assert await is_served(first)
+            async with raw_client(two) as second:
+                assert await is_served(second)
+                async with raw_client(two) as third:
+                    assert await third.is_closed_by_server()
+                assert refusals(two) == {"node_limit": 1}
+                assert await is_served(first, 2)
+            await until(lambda: together.quota.open_connections == 1)
+            async with raw_client(two) as fourth:
+                assert await is_served(fourth)
+            assert refusals(one) == {}
+
+    run(test())
+    (record,) = caplog.records
+    assert "on listener TWO: one more than `max.connections` allows" in record.getMessage()
+
+
+def test_the_limit_of_a_node_does_not_hold_for_a_protected_listener(run: RunTest) -> None:
+    async def test() -> None:
+        together = shared(max_connections=0)
+        async with serving(shared=together, is_protected=True) as server, raw_client(server) as client:
+            assert await is_served(client)
+
+    run(test())
+
+
+def test_the_limit_of_a_listener_is_its_own(run: RunTest) -> None:
+    async def test() -> None:
+        limits = ServerLimits(max_connections=1, drain_timeout_ms=200)
+        together = SharedLimits()
+        async with (
+            serving(limits=limits, shared=together) as small,
+            serving(shared=together) as large,
+            raw_client(small) as first,
+            raw_client(large) as other,
+        ):
+            assert await is_served(first)
+            assert await is_served(other)
+            async with raw_client(small) as second:
+                assert await second.is_closed_by_server()
+            assert refusals(small) == {"listener_limit": 1}
+            assert refusals(large) == {}
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"max_connections_per_address": 1}, {"max_connections_per_address": 0, "overrides": {HOST: 1}}],
+)
+def test_an_address_has_a_limit_of_its_own(run: RunTest, limits: dict[str, object]) -> None:
+    async def test() -> None:
+        together = shared(**limits)
+        async with serving(shared=together) as server:
+            async with raw_client(server) as first:
+                assert await is_served(first)
+                async with raw_client(server) as second:
+                    assert await second.is_closed_by_server()
+                assert await is_served(first, 2)
+            await until(lambda: together.quota.open_connections == 0)
+            async with raw_client(server) as again:
+                assert await is_served(again)
+            assert refusals(server) == {"address_limit": 1}
+
+    run(test())
+
+
+def test_refused_connections_leave_the_counts_as_they_were(run: RunTest) -> None:
+    async def test() -> None:
+        together = shared(max_connections=1)
+        async with serving(shared=together) as server, raw_client(server) as first:
+            assert await is_served(first)
+            for _ in range(30):
+                async with raw_client(server) as refused:
+                    assert await refused.is_closed_by_server()
+            await until(lambda: server.counters.open_connections == 1)
+            assert together.quota.open_connections == 1
+            assert refusals(server) == {"node_limit": 30}
+
+    run(test())
+
+
+def test_connections_that_come_too_fast_wait_for_their_place(run: RunTest) -> None:
+    async def test() -> None:
+        limits = ServerLimits(max_connection_creation_rate=10, drain_timeout_ms=200)
+        async with serving(limits=limits) as server:
+            for number in range(12):  # ten at once, the others a tenth of a second apart
+                async with raw_client(server) as client:
+                    assert await is_served(client, number)
+            assert 1 <= server.counters.delayed_connections <= 2
+            assert refusals(server) == {}
+
+    run(test())
+
+
+def test_without_a_place_in_bearable_time_a_connection_is_refused(run: RunTest) -> None:
+    async def test() -> None:
+        async with (
+            serving(shared=shared(max_connection_creation_rate=0)) as server,
+            raw_client(server) as client,
+        ):
+            assert await client.is_closed_by_server()
+            assert refusals(server) == {"creation_rate": 1}
+
+    run(test())
+
+
+def test_a_delayed_connection_that_the_stop_finds_is_closed(run: RunTest) -> None:
+    async def test() -> None:
+        limits = ServerLimits(max_connection_creation_rate=1, drain_timeout_ms=200)
+        async with serving(limits=limits) as server, raw_client(server), raw_client(server) as delayed:
+            await until(lambda: server.counters.delayed_connections == 1)
+            await server.stop()
+            assert await delayed.is_closed_by_server()
+            assert server.counters.open_connections == 0
+
+    run(test())
+
+
+def test_the_rate_gives_places_of_one_second_at_once_and_then_one_by_one() -> None:
+    rate = CreationRate(4)
+    delays = [rate.delay_s(100.0) for _ in range(6)]
+    assert delays == [0.0, 0.0, 0.0, 0.0, 0.25, 0.5]
+    assert rate.delay_s(100.75) == pytest.approx(0.0)
+    assert [rate.delay_s(200.0) for _ in range(5)] == [0.0, 0.0, 0.0, 0.0, 0.25]
+
+
+def test_the_rate_gives_no_place_farther_off_than_a_client_would_wait() -> None:
+    rate = CreationRate(1)
+    delays = [rate.delay_s(0.0) for _ in range(13)]
+    assert max(delay for delay in delays if delay is not None) <= MAX_DELAY_S
+    assert delays[-1] is None
+    assert rate.delay_s(5.0) is not None, "those without a place take none"
+
+
+def test_no_rate_delays_nobody() -> None:
+    rate = CreationRate(NO_LIMIT)
+    assert {rate.delay_s(1.0) for _ in range(1000)} == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("host", "normal"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("FE80::1%eth0", "fe80::1"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_an_address_has_one_text(host: str, normal: str) -> None:
+    assert normal_address(host) == normal

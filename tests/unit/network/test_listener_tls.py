@@ -1,0 +1,197 @@
+"""TLS on accepted connections: counted from the first moment, and in nobody else's way when it fails."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from network.limits import ConnectionLimits, ServerLimits
+from network.security.listener_security import ListenerSecurity
+from network.server import KafkaServer, SharedLimits
+from tests.support.certificates import authority, issued, write
+from tests.unit.network.conftest import RunTest
+from tests.unit.network.support import (
+    HOST,
+    Held,
+    RawClient,
+    echo_request,
+    echo_response,
+    holding_handler,
+    raw_client,
+    serving,
+    until,
+)
+
+SSL = 1
+
+
+@pytest.fixture
+def pem(tmp_path: Path) -> Path:
+    """A key, its certificate, and the authority of that."""
+    path = tmp_path / "server.pem"
+    write(path, issued("test", HOST) + authority().pem.decode())
+    return path
+
+
+def tls(pem: Path, **arguments: Any) -> ListenerSecurity:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    context.load_verify_locations(pem)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    return ListenerSecurity(protocol=SSL, ssl_context=context, **arguments)
+
+
+def client_context(pem: Path, *, shows_certificate: bool = False) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(pem))
+    if shows_certificate:
+        context.load_cert_chain(pem)
+    return context
+
+
+@asynccontextmanager
+async def tls_client(server: KafkaServer, context: ssl.SSLContext) -> AsyncIterator[RawClient]:
+    reader, writer = await asyncio.open_connection(HOST, server.bound_port, ssl=context)
+    try:
+        yield RawClient(reader, writer)
+    finally:
+        writer.transport.abort()
+
+
+def test_requests_are_answered_over_tls(run: RunTest, pem: Path) -> None:
+    async def test() -> None:
+        async with serving(security=tls(pem)) as server, tls_client(server, client_context(pem)) as client:
+            for number in range(3):
+                client.writer.write(echo_request("x" * 20_000, number))
+                assert await client.next_echo() == (number, "x" * 20_000)
+
+    run(test())
+
+
+def test_the_certificate_names_the_principal(run: RunTest, pem: Path) -> None:
+    async def test() -> None:
+        held: Held = []
+
+        def principal(certificate: bytes | None) -> str:
+            return (
+                "User:nobody"
+                if certificate is None
+                else f"User:{load_der_x509_certificate(certificate).subject.rfc4514_string()}"
+            )
+
+        security = tls(pem, principal_of_certificate=principal)
+        async with (
+            serving(holding_handler(held), security=security) as server,
+            tls_client(server, client_context(pem)) as one,
+            tls_client(server, client_context(pem, shows_certificate=True)) as two,
+        ):
+            for number, client in enumerate((one, two), 1):
+                client.writer.write(echo_request("a", 1))
+                await until(lambda: len(held) == number)  # noqa: B023
+            assert [(context.principal, context.security_protocol) for context, _, _ in held] == [
+                ("User:nobody", SSL),
+                ("User:CN=test", SSL),
+            ]
+
+    run(test())
+
+
+def test_a_certificate_that_cannot_be_named_ends_its_connection(
+    run: RunTest, pem: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def principal(_certificate: bytes | None) -> str:
+        raise RuntimeError("a fault of the rules")
+
+    async def test() -> None:
+        async with serving(security=tls(pem, principal_of_certificate=principal)) as server:
+            async with tls_client(server, client_context(pem)) as client:
+                assert await client.is_closed_by_server()
+            await until(lambda: server.counters.open_connections == 0)
+
+    run(test())
+    (record,) = [record for record in caplog.records if record.name == "network.server"]
+    assert record.exc_info is not None
+
+
+async def _speak_plainly(client: RawClient) -> None:
+    client.writer.write(echo_request("a", 1))
+
+
+async def _say_nothing(_client: RawClient) -> None:
+    pass
+
+
+async def _go_away(client: RawClient) -> None:
+    client.writer.close()
+
+
+@pytest.mark.parametrize("deed", [_speak_plainly, _say_nothing, _go_away])
+def test_a_handshake_that_fails_is_counted_and_harms_nobody(
+    run: RunTest, pem: Path, caplog: pytest.LogCaptureFixture, deed: Callable[[RawClient], Any]
+) -> None:
+    async def test() -> None:
+        shared = SharedLimits()
+        async with (
+            serving(security=tls(pem, handshake_timeout_ms=200), shared=shared) as server,
+            tls_client(server, client_context(pem)) as good,
+            raw_client(server) as bad,
+        ):
+            await deed(bad)
+            await until(lambda: server.counters.failed_tls_handshakes == 1)
+            assert deed is _go_away or await _is_cut_off(bad)
+            await until(lambda: shared.quota.open_connections == 1)
+            good.writer.write(echo_request("a", 1))
+            assert await good.next_echo() == (1, "a")
+
+    run(test())
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "network.server"]
+    assert line.startswith("the TLS handshake of 127.0.0.1:")
+
+
+async def _is_cut_off(client: RawClient) -> bool:
+    """The alert may come before the end."""
+    while await client._read():
+        pass
+    return True
+
+
+def test_handshakes_under_way_count_as_connections(run: RunTest, pem: Path) -> None:
+    async def test() -> None:
+        shared = SharedLimits(ConnectionLimits(max_connections_per_address=1))
+        async with serving(security=tls(pem), shared=shared) as server, raw_client(server):
+            await until(lambda: server.counters.open_connections == 1)
+            with pytest.raises(ConnectionError):
+                async with tls_client(server, client_context(pem)):
+                    pass
+            assert server.counters.refused_over_address_limit == 1
+            await server.stop()
+            assert shared.quota.open_connections == 0
+            assert server.counters.failed_tls_handshakes == 0, "the stop is no fault of the peer"
+
+    run(test())
+
+
+def test_stop_lets_replies_go_out_over_tls(run: RunTest, pem: Path) -> None:
+    async def test() -> None:
+        held: Held = []
+        limits = ServerLimits(drain_timeout_ms=5000)
+        async with (
+            serving(holding_handler(held), security=tls(pem), limits=limits) as server,
+            tls_client(server, client_context(pem)) as client,
+        ):
+            client.writer.write(echo_request("a", 1) + echo_request("b", 2))
+            await until(lambda: len(held) == 2)
+            stopping = asyncio.ensure_future(server.stop())
+            await asyncio.sleep(0)  # lets `stop` begin
+            for context, request, reply in held:
+                reply(echo_response(context.header.api_version, request.key))
+            assert [await client.next_echo() for _ in range(2)] == [(1, "a"), (2, "b")]
+            assert await client.is_closed_by_server()
+            client.writer.close()
+            await stopping
+            assert server.counters.open_connections == 0
+
+    run(test())

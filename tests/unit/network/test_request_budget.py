@@ -1,0 +1,347 @@
+"""The node's budget of memory: who goes on without room, who waits, and that nobody waits for good."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from network.limits import BudgetLimits, ServerLimits
+from network.request_budget import RequestBudget
+from network.server import SharedLimits
+from tests.unit.network.conftest import RunTest
+from tests.unit.network.support import (
+    FLEXIBLE,
+    Held,
+    RawClient,
+    echo_handler,
+    echo_request,
+    echo_response,
+    holding_handler,
+    raw_client,
+    serving,
+    settled,
+    until,
+)
+
+LIMITS = BudgetLimits(max_bytes=100_000, max_requests=4, guaranteed_bytes=1000, guaranteed_requests=2)
+
+
+class Peer:
+    """A Holder; all that it holds is a half-read frame if the test says so."""
+
+    def __init__(self, budget: RequestBudget, name: str, told: list[str]) -> None:
+        self.budget = budget
+        self.name = name
+        self.told = told
+        self.held_bytes = self.half_read_bytes = self.held_requests = 0
+
+    def room_may_be_back(self) -> None:
+        if self.budget.may_read(self) and self.budget.may_serve(self):
+            self.told.append(self.name)
+
+    def holds(self, held_bytes: int, requests: int = 0, *, amid_frame: bool = False) -> None:
+        self.budget.hold(self, held_bytes, held_bytes if amid_frame else 0, requests)
+
+
+class Table:
+    """A budget whose next turn of the loop comes when the test calls `turn`."""
+
+    def __init__(self) -> None:
+        self.due: list[Callable[[], None]] = []
+        self.budget = RequestBudget(LIMITS, self.due.append)
+        self.told: list[str] = []
+
+    def peer(self, name: str) -> Peer:
+        return Peer(self.budget, name, self.told)
+
+    def turn(self) -> list[str]:
+        """Who was told to go on in this turn."""
+        due, self.due[:] = list(self.due), []
+        self.told.clear()
+        for call in due:
+            call()
+        return list(self.told)
+
+
+def test_with_room_everybody_reads() -> None:
+    table = Table()
+    one = table.peer("one")
+    one.holds(99_999)
+    assert table.budget.may_read(one)
+    assert table.budget.waiting == 0
+
+
+def test_without_room_those_with_little_go_on_and_the_others_wait_in_their_order() -> None:
+    table = Table()
+    large, second, small = table.peer("large"), table.peer("second"), table.peer("small")
+    large.holds(98_000, 1)
+    second.holds(2_000, 1)
+    small.holds(1_000)
+    assert table.budget.may_read(small)
+    assert not table.budget.may_read(large)
+    assert not table.budget.may_read(second)
+    assert table.turn() == [], "neither is amid a frame: both get room by being answered"
+    small.holds(0)
+    assert table.turn() == []
+    second.holds(0)
+    assert table.turn() == ["large"]
+    assert table.turn() == ["second"]
+    assert table.budget.waiting == 0
+
+
+def test_a_frame_larger_than_the_budget_gets_through_alone() -> None:
+    table = Table()
+    one = table.peer("one")
+    one.holds(100_000, amid_frame=True)
+    assert not table.budget.may_read(one)
+    assert table.turn() == ["one"]
+    one.holds(500_000, amid_frame=True)
+    assert table.budget.may_read(one), "favoured until the frame is complete"
+    one.holds(700_000, amid_frame=True)
+    table.budget.frame_is_complete(one)
+    assert not table.budget.may_read(one)
+
+
+def test_half_read_frames_that_fill_the_budget_get_through_one_by_one() -> None:
+    table = Table()
+    peers = [table.peer(name) for name in "abc"]
+    for peer in peers:
+        peer.holds(40_000, amid_frame=True)
+    assert [table.budget.may_read(peer) for peer in peers] == [False, False, False]
+    assert table.turn() == ["a"]
+    assert table.turn() == []
+    peers[0].holds(60_000, 1)
+    table.budget.frame_is_complete(peers[0])
+    assert table.turn() == ["b"]
+    peers[0].holds(0)
+    assert table.turn() == ["c"], "80,000 bytes are held"
+
+
+def test_the_next_is_favoured_when_the_favoured_one_is_gone() -> None:
+    table = Table()
+    one, two = table.peer("one"), table.peer("two")
+    for peer in (one, two):
+        peer.holds(90_000, amid_frame=True)
+    assert not table.budget.may_read(one)
+    assert not table.budget.may_read(two)
+    assert table.turn() == ["one"]
+    one.holds(150_000, amid_frame=True)
+    table.budget.forget(one)
+    assert table.budget.held_bytes == 90_000
+    assert table.turn() == ["two"]
+
+
+def test_beyond_twice_the_budget_those_with_little_wait_too() -> None:
+    table = Table()
+    large, small, idle = table.peer("large"), table.peer("small"), table.peer("idle")
+    large.holds(199_500)
+    small.holds(500, amid_frame=True)
+    assert not table.budget.may_read(small)
+    assert not table.budget.may_read(idle)
+    assert table.turn() == [], "what is in hand will be answered"
+    large.holds(150_000)
+    assert table.turn() == ["small"]
+    assert table.turn() == ["idle"]
+
+
+def test_many_little_half_read_frames_do_not_wait_for_good() -> None:
+    table = Table()
+    peers = [table.peer(str(number)) for number in range(250)]
+    for peer in peers:
+        peer.holds(900, amid_frame=True)
+    assert not any(table.budget.may_read(peer) for peer in peers)
+    assert table.turn() == ["0"]
+    peers[0].holds(0)
+    table.budget.frame_is_complete(peers[0])
+    assert table.turn() == ["1"]
+
+
+def test_nobody_is_favoured_while_answers_will_make_room() -> None:
+    table = Table()
+    busy, large = table.peer("busy"), table.peer("large")
+    busy.holds(100_000, 1)
+    large.holds(5_000, amid_frame=True)
+    assert not table.budget.may_read(large)
+    assert table.turn() == []
+    busy.holds(0)
+    assert table.turn() == ["large"]
+
+
+def test_requests_beyond_the_guaranteed_wait_for_those_of_others() -> None:
+    table = Table()
+    busy, other = table.peer("busy"), table.peer("other")
+    busy.holds(10, 3)
+    other.holds(10, 1)
+    assert table.budget.may_serve(other)
+    assert not table.budget.may_serve(busy)
+    other.holds(0, 0)
+    assert table.turn() == ["busy"]
+
+
+def test_room_that_is_given_back_is_not_given_to_all_at_once() -> None:
+    table = Table()
+    holder = table.peer("holder")
+    holder.holds(100_000)
+    waiting = [table.peer(str(number)) for number in range(5)]
+    for peer in waiting:
+        peer.holds(2000)
+        assert not table.budget.may_read(peer)
+    holder.holds(0)
+    assert [table.turn() for _ in range(6)] == [["0"], ["1"], ["2"], ["3"], ["4"], []]
+
+
+def test_what_was_forgotten_is_neither_counted_nor_told() -> None:
+    table = Table()
+    one, two = table.peer("one"), table.peer("two")
+    one.holds(150_000)
+    two.holds(50_000, 9)
+    assert not table.budget.may_read(two)
+    table.budget.forget(two)
+    assert (table.budget.held_bytes, table.budget.held_requests, table.budget.waiting) == (150_000, 0, 0)
+    one.holds(0)
+    assert table.turn() == []
+
+
+# With real sockets
+
+
+SMALL_BUDGET = BudgetLimits(max_bytes=1_000_000, guaranteed_bytes=2000, guaranteed_requests=2)
+LARGE = "x" * 30_000  # as large as a string may be in this request is 32,767
+
+
+def pushing(client: RawClient, requests: int) -> None:
+    client.writer.write(b"".join(echo_request(LARGE, number) for number in range(requests)))
+
+
+def test_reading_pauses_while_unanswered_requests_fill_the_budget_and_goes_on_after(run: RunTest) -> None:
+    async def test() -> None:
+        held: Held = []
+        shared = SharedLimits(budget=SMALL_BUDGET)
+        limits = ServerLimits(max_in_flight_requests=5000, drain_timeout_ms=200)
+        async with (
+            serving(holding_handler(held), shared=shared, limits=limits) as server,
+            raw_client(server) as client,
+        ):
+            pushing(client, 200)
+            await until(lambda: server.counters.muted_connections == 1)
+            assert await settled(lambda: len(held)) < 200
+            # A chunk is read as a whole before it counts.
+            assert shared.budget.held_bytes < SMALL_BUDGET.max_bytes + 400_000
+            for number in range(200):
+                await until(partial(has_come, held, number))
+                held[number][2](echo_response(FLEXIBLE, str(number)))
+            assert [await client.next_echo() for _ in range(200)] == [(n, str(n)) for n in range(200)]
+            assert server.counters.mutings >= 1
+            assert server.counters.muted_connections == server.counters.pending_requests == 0
+            await until(lambda: shared.budget.held_bytes == 0)
+
+    run(test())
+
+
+def test_peers_with_small_requests_are_served_while_others_fill_the_budget(run: RunTest) -> None:
+    held: Held = []
+
+    def handler(context: Any, request: Any, reply: Any) -> None:
+        if request.key == LARGE:
+            held.append((context, request, reply))
+        else:
+            echo_handler(context, request, reply)
+
+    async def test() -> None:
+        shared = SharedLimits(budget=SMALL_BUDGET)
+        async with (
+            serving(handler, shared=shared) as server,
+            serving(handler, shared=shared) as other_listener,
+            raw_client(server) as greedy,
+            raw_client(server) as modest,
+            raw_client(other_listener) as elsewhere,
+        ):
+            pushing(greedy, 100)
+            await until(lambda: server.counters.muted_connections == 1)
+            for number in range(5):
+                for client in (modest, elsewhere):
+                    client.writer.write(echo_request("small", number))
+                    assert await client.next_echo() == (number, "small")
+            assert server.counters.muted_connections == 1
+
+    run(test())
+
+
+def test_a_request_larger_than_the_budget_is_answered(run: RunTest) -> None:
+    async def test() -> None:
+        shared = SharedLimits(budget=BudgetLimits(max_bytes=1000, guaranteed_bytes=10))
+        async with serving(shared=shared) as server, raw_client(server) as one, raw_client(server) as two:
+            for client in (one, two):
+                client.writer.write(echo_request(LARGE, 1)[:20_000])
+            await until(lambda: shared.budget.held_bytes == 40_000)
+            for client in (one, two):
+                client.writer.write(echo_request(LARGE, 1)[20_000:])
+            for client in (one, two):
+                assert await client.next_echo() == (1, LARGE)
+            await until(lambda: shared.budget.held_bytes == 0)
+
+    run(test())
+
+
+def test_no_more_requests_are_handled_at_once_than_the_node_allows_beyond_the_guaranteed(
+    run: RunTest,
+) -> None:
+    async def test() -> None:
+        held: Held = []
+        shared = SharedLimits(budget=BudgetLimits(max_requests=5, guaranteed_requests=2))
+        async with (
+            serving(holding_handler(held), shared=shared) as server,
+            raw_client(server) as one,
+            raw_client(server) as two,
+        ):
+            one.writer.write(b"".join(echo_request(str(number), number) for number in range(10)))
+            await until(lambda: len(held) == 5)
+            two.writer.write(b"".join(echo_request(str(number), number) for number in range(10)))
+            assert await settled(lambda: len(held)) == 7, "five, and two that each is guaranteed"
+            for number in range(20):
+                await until(partial(has_come, held, number))
+                _, request, reply = held[number]
+                reply(echo_response(FLEXIBLE, request.key))
+            for client in (one, two):
+                assert [await client.next_echo() for _ in range(10)] == [(n, str(n)) for n in range(10)]
+            assert shared.budget.held_requests == 0
+
+    run(test())
+
+
+def test_a_connection_that_ends_gives_back_what_it_held(run: RunTest) -> None:
+    async def test() -> None:
+        held: Held = []
+        shared = SharedLimits(budget=SMALL_BUDGET)
+        async with serving(holding_handler(held), shared=shared) as server:
+            async with raw_client(server) as client:
+                pushing(client, 60)
+                await until(lambda: server.counters.muted_connections == 1)
+            # A muted connection does not see its peer's end before there is room.
+            await until(lambda: len(held) > 0)
+            for _, _, reply in held:
+                reply(echo_response(FLEXIBLE, ""))
+            await until(lambda: server.counters.open_connections == 0 or len(held) == 60)
+            for _, _, reply in held:
+                if not _is_answered(reply):
+                    reply(echo_response(FLEXIBLE, ""))
+            await until(lambda: server.counters.open_connections == 0)
+            assert (shared.budget.held_bytes, shared.budget.held_requests) == (0, 0)
+            assert server.counters.muted_connections == server.counters.pending_requests == 0
+
+    run(test())
+
+
+def has_come(held: Held, number: int) -> bool:
+    return len(held) > number
+
+
+def _is_answered(reply: Any) -> bool:
+    return reply.frame is not None
+
+
+@pytest.mark.parametrize("name", ["max_bytes", "max_requests", "guaranteed_requests"])
+def test_a_limit_of_nothing_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} is 0; it must be at least 1"):
+        BudgetLimits(**{name: 0})
