@@ -89,6 +89,11 @@ class Refusals:
             log.warning("%s", self._words(api_key, error, now_ms - self._since_ms))
 
     def _words(self, api_key: ApiKey, error: ErrorCode, waited_ms: int) -> str:
+        if error is ErrorCode.stale_broker_epoch:
+            return (
+                f"the controller refused {api_key.name}: this registration is no more; the broker was unregistered, or "
+                "registered anew by another process with this node id. Restart it to register it again"
+            )
         if error is not ErrorCode.duplicate_broker_registration:
             return f"the controller refused {api_key.name}: {error.name}"
         limit_ms = self._session_timeout_ms

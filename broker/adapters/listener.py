@@ -8,8 +8,10 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
 from typing import Any
+from uuid import UUID
 
 from broker.adapters.forwarding import Forwarder
+from broker.handlers.data_listings import handle_describe_log_dirs, handle_list_groups
 from broker.handlers.data_refusals import REFUSALS
 from broker.handlers.describe_cluster import handle_describe_cluster
 from broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
@@ -29,7 +31,15 @@ from wire.protocol.headers import EncodedBody
 
 log = logging.getLogger("broker.listener")
 
-LOCAL_APIS = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_TOPIC_PARTITIONS})
+LOCAL_APIS = frozenset(
+    {
+        ApiKey.METADATA,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.LIST_GROUPS,
+        ApiKey.DESCRIBE_LOG_DIRS,
+    }
+)
 # Of the quorum's APIs those that Kafka's schemas give to brokers too; a voter updates itself at a controller only.
 QUORUM_APIS = frozenset({ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
 FORWARDED_APIS = FORWARDABLE_APIS & {*HANDLERS, *READERS, *QUORUM_APIS}
@@ -48,8 +58,10 @@ class BrokerListener:
         auto_create_topics: bool,
         node_id: int = -1,
         node_configs: Mapping[str, str] | None = None,
+        log_dirs: Mapping[UUID, str] | None = None,
     ) -> None:
-        """`node_configs` are the keys of this node's config file, which DescribeConfigs tells of."""
+        """`node_configs` are the keys of this node's config file, which DescribeConfigs tells of; `log_dirs` the
+        absolute paths of its folders by directory id, of which DescribeLogDirs tells."""
         self._cache = cache
         self._forwarder = forwarder
         self._cluster_id = cluster_id
@@ -57,6 +69,7 @@ class BrokerListener:
         self._auto_create_topics = auto_create_topics
         self._node_id = node_id
         self._node_configs = node_configs or {}
+        self._log_dirs = log_dirs or {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._being_created: set[str] = set()
         self.supported = {
@@ -95,6 +108,12 @@ class BrokerListener:
                 )
             case ApiKey.DESCRIBE_TOPIC_PARTITIONS:
                 return handle_describe_topic_partitions(request, image, context.listener_name)
+            case ApiKey.LIST_GROUPS:
+                return handle_list_groups(request)
+            case ApiKey.DESCRIBE_LOG_DIRS:
+                return handle_describe_log_dirs(
+                    request, self._log_dirs, image.cluster.brokers.get(self._node_id)
+                )
             case _:
                 raise AssertionError(f"{api_key.name} is offered but not served")
 

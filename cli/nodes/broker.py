@@ -156,6 +156,7 @@ class BrokerNode:
             auto_create_topics=self._config.auto_create_topics_enable,
             node_id=self._config.node_id,
             node_configs=self._config.as_kafka_keys(),
+            log_dirs=self._folders.log_directory_paths,
         )
         self._listener = listener
         warm_up((*listener.supported, *CONTROLLER_APIS))

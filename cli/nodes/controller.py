@@ -5,6 +5,7 @@ import logging
 import uuid
 
 from cli.config.model import NodeConfig
+from cli.nodes.broker_watch import BrokerWatch
 from cli.nodes.endpoints import advertised_controllers
 from cli.nodes.folders import NodeFolders
 from cli.nodes.inspect_source import NodeInspectSource
@@ -50,7 +51,10 @@ class ControllerNode:
             member, lambda: controller.committed_image, local_image=lambda: controller.image
         )
 
+        watch = BrokerWatch(lambda: member.driver.leader_id == self._config.node_id)
+
         def publish(image: MetadataImage, delta: MetadataDelta) -> None:
+            watch.handle_delta(delta)
             registrar.handle_image(image)
             member.snapshots.publish(delta, image)
             member.states.handle_own(image.provenance.last_contained_offset, controller.state_hash)

@@ -43,12 +43,9 @@ class ApiError(Exception):
     """The request as a whole, or the one entry under check, is refused: lawful, and told to the client."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
-        """A message that quotes a huge value is cut, or no answer could hold it."""
-        if message is not None and len(message) > MAX_MESSAGE_CHARACTERS:
-            message = f"{message[:MAX_MESSAGE_CHARACTERS]}..."
         self.code = code
-        self.message = message
-        super().__init__(f"{code.name}: {message}")
+        self.message = None if message is None else cut_message(message)
+        super().__init__(f"{code.name}: {self.message}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +68,11 @@ class ControllerResult:
     waits_for_log_end: bool = False
     sweep: "PartitionSweep | None" = None
     removal_first: "BrokerRemoval | None" = None
+
+
+def cut_message(message: str) -> str:
+    """One that quotes a huge name or value is cut, or no answer could hold it."""
+    return message if len(message) <= MAX_MESSAGE_CHARACTERS else f"{message[:MAX_MESSAGE_CHARACTERS]}..."
 
 
 def not_controller(leader_id: int) -> ApiError:

@@ -151,12 +151,22 @@ class TestRefusals:
     def test_another_refusal_is_told_at_once(self, heard_lines: pytest.LogCaptureFixture) -> None:
         refusals = Refusals(lambda: 0, session_timeout_ms=9_000)
         for error in (
-            ErrorCode.stale_broker_epoch,
-            ErrorCode.stale_broker_epoch,
+            ErrorCode.unsupported_version,
+            ErrorCode.unsupported_version,
             ErrorCode.inconsistent_cluster_id,
         ):
             refusals.note(ApiKey.BROKER_HEARTBEAT, error)
         assert warnings(heard_lines) == [
-            "the controller refused BROKER_HEARTBEAT: stale_broker_epoch",
+            "the controller refused BROKER_HEARTBEAT: unsupported_version",
             "the controller refused BROKER_HEARTBEAT: inconsistent_cluster_id",
         ]
+
+    def test_a_broker_that_was_unregistered_is_told_to_be_restarted(
+        self, heard_lines: pytest.LogCaptureFixture
+    ) -> None:
+        Refusals(lambda: 0, session_timeout_ms=9_000).note(
+            ApiKey.BROKER_HEARTBEAT, ErrorCode.stale_broker_epoch
+        )
+        (told,) = warnings(heard_lines)
+        assert "the broker was unregistered" in told
+        assert told.endswith("Restart it to register it again")
