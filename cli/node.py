@@ -12,6 +12,7 @@ from cli.nodes.folders import NodeFolders
 from cli.nodes.logs import FILE_NAME as LOG_FILE
 from cli.nodes.logs import NodeLogging, ready_log
 from cli.nodes.logs import log as notable_log
+from cli.nodes.loop_watch import LoopWatch
 from raft.adapters.clock import MonotonicWallClock
 from raft.adapters.errors import EnvironmentFault
 
@@ -88,7 +89,10 @@ class _Life:
         await asyncio.wait((starting, self._ending), return_when=asyncio.FIRST_COMPLETED)
         if starting.done() and starting.exception() is None:
             self._announce()
+            watch = LoopWatch()
+            watch.start()
             await asyncio.wait((self._ending,))
+            watch.close()
         starting.cancel()
         await asyncio.wait((starting,))
         if self._ending.done():

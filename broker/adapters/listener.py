@@ -15,8 +15,9 @@ from broker.handlers.data_listings import handle_describe_log_dirs, handle_list_
 from broker.handlers.data_refusals import REFUSALS
 from broker.handlers.describe_cluster import handle_describe_cluster
 from broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
-from broker.handlers.metadata import Values, handle_metadata
+from broker.handlers.metadata import Values
 from broker.metadata_cache import MetadataCache
+from broker.metadata_responses import MetadataResponses, MetadataWork
 from metadata.controller.handlers import HANDLERS, READERS
 from metadata.describe.question import Question
 from metadata.describe.table import DESCRIBERS
@@ -66,6 +67,7 @@ class BrokerListener:
         self._forwarder = forwarder
         self._cluster_id = cluster_id
         self._dice = dice
+        self._metadata_responses = MetadataResponses(cluster_id, dice)
         self._auto_create_topics = auto_create_topics
         self._node_id = node_id
         self._node_configs = node_configs or {}
@@ -81,6 +83,9 @@ class BrokerListener:
         api_key = ApiKey(context.header.api_key)
         if api_key in FORWARDED_APIS:
             self._run(self._forward(context, request, reply))
+            return
+        if api_key is ApiKey.METADATA:
+            self._answer_metadata(context, request, reply)
             return
         version = context.header.api_version
         if api_key in REFUSALS:
@@ -100,8 +105,6 @@ class BrokerListener:
     def _answer(self, api_key: ApiKey, context: RequestContext, request: Any) -> Values:
         image = self._cache.image
         match api_key:
-            case ApiKey.METADATA:
-                return self._metadata(context, request)
             case ApiKey.DESCRIBE_CLUSTER:
                 return handle_describe_cluster(
                     request, image, self._cluster_id, context.listener_name, self._dice
@@ -127,19 +130,28 @@ class BrokerListener:
             node_configs=self._node_configs,
         )
 
-    def _metadata(self, context: RequestContext, request: Any) -> Values:
-        answer = handle_metadata(
-            request,
-            context.header.api_version,
-            self._cache.image,
-            self._cluster_id,
-            context.listener_name,
-            self._dice,
+    def _answer_metadata(self, context: RequestContext, request: Any, reply: Reply) -> None:
+        """At once if it is short, else while others are served too."""
+        work = self._metadata_responses.begin(
+            request, context.header.api_version, self._cache.image, context.listener_name
         )
-        names = tuple(name for name in answer.topics_to_create if name not in self._being_created)
+        names = tuple(name for name in work.topics_to_create if name not in self._being_created)
         if self._auto_create_topics and names:
             self._run(self._create(context, names))
-        return answer.values
+        answer = work.advance()
+        if answer is not None:
+            reply(answer)
+        else:
+            self._run(self._go_on_with(work, reply))
+
+    async def _go_on_with(self, work: MetadataWork, reply: Reply) -> None:
+        answer: EncodedBody | None = None
+        try:
+            while answer is None:
+                await asyncio.sleep(0)
+                answer = work.advance()
+        finally:
+            reply(answer)
 
     async def _forward(self, context: RequestContext, request: Any, reply: Reply) -> None:
         answer: EncodedBody | None = None
