@@ -1,6 +1,7 @@
 """One node of the config, run in this process until it is told to stop."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -111,6 +112,9 @@ class _Life:
         return BrokerNode(self._config, self._folders, self._clock, self._handle_fatal)
 
     def _announce(self) -> None:
+        # What was loaded so far stays: the collector is not to go through all of it while requests wait.
+        gc.collect()
+        gc.freeze()
         config = self._config
         served = config.controller_listeners if config.is_controller else config.broker_listeners
         places = [f"{listener.name}://{listener.host}:{listener.port}" for listener in served]

@@ -39,7 +39,10 @@ def dump(
     ] = None,
     no_noop: Annotated[
         bool,
-        typer.Option("--no-noop", help="Without NoOpRecords, which an idle leader writes twice a second."),
+        typer.Option(
+            "--no-noop",
+            help="Without an idle leader's NoOpRecords; audit notes stay.",
+        ),
     ] = False,
     from_offset: Annotated[int | None, typer.Option(help="First offset shown.")] = None,
     to_offset: Annotated[int | None, typer.Option(help="First offset not shown any more.")] = None,
