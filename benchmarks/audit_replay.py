@@ -10,7 +10,6 @@ of it; decoding alone is one process on one core, so the source's gain over it i
 import argparse
 import os
 import platform
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -141,4 +140,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -10,10 +10,12 @@ partition, are created by CreateTopics requests of about 2,000 partitions. Then 
 Times are those of this machine's clock. `decided` is when the leader appended the first change of a partition to its
 log (the time in its batch), `committed` when the high watermark that DescribeQuorum answers was seen beyond the record
 that fences the broker, which comes after all changes of partitions. `silence` is from the last heartbeat that was
-answered to `committed`: it contains the session timeout.
+answered to `committed`: it contains the session timeout. "processor" is the processor's time of the leader, and of the
+busier follower, between `decided` and `committed`: on a machine with other work that says more than the clock.
 """
 
 import argparse
+import os
 import sys
 import tempfile
 import threading
@@ -151,8 +153,20 @@ def create(address: tuple[str, int], topics: int, partitions: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
+    """`processor_s` is each controller's so far, the leader's first."""
+
     at_s: float
     high_watermark: int
+    processor_s: tuple[float, ...]
+
+
+def processor_seconds(process_id: int) -> float:
+    """0 when the process is gone."""
+    try:
+        fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def high_watermark(client: RawClient) -> int:
@@ -165,7 +179,7 @@ def high_watermark(client: RawClient) -> int:
 
 
 def watch(
-    address: tuple[str, int], brokers: Brokers, folder: Path, start_offset: int
+    address: tuple[str, int], brokers: Brokers, folder: Path, start_offset: int, process_ids: Sequence[int]
 ) -> tuple[list[Seen], "Failover"]:
     """Until the fence is committed; it is looked for in the leader's log while nothing moves."""
     client = RawClient(*address, REQUEST_TIMEOUT_S)
@@ -175,7 +189,8 @@ def watch(
     while time.monotonic() < deadline_s:
         if brokers.failure is not None:
             raise brokers.failure
-        moment = Seen(time.time(), high_watermark(client))
+        watermark = high_watermark(client)
+        moment = Seen(time.time(), watermark, tuple(map(processor_seconds, process_ids)))
         if seen and moment.high_watermark > seen[-1].high_watermark + 1:
             last_move_s = time.monotonic()
         seen.append(moment)
@@ -246,10 +261,14 @@ def measured(arguments: argparse.Namespace, cluster: Cluster) -> dict[str, list[
     client.close()
     brokers.longest_heartbeat_s = 0.0
     brokers.silent.add(FAILING)
-    seen, failover = watch(address, brokers, cluster.data_folder(leader), start_offset)
+    followers = [node_id for node_id in cluster.controller_ids if node_id != leader]
+    process_ids = [cluster._processes[node_id].pid or 0 for node_id in (leader, *followers)]
+    seen, failover = watch(address, brokers, cluster.data_folder(leader), start_offset, process_ids)
     brokers.close()
-    committed_at_s = next(each.at_s for each in seen if each.high_watermark > failover.fence_offset)
-    memory = [anonymous_bytes(cluster._processes[node_id].pid or 0) for node_id in cluster.controller_ids]
+    committed = next(each for each in seen if each.high_watermark > failover.fence_offset)
+    begun = max((each for each in seen if each.at_s <= failover.decided_at_s), key=lambda each: each.at_s)
+    busy_s = [after - before for before, after in zip(begun.processor_s, committed.processor_s, strict=True)]
+    memory = [anonymous_bytes(process_id) for process_id in process_ids]
     assert cluster.leader_id() == leader, "the leader stayed"
     count = arguments.topics * arguments.partitions
     return {
@@ -265,8 +284,10 @@ def measured(arguments: argparse.Namespace, cluster: Cluster) -> dict[str, list[
             {
                 "leaders_changed": failover.leader_changes,
                 "partitions_changed": failover.changes,
-                "decided_to_committed_s": committed_at_s - failover.decided_at_s,
-                "silence_s": committed_at_s - brokers.last_heard_s[FAILING],
+                "decided_to_committed_s": committed.at_s - failover.decided_at_s,
+                "leaders_processor_s": busy_s[0],
+                "followers_processor_s": max(busy_s[1:]),
+                "silence_s": committed.at_s - brokers.last_heard_s[FAILING],
                 "longest_heartbeat_ms": brokers.longest_heartbeat_s * 1e3,
             }
         ],

@@ -238,8 +238,13 @@ async def beside_a_hasty_one(leader: Leader, image: MetadataImage, folder: Path)
         return write_snapshot(path, content.snapshot_id, batches).size_in_bytes
 
     sizes: list[int] = []
+
+    def done(size: int) -> None:
+        sizes.append(size)
+        is_over.set()
+
     start_s = time.perf_counter()
-    thread.submit(write, lambda size: (sizes.append(size), is_over.set()), _raise)
+    thread.submit(write, done, _raise)
     took_ms = await leader.commit_until(is_over)
     seconds = time.perf_counter() - start_s
     await thread.close(1000)

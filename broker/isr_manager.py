@@ -4,25 +4,33 @@ In Kafka a leader adds a follower when its log has caught up. These brokers hold
 with but the metadata, and the controller unfences a broker only when it has applied that. So every replica whose
 broker is registered, unfenced and not leaving belongs into the ISR, and this manager asks for what is missing.
 It never asks to shrink an ISR: that, too, follows from a broker's state alone, and the controller does it by itself.
+Where it has just done so it is not asked for the contrary at once: of a broker with many partitions it cleans up first
+and tells only then that the broker is fenced.
 
 Sans-IO: told of images, asked for the request that is due, told of its outcome. One request is under way at a time; a
 partition which was asked for is not asked for again until an image with a newer partition epoch, or a pause, has come.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from broker.isr_columns import active_brokers, has_new_active_broker, incomplete, shrunk
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
+from metadata.image.partition_columns import Column
 from metadata.image.partition_state import PartitionState
+from metadata.image.partitions import EMPTY_PARTITIONS
+from metadata.image.topics import TopicImage
 
 RETRY_BACKOFF_MS = 100
 RETRY_BACKOFF_MAX_MS = 5_000
 MAX_PARTITIONS_PER_REQUEST = 1_000
+SHRINK_PAUSE_MS = 2_000
 
 
 class PartitionKey(NamedTuple):
@@ -46,51 +54,49 @@ class IsrManager:
     def __init__(self, broker_id: int) -> None:
         self._broker_id = broker_id
         self._image = MetadataImage.empty()
-        self._wishes: dict[PartitionKey, _Wish] = {}
+        self._wishes: dict[UUID, dict[int, _Wish]] = {}
         self._in_flight: tuple[PartitionKey, ...] = ()
 
     @property
     def wish_count(self) -> int:
-        return len(self._wishes)
+        return sum(map(len, self._wishes.values()))
 
     def handle_image(self, now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
         """Look at what changed; at everything we lead when a broker became active, for it may be a replica anywhere."""
-        before = self._image
-        self._image = image
-        if self._has_new_active_broker(before, delta):
-            keys = _led_by(image, self._broker_id)
-        else:
-            keys = (
-                PartitionKey(topic_id, index)
-                for topic_id, indexes in delta.changed_topics.items()
-                for index in indexes
-            )
-        for key in keys:
-            self._review(now_ms, key)
+        before, self._image = self._image, image
         for topic_id in delta.deleted_topic_ids:
-            self._forget_topic(topic_id)
+            self._wishes.pop(topic_id, None)
+        is_everywhere = has_new_active_broker(before, image)
+        active = active_brokers(image.cluster)
+        for topic, ids in _all_topics(image) if is_everywhere else _changed_topics(image, delta):
+            found = incomplete(topic.partitions, ids, self._broker_id, active)
+            if topic.id in self._wishes:
+                self._forget_others(topic, ids, found)
+            if not len(found):
+                continue
+            former = before.topics.by_id.get(topic.id)
+            table = EMPTY_PARTITIONS if former is None or is_everywhere else former.partitions
+            self._wish_for(now_ms, topic, found, shrunk(table, topic.partitions, found))
 
     def next_deadline_ms(self) -> int | None:
         if self._in_flight:
             return None
-        return min((wish.due_ms for wish in self._wishes.values()), default=None)
+        return min((wish.due_ms for _, wish in self._all_wishes()), default=None)
 
     def maybe_next_request(self, now_ms: int, broker_epoch: int) -> Mapping[str, object] | None:
         """Values of an AlterPartitionRequest, which then counts as under way; None when nothing is due."""
         if self._in_flight or broker_epoch < 0:
             return None
-        due = [key for key, wish in self._wishes.items() if wish.due_ms <= now_ms][
-            :MAX_PARTITIONS_PER_REQUEST
-        ]
+        due = ((key, wish) for key, wish in self._all_wishes() if wish.due_ms <= now_ms)
         topics: dict[UUID, list[Mapping[str, object]]] = {}
         asked = []
-        for key in due:
+        for key, wish in list(islice(due, MAX_PARTITIONS_PER_REQUEST)):
             state = self._state(key)
             missing = () if state is None else self._missing(state)
             if state is None or not missing:
-                del self._wishes[key]
+                self._forget(key)
                 continue
-            self._wishes[key].asked_epoch = state.partition_epoch
+            wish.asked_epoch = state.partition_epoch
             topics.setdefault(key.topic_id, []).append(self._change(key, state, missing))
             asked.append(key)
         self._in_flight = tuple(asked)
@@ -114,20 +120,32 @@ class IsrManager:
         asked, self._in_flight = self._in_flight, ()
         self._back_off(now_ms, asked)
 
-    def _has_new_active_broker(self, before: MetadataImage, delta: MetadataDelta) -> bool:
-        return any(
-            broker is not None and broker.is_active and not before.cluster.is_active(broker_id)
-            for broker_id, broker in delta.changed_brokers.items()
-        )
+    def _all_wishes(self) -> Iterator[tuple[PartitionKey, _Wish]]:
+        for topic_id, wishes in self._wishes.items():
+            for index, wish in wishes.items():
+                yield PartitionKey(topic_id, index), wish
 
-    def _review(self, now_ms: int, key: PartitionKey) -> None:
-        state = self._state(key)
-        if state is None or not self._missing(state):
-            self._wishes.pop(key, None)
-            return
-        wish = self._wishes.get(key)
-        if wish is None or state.partition_epoch > wish.asked_epoch:
-            self._wishes[key] = _Wish(now_ms)
+    def _wish_for(self, now_ms: int, topic: TopicImage, ids: Column, just_shrunk: frozenset[int]) -> None:
+        wishes = self._wishes.setdefault(topic.id, {})
+        epochs = topic.partitions.partition_epochs[topic.partitions.ids.searchsorted(ids)]
+        for index, partition_epoch in zip(ids.tolist(), epochs.tolist(), strict=True):
+            wish = wishes.get(index)
+            if wish is None or partition_epoch > wish.asked_epoch:
+                wishes[index] = _Wish(now_ms + (SHRINK_PAUSE_MS if index in just_shrunk else 0))
+
+    def _forget_others(self, topic: TopicImage, looked_at: Column | None, found: Column) -> None:
+        """Of the partitions that were looked at, those that lack nothing (any more)."""
+        wishes = self._wishes[topic.id]
+        lacking = set(found.tolist())
+        known = wishes.keys() if looked_at is None else wishes.keys() & set(looked_at.tolist())
+        for index in known - lacking:
+            self._forget(PartitionKey(topic.id, index))
+
+    def _forget(self, key: PartitionKey) -> None:
+        wishes = self._wishes[key.topic_id]
+        del wishes[key.partition_index]
+        if not wishes:
+            del self._wishes[key.topic_id]
 
     def _state(self, key: PartitionKey) -> PartitionState | None:
         """The partition as the image has it, if this broker leads it."""
@@ -159,15 +177,11 @@ class IsrManager:
             "partition_epoch": state.partition_epoch,
         }
 
-    def _forget_topic(self, topic_id: UUID) -> None:
-        for key in [key for key in self._wishes if key.topic_id == topic_id]:
-            del self._wishes[key]
-
     def _back_off(
         self, now_ms: int, asked: Iterable[PartitionKey], succeeded: set[PartitionKey] | None = None
     ) -> None:
         for key in asked:
-            wish = self._wishes.get(key)
+            wish = self._wishes.get(key.topic_id, {}).get(key.partition_index)
             if wish is None:
                 continue
             if succeeded and key in succeeded:
@@ -177,10 +191,17 @@ class IsrManager:
             wish.failures += 1
 
 
-def _led_by(image: MetadataImage, broker_id: int) -> Iterable[PartitionKey]:
+def _all_topics(image: MetadataImage) -> Iterator[tuple[TopicImage, Column | None]]:
     for topic in image.topics.by_id.values():
-        for index in topic.partitions.led_by(broker_id).tolist():
-            yield PartitionKey(topic.id, index)
+        yield topic, None
+
+
+def _changed_topics(image: MetadataImage, delta: MetadataDelta) -> Iterator[tuple[TopicImage, Column | None]]:
+    """With the ids of the partitions that changed, ascending."""
+    for topic_id, ids in delta.topics.settled_ids():
+        topic = image.topics.by_id.get(topic_id)
+        if topic is not None:
+            yield topic, ids
 
 
 def _request(

@@ -1,6 +1,7 @@
 """One node of the config, run in this process until it is told to stop."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -12,6 +13,7 @@ from cli.nodes.folders import NodeFolders
 from cli.nodes.logs import FILE_NAME as LOG_FILE
 from cli.nodes.logs import NodeLogging, ready_log
 from cli.nodes.logs import log as notable_log
+from cli.nodes.loop_watch import LoopWatch
 from cli.nodes.security import check_security
 from raft.adapters.clock import MonotonicWallClock
 from raft.adapters.errors import EnvironmentFault
@@ -88,7 +90,10 @@ class _Life:
         await asyncio.wait((starting, self._ending), return_when=asyncio.FIRST_COMPLETED)
         if starting.done() and starting.exception() is None:
             self._announce()
+            watch = LoopWatch()
+            watch.start()
             await asyncio.wait((self._ending,))
+            watch.close()
         starting.cancel()
         await asyncio.wait((starting,))
         if self._ending.done():
@@ -103,6 +108,9 @@ class _Life:
         return ClusterNode(self._config, self._folders, self._clock, self._handle_fatal)
 
     def _announce(self) -> None:
+        # What was loaded so far stays: the collector is not to go through all of it while requests wait.
+        gc.collect()
+        gc.freeze()
         config = self._config
         served = [
             *(config.controller_listeners if config.is_controller else ()),

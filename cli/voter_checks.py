@@ -61,6 +61,11 @@ def _not_a_voter_yet(
     )
 
 
+def _where(voter: ReplicaLag) -> str:
+    """A static quorum knows of no directories."""
+    return f" with directory {voter.directory_id}" if voter.directory_id else ""
+
+
 def remove_voter_checks(view: QuorumView, node_id: int) -> list[Check]:
     status = view.status
     voters = {replica.replica_id: replica for replica in status.voters}
@@ -72,7 +77,7 @@ def remove_voter_checks(view: QuorumView, node_id: int) -> list[Check]:
         Check(
             name="a voter",
             passed=node_id in voters,
-            detail=f"node {node_id} votes with directory {voters[node_id].directory_id}; the voters are {named}"
+            detail=f"node {node_id} votes{_where(voters[node_id])}; the voters are {named}"
             if node_id in voters
             else f"node {node_id} is no voter; the voters are {named}",
             remedy="there is nothing to do",

@@ -8,13 +8,16 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
 from typing import Any
+from uuid import UUID
 
 from broker.adapters.forwarding import Forwarder
+from broker.handlers.data_listings import handle_describe_log_dirs, handle_list_groups
 from broker.handlers.data_refusals import REFUSALS
 from broker.handlers.describe_cluster import handle_describe_cluster
 from broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
-from broker.handlers.metadata import Values, handle_metadata
+from broker.handlers.metadata import Values
 from broker.metadata_cache import MetadataCache
+from broker.metadata_responses import MetadataResponses, MetadataWork
 from metadata.controller.handlers import HANDLERS, READERS
 from metadata.describe.question import Question
 from metadata.describe.table import DESCRIBERS
@@ -29,7 +32,15 @@ from wire.protocol.headers import EncodedBody
 
 log = logging.getLogger("broker.listener")
 
-LOCAL_APIS = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_TOPIC_PARTITIONS})
+LOCAL_APIS = frozenset(
+    {
+        ApiKey.METADATA,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.LIST_GROUPS,
+        ApiKey.DESCRIBE_LOG_DIRS,
+    }
+)
 # Of the quorum's APIs those that Kafka's schemas give to brokers too; a voter updates itself at a controller only.
 QUORUM_APIS = frozenset({ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
 FORWARDED_APIS = FORWARDABLE_APIS & {*HANDLERS, *READERS, *QUORUM_APIS}
@@ -48,15 +59,19 @@ class BrokerListener:
         auto_create_topics: bool,
         node_id: int = -1,
         node_configs: Mapping[str, str] | None = None,
+        log_dirs: Mapping[UUID, str] | None = None,
     ) -> None:
-        """`node_configs` are the keys of this node's config file, which DescribeConfigs tells of."""
+        """`node_configs` are the keys of this node's config file, which DescribeConfigs tells of; `log_dirs` the
+        absolute paths of its folders by directory id, of which DescribeLogDirs tells."""
         self._cache = cache
         self._forwarder = forwarder
         self._cluster_id = cluster_id
         self._dice = dice
+        self._metadata_responses = MetadataResponses(cluster_id, dice)
         self._auto_create_topics = auto_create_topics
         self._node_id = node_id
         self._node_configs = node_configs or {}
+        self._log_dirs = log_dirs or {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._being_created: set[str] = set()
         self.supported = {
@@ -68,6 +83,9 @@ class BrokerListener:
         api_key = ApiKey(context.header.api_key)
         if api_key in FORWARDED_APIS:
             self._run(self._forward(context, request, reply))
+            return
+        if api_key is ApiKey.METADATA:
+            self._answer_metadata(context, request, reply)
             return
         version = context.header.api_version
         if api_key in REFUSALS:
@@ -87,14 +105,18 @@ class BrokerListener:
     def _answer(self, api_key: ApiKey, context: RequestContext, request: Any) -> Values:
         image = self._cache.image
         match api_key:
-            case ApiKey.METADATA:
-                return self._metadata(context, request)
             case ApiKey.DESCRIBE_CLUSTER:
                 return handle_describe_cluster(
                     request, image, self._cluster_id, context.listener_name, self._dice
                 )
             case ApiKey.DESCRIBE_TOPIC_PARTITIONS:
                 return handle_describe_topic_partitions(request, image, context.listener_name)
+            case ApiKey.LIST_GROUPS:
+                return handle_list_groups(request)
+            case ApiKey.DESCRIBE_LOG_DIRS:
+                return handle_describe_log_dirs(
+                    request, self._log_dirs, image.cluster.brokers.get(self._node_id)
+                )
             case _:
                 raise AssertionError(f"{api_key.name} is offered but not served")
 
@@ -108,19 +130,28 @@ class BrokerListener:
             node_configs=self._node_configs,
         )
 
-    def _metadata(self, context: RequestContext, request: Any) -> Values:
-        answer = handle_metadata(
-            request,
-            context.header.api_version,
-            self._cache.image,
-            self._cluster_id,
-            context.listener_name,
-            self._dice,
+    def _answer_metadata(self, context: RequestContext, request: Any, reply: Reply) -> None:
+        """At once if it is short, else while others are served too."""
+        work = self._metadata_responses.begin(
+            request, context.header.api_version, self._cache.image, context.listener_name
         )
-        names = tuple(name for name in answer.topics_to_create if name not in self._being_created)
+        names = tuple(name for name in work.topics_to_create if name not in self._being_created)
         if self._auto_create_topics and names:
             self._run(self._create(context, names))
-        return answer.values
+        answer = work.advance()
+        if answer is not None:
+            reply(answer)
+        else:
+            self._run(self._go_on_with(work, reply))
+
+    async def _go_on_with(self, work: MetadataWork, reply: Reply) -> None:
+        answer: EncodedBody | None = None
+        try:
+            while answer is None:
+                await asyncio.sleep(0)
+                answer = work.advance()
+        finally:
+            reply(answer)
 
     async def _forward(self, context: RequestContext, request: Any, reply: Reply) -> None:
         answer: EncodedBody | None = None

@@ -16,6 +16,8 @@ from wire.protocol.api_keys import ApiKey
 
 NO_RECORDS = "this kquorum broker serves metadata only and stores no records"
 NO_GROUPS = "this kquorum broker serves metadata only and coordinates no groups"
+NO_TRANSACTIONS = "this kquorum broker serves metadata only and coordinates no transactions"
+_GROUP_KEY, _TRANSACTION_KEY = 0, 1
 
 
 def refuse_produce(request: Any, _version: int) -> Values | None:
@@ -92,9 +94,13 @@ def _listed(partition_index: int) -> Values:
 
 
 def refuse_find_coordinator(request: Any, version: int) -> Values:
+    """Each kind of coordinator with its own code: producers ask for ever when they are told of a group."""
+    for_transactions = getattr(request, "key_type", _GROUP_KEY) == _TRANSACTION_KEY
     refusal: Values = {
-        "error_code": ErrorCode.group_authorization_failed,
-        "error_message": NO_GROUPS,
+        "error_code": ErrorCode.transactional_id_authorization_failed
+        if for_transactions
+        else ErrorCode.group_authorization_failed,
+        "error_message": NO_TRANSACTIONS if for_transactions else NO_GROUPS,
         "node_id": -1,
         "host": "",
         "port": -1,

@@ -1,4 +1,9 @@
-"""Metadata (api key 3): brokers, and topics with the leader and replicas of each partition."""
+"""Metadata (api key 3): brokers, and topics with the leader and replicas of each partition.
+
+This is the plain statement of the rules, a partition after the other. Clients are answered by
+`broker.metadata_responses`, which takes the brokers and what is rare from here and writes the bulk by itself; tests
+hold the two against each other.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,7 +48,7 @@ class MetadataAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class RequestView:
     """One request's way of looking at the image."""
 
     image: MetadataImage
@@ -56,59 +61,72 @@ def handle_metadata(
     request: Any, version: int, image: MetadataImage, cluster_id: str, listener_name: str, dice: Dice
 ) -> MetadataAnswer:
     """`request` is any version of MetadataRequest; topics by name, by id, or all."""
+    view = request_view(request, version, image, listener_name)
+    topics, missing = asked_topics(view, request)
+    values = cluster_values(request, image, cluster_id, listener_name, controller_id_for_clients(image, dice))
+    values["topics"] = [known_topic(view, each) if isinstance(each, TopicImage) else each for each in topics]
+    return MetadataAnswer(values, missing)
+
+
+def request_view(request: Any, version: int, image: MetadataImage, listener_name: str) -> RequestView:
     wants_operations = getattr(request, "include_topic_authorized_operations", False)
-    view = _View(
-        image, listener_name, version, ALL_TOPIC_OPERATIONS if wants_operations else OPERATIONS_NOT_ASKED
-    )
-    topics, missing = _topics(view, request)
-    wants_cluster = getattr(request, "include_cluster_authorized_operations", False)
-    values: Values = {
+    operations = ALL_TOPIC_OPERATIONS if wants_operations else OPERATIONS_NOT_ASKED
+    return RequestView(image, listener_name, version, operations)
+
+
+def cluster_values(
+    request: Any, image: MetadataImage, cluster_id: str, listener_name: str, controller_id: int
+) -> Values:
+    """All of the response but its topics."""
+    wants_operations = getattr(request, "include_cluster_authorized_operations", False)
+    return {
         "brokers": [
             {"node_id": broker.id, "host": broker.host, "port": broker.port, "rack": broker.rack}
             for broker in alive_brokers(image, listener_name)
         ],
         "cluster_id": cluster_id,
-        "controller_id": controller_id_for_clients(image, dice),
-        "topics": topics,
-        "cluster_authorized_operations": ALL_CLUSTER_OPERATIONS if wants_cluster else OPERATIONS_NOT_ASKED,
+        "controller_id": controller_id,
+        "cluster_authorized_operations": ALL_CLUSTER_OPERATIONS if wants_operations else OPERATIONS_NOT_ASKED,
         "error_code": ErrorCode.none,
     }
-    may_create = version < FIRST_VERSION_WITH_OPTIONAL_CREATION or request.allow_auto_topic_creation
-    return MetadataAnswer(values, missing if may_create else ())
 
 
-def _topics(view: _View, request: Any) -> tuple[list[Values], tuple[str, ...]]:
-    asked = request.topics
-    if asked is None or (not asked and view.version < FIRST_VERSION_WITH_NULL_FOR_ALL):
+def asks_for_all(request: Any, version: int) -> bool:
+    return request.topics is None or (not request.topics and version < FIRST_VERSION_WITH_NULL_FOR_ALL)
+
+
+def asked_topics(view: RequestView, request: Any) -> tuple[list[TopicImage | Values], tuple[str, ...]]:
+    """The topics to tell of, with the error in place of one that is not there; and the names of unknown topics that
+    the client agreed to see created."""
+    if asks_for_all(request, view.version):
         by_name = view.image.topics.by_name
-        return [_known_topic(view, by_name[name]) for name in sorted(by_name)], ()
+        return [by_name[name] for name in sorted(by_name)], ()
     missing: list[str] = []
-    found = [_asked_topic(view, topic, missing.append) for topic in asked]
-    return found, tuple(missing)
+    found = [_asked_topic(view, topic, missing.append) for topic in request.topics]
+    may_create = view.version < FIRST_VERSION_WITH_OPTIONAL_CREATION or request.allow_auto_topic_creation
+    return found, tuple(missing) if may_create else ()
 
 
-def _asked_topic(view: _View, asked: Any, report_missing: Callable[[str], object]) -> Values:
+def _asked_topic(
+    view: RequestView, asked: Any, report_missing: Callable[[str], object]
+) -> TopicImage | Values:
     name: str | None = asked.name
     topic_id: UUID | None = getattr(asked, "topic_id", None)
     if topic_id is not None:
         by_id = view.image.topics.by_id.get(topic_id)
-        return (
-            _error(view, None, topic_id, ErrorCode.unknown_topic_id)
-            if by_id is None
-            else _known_topic(view, by_id)
-        )
+        return _error(view, None, topic_id, ErrorCode.unknown_topic_id) if by_id is None else by_id
     if name is None:
         return _error(view, None, ZERO_UUID, ErrorCode.invalid_request)
     by_name = view.image.topics.by_name.get(name)
     if by_name is not None:
-        return _known_topic(view, by_name)
+        return by_name
     if not is_legal_topic_name(name):
         return _error(view, name, ZERO_UUID, ErrorCode.invalid_topic_exception)
     report_missing(name)
     return _error(view, name, ZERO_UUID, ErrorCode.unknown_topic_or_partition)
 
 
-def _error(view: _View, name: str | None, topic_id: UUID, error: ErrorCode) -> Values:
+def _error(view: RequestView, name: str | None, topic_id: UUID, error: ErrorCode) -> Values:
     return {
         "error_code": error,
         "name": name if name is not None or view.version >= 12 else "",
@@ -119,7 +137,7 @@ def _error(view: _View, name: str | None, topic_id: UUID, error: ErrorCode) -> V
     }
 
 
-def _known_topic(view: _View, topic: TopicImage) -> Values:
+def known_topic(view: RequestView, topic: TopicImage) -> Values:
     return {
         "error_code": ErrorCode.none,
         "name": topic.name,
@@ -130,7 +148,7 @@ def _known_topic(view: _View, topic: TopicImage) -> Values:
     }
 
 
-def _partition(view: _View, partition_index: int, state: PartitionState) -> Values:
+def _partition(view: RequestView, partition_index: int, state: PartitionState) -> Values:
     replicas, in_sync_replicas = state.replicas, state.isr
     if view.version == 0:
         replicas = reachable_replicas(view.image, state.replicas, view.listener_name)

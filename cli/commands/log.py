@@ -38,8 +38,7 @@ def dump(
         list[str] | None, typer.Option("--type", help="Only records of this type; may be repeated.")
     ] = None,
     no_noop: Annotated[
-        bool,
-        typer.Option("--no-noop", help="Without NoOpRecords, which an idle leader writes twice a second."),
+        bool, typer.Option("--no-noop", help="Without NoOpRecords that hold no note.")
     ] = False,
     from_offset: Annotated[int | None, typer.Option(help="First offset shown.")] = None,
     to_offset: Annotated[int | None, typer.Option(help="First offset not shown any more.")] = None,

@@ -9,6 +9,7 @@ import typer
 
 from cli.commands.log_filters import DumpFilter
 from cli.commands.log_lines import LineWriter, batch_json, damage_line, record_json
+from cli.commands.log_notes import PrecedingNote
 from cli.commands.log_topics import TopicNames
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
@@ -83,8 +84,10 @@ def _shown_rows(file: LogFile, request: DumpRequest, names: TopicNames) -> Itera
     chosen, origin = request.filter, origin_of(file)
 
     def wants(record_type: str) -> bool:
-        return record_type == "TopicRecord" or chosen.wants_type(record_type)
+        is_needed = record_type == "TopicRecord" or (chosen.topic is not None and record_type == "NoOpRecord")
+        return is_needed or chosen.wants_type(record_type)
 
+    note = PrecedingNote()
     decoder = RecordDecoder(origin, show_secrets=request.show_secrets, wants=wants)
     for item in scan(map_file(file.path), origin):
         if isinstance(item, DamageRow):
@@ -100,7 +103,10 @@ def _shown_rows(file: LogFile, request: DumpRequest, names: TopicNames) -> Itera
                     continue
                 names.observe(row)
                 topic_name = names.name_of(row)
+                note.observe(row)
                 if chosen.passes(row, topic_name):
+                    if chosen.topic is not None and (before := note.take()) is not None:
+                        yield before, None
                     yield row, topic_name
 
 

@@ -37,20 +37,24 @@ class DumpFilter:
         )
 
     def wants_type(self, record_type: str) -> bool:
-        if record_type == "NoOpRecord" and not self.shows_noop:
-            return False
         return self.types is None or record_type in self.types
 
     def passes(self, row: RecordRow, topic_name: str | None) -> bool:
         """Whether to show the record; `topic_name` is that of the topic it is about, as far as known."""
         return (
             self.wants_type(row.record_type)
+            and (self.shows_noop or row.record_type != "NoOpRecord" or has_audit_note(row))
             and (self.topic is None or topic_name == self.topic)
             and (self.from_offset is None or row.offset >= self.from_offset)
             and (self.to_offset is None or row.offset < self.to_offset)
             and (self.from_ms is None or row.timestamp_ms >= self.from_ms)
             and (self.to_ms is None or row.timestamp_ms < self.to_ms)
         )
+
+
+def has_audit_note(row: RecordRow) -> bool:
+    """Whether it is a NoOpRecord that says who asked for the records behind it."""
+    return row.record_type == "NoOpRecord" and row.payload is not None and "audit_note" in row.payload
 
 
 def parse_types(names: Iterable[str]) -> frozenset[str] | None:

@@ -108,24 +108,9 @@ def list_topics(
 
     found = _read(None, consistency, config, bootstrap_server, grpc, timeout_ms)
     if as_json:
-        print_json(
-            [
-                {"name": item.name, "topic_id": item.topic_id, "partitions": len(item.partitions)}
-                for item in found
-            ]
-        )
+        print_json([_summary(item) for item in found])
         return
-    rows = [
-        (
-            item.name,
-            item.topic_id,
-            len(item.partitions),
-            max((len(partition.replicas) for partition in item.partitions), default=0),
-            sum(partition.leader < 0 for partition in item.partitions),
-            sum(len(partition.isr) < len(partition.replicas) for partition in item.partitions),
-        )
-        for item in found
-    ]
+    rows = [tuple(_summary(item).values()) for item in found]
     columns = ("topic", "id", "#partitions", "#replicas", "#no\nleader", "#short\nisr")
     print_table(counted(len(found), "topic"), columns, rows)
 
@@ -174,18 +159,40 @@ def delete(
 ) -> None:
     """Delete topics, in the order given; stops at the first that is refused."""
     from cli.broker_questions import ask_brokers
+    from cli.errors import CliError
     from cli.output import print_json, say
     from cli.topic_client import delete_topic
+
+    deleted: list[str] = []
 
     async def delete_all(client: "ClusterClient") -> None:
         for name in names:
             await delete_topic(client, name, timeout_ms)
+            deleted.append(name)
             if not as_json:
                 say(f"topic {name} was deleted")
 
-    ask_brokers(config, bootstrap_server, timeout_ms, delete_all, reason)
+    try:
+        ask_brokers(config, bootstrap_server, timeout_ms, delete_all, reason)
+    except CliError as error:
+        if not as_json or not deleted:
+            raise
+        # Otherwise the document would not tell that some are gone.
+        raise CliError(f"{error}; deleted before: {', '.join(deleted)}", status=error.status) from error
     if as_json:
         print_json([{"name": name, "deleted": True} for name in names])
+
+
+def _summary(topic: "TopicView") -> dict[str, object]:
+    """A topic's line, in the order of the columns."""
+    return {
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "partitions": len(topic.partitions),
+        "replicas": max((len(partition.replicas) for partition in topic.partitions), default=0),
+        "no_leader": sum(partition.leader < 0 for partition in topic.partitions),
+        "short_isr": sum(len(partition.isr) < len(partition.replicas) for partition in topic.partitions),
+    }
 
 
 def _read(

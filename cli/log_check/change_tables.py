@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from rich.text import Text
 
-from cli.output import console, make_table
+from cli.output import console, make_table, show_table
 from metadata.image.state_change import Action, FieldChange, Plain, StateChange, StateKind
 
 _MARKS = {Action.ADDED: ("+", "green"), Action.REMOVED: ("-", "red"), Action.CHANGED: ("~", "yellow")}
@@ -45,7 +45,7 @@ def show_changes(changes: Iterable[StateChange], *, limit: int) -> int:
             kept.append(change)
     out = console()
     for kind in sorted(rows, key=list(StateKind).index):
-        out.print(make_table(_title(kind, counts), ("", "which", "what"), map(_row, rows[kind])))
+        show_table(make_table(_title(kind, counts), ("", "which", "~what"), map(_row, rows[kind])))
         total = sum(counts[kind, action] for action in Action)
         if total > len(rows[kind]):
             out.print(Text(f"and {total - len(rows[kind]):,} more; --limit 0 shows all", "dim"))

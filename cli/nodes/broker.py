@@ -167,6 +167,7 @@ class BrokerRole:
             auto_create_topics=self._config.auto_create_topics_enable,
             node_id=self._config.node_id,
             node_configs=self._config.as_kafka_keys(),
+            log_dirs=self._folders.log_directory_paths,
         )
 
     async def _listen(self, listener: BrokerListener) -> None:

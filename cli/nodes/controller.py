@@ -5,6 +5,7 @@ import logging
 import uuid
 
 from cli.config.model import NodeConfig
+from cli.nodes.broker_watch import BrokerWatch
 from cli.nodes.endpoints import advertised_controllers
 from cli.nodes.folders import NodeFolders
 from cli.nodes.quorum_member import QuorumMember
@@ -42,6 +43,9 @@ class ControllerRole:
         self._registrar = self._new_registrar()
         self._registration: asyncio.Task[None] | None = None
         self.controller.publishers.append(lambda image, _: self._registrar.handle_image(image))
+
+        watch = BrokerWatch(lambda: member.driver.leader_id == config.node_id)
+        self.controller.publishers.append(lambda _, delta: watch.handle_delta(delta))
 
     def attach(self) -> None:
         """Before the replica begins: it takes a while, in which nobody could vote."""

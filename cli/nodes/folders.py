@@ -46,6 +46,10 @@ class NodeFolders:
         return tuple(self._id_of(folder) for folder in self._config.log_dirs)
 
     @property
+    def log_directory_paths(self) -> dict[UUID, str]:
+        return {self._id_of(folder): str(folder.absolute()) for folder in self._config.log_dirs}
+
+    @property
     def metadata_log(self) -> Path:
         return self._config.metadata_log_dir / FOLDER_NAME
 

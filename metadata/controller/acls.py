@@ -22,7 +22,8 @@ from metadata.controller.acl_filters import (
     pattern_values,
 )
 from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.image.security import AccessControlEntry
 from wire.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 

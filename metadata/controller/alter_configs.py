@@ -11,7 +11,8 @@ from metadata.config_definitions.definition import ConfigType
 from metadata.config_definitions.table import definition_of
 from metadata.controller.config_checks import check_change, check_records, check_resource, check_resource_type
 from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC, ConfigResource
 from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.topics import ClearElrRecord

@@ -7,7 +7,8 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
 from metadata.controller.partition_change import Election, PartitionChange
-from metadata.controller.requests import ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.controller.transitions import acceptable_leaders
 from metadata.image.partition_state import (
     NO_LEADER_CHANGE,

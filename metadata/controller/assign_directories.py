@@ -8,7 +8,8 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.changing import change_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.partition_change import Election
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.controller.transitions import acceptable_leaders
 from metadata.image.directories import MIGRATING, is_online
 from metadata.image.metadata_version import DIRECTORIES

@@ -1,6 +1,7 @@
 """New partitions: placed by us or by the client."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,9 +17,11 @@ USE_DEFAULT = -1
 
 def placer_of(context: DecisionContext) -> StripedPlacer:
     """For all topics of one request, so that they are spread together."""
-    return StripedPlacer(
-        context.image.cluster.brokers.values(), context.dice, context.image.topics.led_counts
+    brokers = (
+        replace(broker, in_controlled_shutdown=True) if context.is_leaving(broker) else broker
+        for broker in context.image.cluster.brokers.values()
     )
+    return StripedPlacer(brokers, context.dice, context.image.topics.led_counts)
 
 
 def automatic_partitions(
@@ -95,7 +98,8 @@ def check_replicas(
 
 def new_partition(context: DecisionContext, replicas: tuple[int, ...]) -> PartitionState:
     """Whoever is up is in sync with a partition that is empty, and the first of them leads."""
-    isr = tuple(replica for replica in replicas if context.image.cluster.is_active(replica))
+    brokers = (context.image.cluster.brokers[replica] for replica in replicas)
+    isr = tuple(broker.id for broker in brokers if broker.is_active and not context.is_leaving(broker))
     return PartitionState(
         replicas=replicas,
         directories=tuple(context.default_directory(replica) for replica in replicas),

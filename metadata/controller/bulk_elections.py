@@ -104,9 +104,11 @@ def concerned_rows(stack: StackedTables, movement: Movement) -> Rows:
     """Of which partitions something may change."""
     if not movement.is_leaving:
         return np.flatnonzero(stack.leaders == NO_LEADER)
-    is_member = (stack.isr == movement.broker_id).any(axis=0)
+    is_its_own = stack.isr == movement.broker_id
+    is_member = is_its_own.any(axis=0)
     if movement.is_last_kept:
-        is_member &= ((stack.isr != PADDING).sum(axis=0) != 1) | (stack.leaders != NO_LEADER)
+        is_last = (is_its_own | (stack.isr == PADDING)).all(axis=0)
+        is_member &= ~is_last | (stack.leaders != NO_LEADER)
     rows = np.flatnonzero(is_member)
     if movement.failed_directories:
         return rows[_is_in_failed_directory(stack, rows, movement)]
@@ -114,9 +116,13 @@ def concerned_rows(stack: StackedTables, movement: Movement) -> Rows:
 
 
 def _is_in_failed_directory(stack: StackedTables, rows: Rows, movement: Movement) -> Mask:
+    """A replica list that names it twice counts for where it names it first, as with single partitions."""
     is_failed = stack.directory_owners(rows, dict.fromkeys(movement.failed_directories, 1), 0) == 1
-    is_own = stack.replicas[:, rows].T == movement.broker_id
-    found: Mask = (is_failed & is_own).any(axis=1)
+    is_own = (stack.replicas[:, rows] == movement.broker_id).T
+    if not is_own.size:
+        return np.zeros(len(rows), dtype=np.bool_)
+    first = is_own.argmax(axis=1)[:, np.newaxis]
+    found: Mask = np.take_along_axis(is_own & is_failed, first, axis=1)[:, 0]
     return found
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.image.quotas import QuotaEntity
 from wire.metadata_records.configs import ClientQuotaRecord, EntityData
 from wire.schema import MetadataRecord

@@ -69,6 +69,10 @@ class DecisionContext:
             raise ApiError(ErrorCode.stale_broker_epoch, reason)
         return broker
 
+    def is_leaving(self, broker: BrokerRegistration) -> bool:
+        """Whether it is in controlled shutdown; below 3.3-IV3 the metadata do not say so."""
+        return broker.in_controlled_shutdown or self.liveness.shutdown_offset(broker.id) is not None
+
     def default_directory(self, broker_id: int) -> UUID:
         """Where a new replica goes (KIP-858): the only directory that is not cordoned, else the broker is to choose."""
         broker = self.image.cluster.brokers.get(broker_id)

@@ -18,14 +18,8 @@ from metadata.controller.mutation_quota import MutationCharges
 from metadata.controller.periodic import PERIODIC_TASKS, Schedule
 from metadata.controller.refusals import refusal
 from metadata.controller.replies import Waiting
-from metadata.controller.requests import (
-    ApiError,
-    ControllerRequest,
-    ControllerResult,
-    Reply,
-    Values,
-    not_controller,
-)
+from metadata.controller.requests import ApiError, ControllerRequest, Reply, Values, not_controller
+from metadata.controller.results import ControllerResult
 from metadata.controller.sweep import PartitionSweep
 from metadata.controller.transitions import fence_records
 from metadata.image.cluster import BrokerRegistration

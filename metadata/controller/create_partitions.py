@@ -8,7 +8,8 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.assignments import manual_partition, new_partition, placer_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.placement import StripedPlacer
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.image.partition_state import PartitionState
 from metadata.image.records import partition_record
 from metadata.image.topics import TopicImage

@@ -13,7 +13,8 @@ from metadata.controller.assignments import automatic_partitions, manual_partiti
 from metadata.controller.context import DecisionContext
 from metadata.controller.placement import StripedPlacer
 from metadata.controller.refusals import topic_refusal
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.controller.topic_configs import check_new_topic_configs, effective_topic_configs
 from metadata.controller.topic_names import METADATA_TOPIC_NAME, check_no_collision, check_topic_name
 from metadata.image.configs import TOPIC

@@ -13,7 +13,8 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
 from metadata.controller.periodic_task import Outcome, PeriodicTask
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.delegation_tokens import is_expired, split_principal, token_hmac
 from metadata.image.metadata_version import DELEGATION_TOKENS
 from metadata.image.records import delegation_token_record
@@ -24,6 +25,8 @@ from wire.uuids import uuid_to_text
 USER_TYPE = "User"
 # The end of the year 9999: what a response can say at the latest.
 _END_OF_TIME_MS = 253_402_300_799_999
+# "type:name" is one string of the record, whose length has two bytes.
+_MAX_PRINCIPAL_BYTES = 32_767
 
 
 def create_delegation_token(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
@@ -125,15 +128,21 @@ def _new_token(context: DecisionContext, request: ControllerRequest) -> Delegati
         raise ApiError(ErrorCode.invalid_principal_type)
     return DelegationToken(
         token_id=uuid_to_text(context.random_uuid()),
-        owner=_owner(request),
-        requester=request.principal,
-        renewers=tuple(f"{renewer.principal_type}:{renewer.principal_name}" for renewer in renewers),
+        owner=_recordable(":".join(_owner(request))),
+        requester=_recordable(request.principal),
+        renewers=tuple(_recordable(f"{each.principal_type}:{each.principal_name}") for each in renewers),
         issue_timestamp_ms=context.now_ms,
         max_timestamp_ms=max_timestamp_ms,
         expiration_timestamp_ms=min(
             max_timestamp_ms, context.now_ms + config.delegation_token_expiry_time_ms
         ),
     )
+
+
+def _recordable(principal: str) -> str:
+    if len(principal.encode()) > _MAX_PRINCIPAL_BYTES:
+        raise ApiError(ErrorCode.invalid_request)
+    return principal
 
 
 def _token_of(context: DecisionContext, request: ControllerRequest) -> DelegationToken:
@@ -151,7 +160,8 @@ def _check_may_renew(token: DelegationToken, request: ControllerRequest) -> None
 
 
 def _expiring(token: DelegationToken, expiration_ms: int, deed: str) -> ControllerResult:
-    changed = replace(token, expiration_timestamp_ms=min(token.max_timestamp_ms, expiration_ms))
+    end_ms = min(token.max_timestamp_ms, _END_OF_TIME_MS)  # Kafka's tokens may live longer than dates go
+    changed = replace(token, expiration_timestamp_ms=min(end_ms, expiration_ms))
     return ControllerResult(
         records=(delegation_token_record(changed),),
         response=_expiry_answer(ErrorCode.none, changed.expiration_timestamp_ms),
@@ -163,16 +173,16 @@ def _expiry_answer(code: ErrorCode, expiry_ms: int) -> Values:
     return {"error_code": code, "expiry_timestamp": expiry_ms, "throttle_time": 0}
 
 
-def _owner(request: ControllerRequest) -> str:
-    """Up to version 2 tokens are for who asks; from 3 on another owner may be named (KIP-373)."""
+def _owner(request: ControllerRequest) -> tuple[str, str]:
+    """Type and name. Up to version 2 tokens are for who asks; from 3 on another owner may be named (KIP-373)."""
     name = getattr(request.body, "owner_principal_name", None)
     if not name:
-        return request.principal
-    return f"{request.body.owner_principal_type or USER_TYPE}:{name}"
+        return split_principal(request.principal)
+    return request.body.owner_principal_type or USER_TYPE, name
 
 
 def _principals(request: ControllerRequest) -> Values:
-    owner_type, owner_name = split_principal(_owner(request))
+    owner_type, owner_name = _owner(request)
     requester_type, requester_name = split_principal(request.principal)
     return {
         "principal_type": owner_type,

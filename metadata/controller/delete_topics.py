@@ -6,7 +6,8 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.image.topics import TopicImage
 from wire.metadata_records.topics import RemoveTopicRecord
 from wire.uuids import ZERO_UUID, uuid_to_text

@@ -9,7 +9,8 @@ from metadata.controller.changing import change_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.election_candidates import leaderless, without_preferred_leader
 from metadata.controller.partition_change import Election
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.image.partition_state import NO_LEADER, PartitionState
 from metadata.image.topics import TopicImage
 from wire.metadata_records.topics import PartitionChangeRecord

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from metadata.controller.context import MIN_IN_SYNC_REPLICAS, DecisionContext
 from metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC, ConfigResource
 from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.topics import ClearElrRecord
+from wire.metadata_records.topics import ClearElrRecord, PartitionChangeRecord
 from wire.schema import MetadataRecord
 
 
@@ -25,21 +25,14 @@ def clear_elr_records(context: DecisionContext, records: Iterable[MetadataRecord
 
 
 def elr_safety_records(context: DecisionContext) -> list[MetadataRecord]:
-    """For the beginning of a change that turns the feature on: one value for the cluster, none of single brokers."""
-    return [*_cluster_value(context), *_without_broker_values(context)]
+    """For the beginning of a change that turns the feature on: one value for the cluster, none of single brokers, and
+    no list from before it was turned off."""
+    stale = () if context.is_elr_enabled else _without_stale_lists(context)
+    return [*_cluster_value(context), *_without_broker_values(context), *stale]
 
 
 def cluster_minimum(value: int) -> ConfigRecord:
     return _broker_config(CLUSTER_DEFAULT, str(value))
-
-
-def elr_lists_to_clear(context: DecisionContext) -> list[MetadataRecord]:
-    """For the beginning of a change that turns the feature off: nobody would keep the lists any more."""
-    tables = (topic.partitions for topic in context.image.topics.by_id.values())
-    has_any = any(
-        lists.elr or lists.last_known_elr for table in tables for lists in table.rare_lists.values()
-    )
-    return [ClearElrRecord(topic_name="")] if has_any else []
 
 
 def _cluster_value(context: DecisionContext) -> Iterator[MetadataRecord]:
@@ -52,6 +45,32 @@ def _without_broker_values(context: DecisionContext) -> Iterator[MetadataRecord]
     for resource, values in sorted(context.image.configs.resources.items()):
         if resource.type == BROKER and resource.name != CLUSTER_DEFAULT and MIN_IN_SYNC_REPLICAS in values:
             yield _broker_config(resource.name, None)
+
+
+def _without_stale_lists(context: DecisionContext) -> Iterator[MetadataRecord]:
+    """While nobody kept the lists, who was in sync may have committed what those on the lists lack. Only where the ISR
+    was empty nothing was written, and the list alone tells who has the data."""
+    for topic in context.image.topics.by_id.values():
+        stale: list[int] = []
+        is_whole_topic = True
+        for partition_id, lists in sorted(topic.partitions.rare_lists.items()):
+            if not (lists.elr or lists.last_known_elr):
+                continue
+            state = topic.partitions.get(partition_id)
+            if state is not None and state.isr:
+                stale.append(partition_id)
+            else:
+                is_whole_topic = False
+        if stale and is_whole_topic:
+            yield ClearElrRecord(topic_name=topic.name)
+            continue
+        for partition_id in stale:
+            yield PartitionChangeRecord(
+                topic_id=topic.id,
+                partition_id=partition_id,
+                eligible_leader_replicas=(),
+                last_known_elr=(),
+            )
 
 
 def _broker_config(name: str, value: str | None) -> ConfigRecord:

@@ -22,7 +22,8 @@ from metadata.controller.list_reassignments import list_partition_reassignments
 from metadata.controller.producer_ids import allocate_producer_ids
 from metadata.controller.reassign_partitions import alter_partition_reassignments
 from metadata.controller.registration import register_broker, register_controller, unregister_broker
-from metadata.controller.requests import ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.controller.scram import alter_user_scram_credentials
 from metadata.controller.update_features import update_features
 from metadata.image.image import MetadataImage

@@ -8,7 +8,8 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.broker_removal import BrokerRemoval, Departure, records_or_removal
 from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ControllerRequest, ControllerResult
+from metadata.controller.requests import ControllerRequest
+from metadata.controller.results import ControllerResult
 from metadata.controller.sweep import PartitionSweep
 from metadata.controller.transitions import (
     controlled_shutdown_records,

@@ -46,7 +46,8 @@ def _records(context: DecisionContext, found: Found, election: Election) -> Iter
     for topic, partition_ids in found:
         for partition_id, state in topic.partitions.items_of(partition_ids):
             record = change_of(context, topic, partition_id, state, election).record()
-            if record is not None:
+            # Below 3.3-IV3 the metadata do not say that a broker is in controlled shutdown, and gave away what it led.
+            if record is not None and context.liveness.shutdown_offset(record.leader) is None:
                 yield record
 
 

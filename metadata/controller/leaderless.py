@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metadata.controller.changing import change_of
 from metadata.controller.context import DecisionContext
@@ -55,7 +56,7 @@ def _candidates(context: DecisionContext) -> Iterator[tuple[TopicImage, int]]:
 
 def _with_data(table: PartitionTable, partition_ids: Column, active: Column) -> Column:
     isr = table.isr[table.ids.searchsorted(partition_ids)]
-    has_data = np.isin(isr, active).any(axis=1)
+    has_data: NDArray[np.bool_] = np.atleast_1d(np.isin(isr, active).any(axis=1))
     is_up = frozenset(active.tolist())
     for place in np.flatnonzero((isr == PADDING).all(axis=1)).tolist():
         lists = table.rare_lists.get(int(partition_ids[place]))

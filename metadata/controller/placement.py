@@ -74,7 +74,9 @@ class StripedPlacer:
     def __init__(
         self, brokers: Iterable[BrokerRegistration], dice: Dice, led: Mapping[int, int] | None = None
     ) -> None:
-        present = [broker for broker in brokers if not broker.in_controlled_shutdown]
+        registered = tuple(brokers)
+        present = [broker for broker in registered if not broker.in_controlled_shutdown]
+        self._or_leaving = " or in controlled shutdown" if len(present) < len(registered) else ""
         candidates = [broker for broker in present if not broker.is_cordoned]
         self._but_cordoned = (
             " and have not cordoned all their log directories" if len(candidates) < len(present) else ""
@@ -106,9 +108,8 @@ class StripedPlacer:
             )
             raise ApiError(ErrorCode.invalid_replication_factor, prefix + reason)
         if not any(rack.unfenced for rack in self._racks):
-            reason = "All brokers are currently fenced" + (
-                " or have cordoned all their log directories." if self._but_cordoned else "."
-            )
+            or_cordoned = " or have cordoned all their log directories" if self._but_cordoned else ""
+            reason = f"All brokers are currently fenced{self._or_leaving}{or_cordoned}."
             raise ApiError(ErrorCode.invalid_replication_factor, prefix + reason)
         if replication_factor > self._candidates:
             reason = (

@@ -3,7 +3,8 @@
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult
+from metadata.controller.requests import ApiError, ControllerRequest
+from metadata.controller.results import ControllerResult
 from wire.metadata_records.features import ProducerIdsRecord
 
 BLOCK_SIZE = 1000

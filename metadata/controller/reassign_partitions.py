@@ -13,7 +13,8 @@ from metadata.controller.assignments import check_replicas
 from metadata.controller.changing import change_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.partition_change import Election
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.image.partition_state import PartitionState
 from metadata.image.topics import TopicImage
 from wire.metadata_records.topics import PartitionChangeRecord

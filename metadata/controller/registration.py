@@ -9,7 +9,8 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.broker_removal import Departure, records_or_removal
 from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult
+from metadata.controller.requests import ApiError, ControllerRequest
+from metadata.controller.results import ControllerResult
 from metadata.image.cluster import (
     BrokerRegistration,
     ControllerRegistration,

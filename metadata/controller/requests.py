@@ -1,17 +1,12 @@
-"""What goes into a handler and what comes out."""
+"""What goes into a handler, and how it refuses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kio.schema.errors import ErrorCode
 
 from wire.protocol.api_keys import ApiKey
-from wire.schema import MetadataRecord
-
-if TYPE_CHECKING:
-    from metadata.controller.broker_removal import BrokerRemoval
-    from metadata.controller.sweep import PartitionSweep
 
 # A string of an answer has 32,767 bytes at most, and a character up to four.
 MAX_MESSAGE_CHARACTERS = 2_000
@@ -43,34 +38,14 @@ class ApiError(Exception):
     """The request as a whole, or the one entry under check, is refused: lawful, and told to the client."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
-        """A message that quotes a huge value is cut, or no answer could hold it."""
-        if message is not None and len(message) > MAX_MESSAGE_CHARACTERS:
-            message = f"{message[:MAX_MESSAGE_CHARACTERS]}..."
         self.code = code
-        self.message = message
-        super().__init__(f"{code.name}: {message}")
+        self.message = None if message is None else cut_message(message)
+        super().__init__(f"{code.name}: {self.message}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerResult:
-    """What a handler decided; nothing has happened yet.
-
-    Atomic records go into one batch or not at all; others may be spread over several. `audit_reason` says in words
-    what an administrative change does; None for what nobody asked for as an administrator. `after_append` is told
-    the end offset once the records are in the log of the leader (not yet committed). `waits_for_log_end` holds the
-    answer back until all that is in the log then is committed: for what `after_append` appended by other means.
-    `sweep` is what is left to be done of it in later turns. `removal_first`: nothing was decided yet; the request is to
-    be handled again when this is done.
-    """
-
-    response: Values
-    records: tuple[MetadataRecord, ...] = ()
-    is_atomic: bool = True
-    audit_reason: str | None = None
-    after_append: Callable[[int], None] | None = None
-    waits_for_log_end: bool = False
-    sweep: "PartitionSweep | None" = None
-    removal_first: "BrokerRemoval | None" = None
+def cut_message(message: str) -> str:
+    """One that quotes a huge name or value is cut, or no answer could hold it."""
+    return message if len(message) <= MAX_MESSAGE_CHARACTERS else f"{message[:MAX_MESSAGE_CHARACTERS]}..."
 
 
 def not_controller(leader_id: int) -> ApiError:

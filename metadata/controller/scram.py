@@ -11,7 +11,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.image.metadata_version import SCRAM
 from metadata.image.security import ScramUser
 from wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord

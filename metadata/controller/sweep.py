@@ -32,8 +32,8 @@ TOPICS_PER_SLICE = 2048
 
 
 class PartitionWalk:
-    """Through all partitions of the topics that there are, a slice at a time. They are looked up when their slice comes,
-    so whatever happened to them meanwhile counts."""
+    """Through all partitions of the topics that there are, a slice at a time. They are looked up when their slice
+    comes, so whatever happened to them meanwhile counts."""
 
     def __init__(self, context: DecisionContext) -> None:
         # From which partition on each topic is still to be looked at.
@@ -92,7 +92,7 @@ class PartitionWalk:
 
 
 class PartitionSweep:
-    """`broker_id` moves as it `is_leaving`: it leaves ISRs and leaderships; otherwise it may lead what has no leader."""
+    """`broker_id` moves: if it `is_leaving`, out of ISRs and leaderships; otherwise it may lead what has no leader."""
 
     def __init__(self, context: DecisionContext, broker: BrokerRegistration, *, is_leaving: bool) -> None:
         self.broker_id = broker.id

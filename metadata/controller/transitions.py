@@ -7,8 +7,8 @@ leads.
 from collections.abc import Callable, Collection, Iterable, Iterator
 from uuid import UUID
 
-import numpy as np
-
+from metadata.controller.bulk_elections import Movement
+from metadata.controller.concerned import concerned_partitions
 from metadata.controller.context import DecisionContext
 from metadata.controller.partition_change import Election, PartitionChange
 from metadata.image.cluster import BrokerRegistration
@@ -18,8 +18,8 @@ from metadata.image.metadata_version import (
     CORDONED_DIRECTORIES,
     IN_CONTROLLED_SHUTDOWN_STATE,
 )
-from metadata.image.partition_columns import PADDING, Column
-from metadata.image.partition_state import NO_LEADER, PartitionState
+from metadata.image.partition_columns import Column
+from metadata.image.partition_state import PartitionState
 from metadata.image.topics import TopicImage
 from wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
@@ -116,36 +116,10 @@ def acceptable_leaders(
 
 
 def _without_broker(context: DecisionContext, broker_id: int) -> list[MetadataRecord]:
-    """Hardly anything is left to be done: what the broker leads was given away before. Partitions that are left alone
-    may be very many."""
-    affected = [
-        (topic, _without_left_alone(context, topic, ids, broker_id))
-        for topic, ids in context.image.topics.in_isr(broker_id)
-    ]
+    """Hardly anything is left to be done: what the broker leads was given away before."""
+    movement = Movement(broker_id=broker_id, is_leaving=True, is_last_kept=not context.is_elr_enabled)
+    affected = concerned_partitions(context.image.topics, movement)
     return list(leader_and_isr_records(context, affected, broker_to_remove=broker_id))
-
-
-def _without_left_alone(
-    context: DecisionContext, topic: TopicImage, partition_ids: Column, broker_id: int
-) -> Column:
-    """See `is_left_alone`, which says so of one."""
-    if context.is_elr_enabled or context.allows_unclean_election(topic.name):
-        return partition_ids
-    table = topic.partitions
-    rows = table.ids.searchsorted(partition_ids)
-    is_last = (table.isr[rows] == broker_id).sum(axis=1) == (table.isr[rows] != PADDING).sum(axis=1)
-    is_left = is_last & (table.leaders[rows] == NO_LEADER)
-    if table.rare_lists:
-        is_left &= ~np.isin(partition_ids, list(table.rare_lists))
-    others: Column = partition_ids[~is_left]
-    return others
-
-
-def is_left_alone(state: PartitionState, broker_id: int | None) -> bool:
-    """Whether nothing is left to be done when this broker goes: it is the last of the ISR, which may as well keep it,
-    and nobody leads, or is eligible to. A million such partitions must not be gone through in vain."""
-    has_rare_lists = state.adding_replicas or state.removing_replicas or state.elr
-    return state.leader == NO_LEADER and state.isr == (broker_id,) and not has_rare_lists
 
 
 def leader_and_isr_records(
@@ -167,9 +141,6 @@ def leader_and_isr_records(
             state = topic.partitions.get(partition_id)
             assert state is not None, "a query of a table answers ids that the table has"
             if is_concerned is not None and not is_concerned(state):
-                continue
-            is_settled = min_in_sync_replicas is None and election is Election.ONLINE
-            if is_settled and is_left_alone(state, broker_to_remove):
                 continue
             record = PartitionChange(
                 topic_id=topic.id,

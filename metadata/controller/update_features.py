@@ -13,7 +13,8 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.context import DecisionContext
 from metadata.controller.elr import elr_safety_records
 from metadata.controller.feature_support import reason_nobody_may
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.features import unmet_dependency
 from metadata.image.metadata_version import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,

@@ -12,7 +12,8 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.audit import audit_record
 from metadata.controller.change_run import ChangeRun
 from metadata.controller.config import ControllerConfig
-from metadata.controller.requests import ApiError, ControllerRequest, ControllerResult
+from metadata.controller.requests import ApiError, ControllerRequest
+from metadata.controller.results import ControllerResult
 from metadata.controller.timeline import Proposed, Timeline
 from metadata.image.metadata_version import NO_OP_RECORD, TRANSACTIONS, record_version
 from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES

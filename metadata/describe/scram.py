@@ -4,7 +4,7 @@ from collections import Counter
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import Values
+from metadata.controller.requests import Values, cut_message
 from metadata.describe.question import Question
 
 
@@ -34,4 +34,9 @@ def _result(name: str, infos: list[Values] | None, mentions: int) -> Values:
         code = ErrorCode.resource_not_found
         message = f"Attempt to describe a user credential that does not exist: {name}"
     told = infos if infos is not None and mentions == 1 else []
-    return {"user": name, "error_code": code, "error_message": message, "credential_infos": told}
+    return {
+        "user": name,
+        "error_code": code,
+        "error_message": message and cut_message(message),
+        "credential_infos": told,
+    }

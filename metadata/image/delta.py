@@ -89,6 +89,12 @@ class MetadataDelta:
         if isinstance(record, cluster.RegisterBrokerRecord):
             self.registration_offsets[record.broker_id] = offset
 
+    def replay_of_snapshot(self, record: MetadataRecord, ordinal: int) -> None:
+        """A snapshot is one state: raises ReplayError also for a record that begins or ends a transaction."""
+        if isinstance(record, _TRANSACTION_MARKERS):
+            raise ReplayError(ordinal, record, "a snapshot has no transactions")
+        self.replay(record, ordinal)
+
     def replay_partitions(self, tables: Sequence[tuple[UUID, PartitionTable]]) -> None:
         """As many PartitionRecords of these topics, which must exist."""
         self.topics.replay_partitions(tables)
@@ -137,6 +143,11 @@ def _remove_topic(delta: MetadataDelta, record: topics.RemoveTopicRecord) -> Non
     delta.configs.remove_topic(topic.name)
 
 
+_TRANSACTION_MARKERS = (
+    features.BeginTransactionRecord,
+    features.EndTransactionRecord,
+    features.AbortTransactionRecord,
+)
 # Records that are not here change no state: NoOpRecord and the transaction markers.
 _REPLAY: Mapping[type[MetadataRecord], Callable[[MetadataDelta, Any], None]] = {
     features.FeatureLevelRecord: lambda delta, record: delta.features.replay_feature_level(record),

@@ -58,7 +58,7 @@ class _Loading:
         # A new topic does not care for the partitions of others; so those of many small topics are read together.
         if not isinstance(record, TopicRecord) or record.topic_id.bytes in self._topic_ids:
             self._replay_run()
-        self._delta.replay(record, ordinal)
+        self._delta.replay_of_snapshot(record, ordinal)
 
     def _replay_run(self) -> None:
         run, ordinals, topic_ids = self._run, self._ordinals, self._topic_ids

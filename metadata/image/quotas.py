@@ -30,7 +30,8 @@ class ClientQuotasDelta:
         self.changed: set[QuotaEntity] = set()
 
     def replay_client_quota(self, record: ClientQuotaRecord) -> None:
-        entity = tuple(sorted((each.entity_type, each.entity_name) for each in record.entity))
+        names = {each.entity_type: each.entity_name for each in record.entity}
+        entity = tuple(sorted(names.items()))
         self.changed.add(entity)
         quotas: Map[str, float] = self.image.entities.get(entity, Map())
         if not record.remove:

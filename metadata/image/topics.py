@@ -1,7 +1,7 @@
 """The topics, by id and by name."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -44,20 +44,6 @@ class TopicsImage:
 
     def is_leading_any(self, broker_id: int) -> bool:
         return broker_id in self.led_counts
-
-    def in_isr(self, broker_id: int) -> Iterator[tuple[TopicImage, Column]]:
-        """The topics with partitions that have this broker in their ISR, each with these partitions' ids.
-
-        Of ten thousand topics most have none: so they are looked at side by side first.
-        """
-        topics = [topic for topic in self.by_id.values() if len(topic.partitions)]
-        if not topics:
-            return
-        columns = [topic.partitions.isr_cells for topic in topics]
-        ends = np.cumsum([len(column) for column in columns])
-        hits = np.flatnonzero(np.concatenate(columns) == broker_id)
-        for number in np.unique(ends.searchsorted(hits, side="right")).tolist():
-            yield topics[number], topics[number].partitions.in_isr(broker_id)
 
     def with_topic(self, topic: TopicImage) -> "TopicsImage":
         """With a topic that is new."""

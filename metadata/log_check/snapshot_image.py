@@ -77,7 +77,7 @@ class SnapshotLoading:
     def _take(self, position: int, record: Record) -> None:
         value = record.value or b""
         try:
-            self._delta.replay(decode_record(value), record.offset)
+            self._delta.replay_of_snapshot(decode_record(value), record.offset)
         except DecodeError as error:
             fault = SnapshotFault(position, record.offset, str(error), is_damage=True)
             if is_unknown_record(value):

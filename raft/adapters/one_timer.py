@@ -4,12 +4,16 @@ import asyncio
 from collections.abc import Callable
 
 _SHORTEST_MS = 1
+# Beyond this the loop was held up, by us or by the machine, and messages wait in the sockets.
+_LATE_MS = 50
 
 
 class OneTimer:
     """Fires no later than the earliest deadline that it was armed with; too early at times, and then it is armed again.
 
     A deadline that moves back leaves the timer as it is: most do so with every message, and none need fire exactly.
+    uvloop runs timers before it reads. One that is late lets it read once more first, or a loop that was held up would
+    take a fetch or heartbeat that lies in a socket for one that never came.
     """
 
     def __init__(
@@ -20,6 +24,7 @@ class OneTimer:
         self._fire = fire
         self._handle: asyncio.TimerHandle | None = None
         self._due_ms = 0
+        self._expected_ms = 0
 
     def arm(self, *deadlines_ms: int | None) -> None:
         """None is no deadline."""
@@ -28,7 +33,9 @@ class OneTimer:
             return
         self.cancel()
         self._due_ms = min(known)
-        delay_ms = max(_SHORTEST_MS, self._due_ms - self._now_ms())
+        now_ms = self._now_ms()
+        delay_ms = max(_SHORTEST_MS, self._due_ms - now_ms)
+        self._expected_ms = now_ms + delay_ms
         self._handle = self._loop.call_later(delay_ms / 1000, self._fired)
 
     def cancel(self) -> None:
@@ -37,5 +44,11 @@ class OneTimer:
             self._handle = None
 
     def _fired(self) -> None:
+        if self._now_ms() - self._expected_ms > _LATE_MS:
+            self._handle = self._loop.call_later(_SHORTEST_MS / 1000, self._fired_again)
+        else:
+            self._fired_again()
+
+    def _fired_again(self) -> None:
         self._handle = None
         self._fire()

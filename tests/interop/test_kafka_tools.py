@@ -22,6 +22,8 @@ FEATURES = "org.apache.kafka.tools.FeatureCommand"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 ELECTION = "org.apache.kafka.tools.LeaderElectionCommand"
 QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
+CLUSTER = "org.apache.kafka.tools.ClusterTool"
+LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 
 Tool = Callable[..., str]
 
@@ -38,6 +40,14 @@ def tool(kafka: Kafka, cluster: Cluster) -> Tool:
     """Runs a tool against all brokers, and answers what it prints."""
     servers = ",".join(cluster.address(broker_id) for broker_id in cluster.broker_ids)
     return lambda name, *arguments: kafka.run(name, "--bootstrap-server", servers, *arguments)
+
+
+def plan_of(folder: Path, topic: str, *replicas: int) -> tuple[str, str]:
+    """The options that name a plan for partition 0 of the topic."""
+    path = folder / f"{topic}-{'-'.join(map(str, replicas))}.json"
+    wanted = {"topic": topic, "partition": 0, "replicas": replicas}
+    path.write_text(json.dumps({"version": 1, "partitions": [wanted]}))
+    return "--reassignment-json-file", str(path)
 
 
 def shows(tool: Tool, pattern: str, name: str, *arguments: str) -> bool:
@@ -97,17 +107,40 @@ def test_acls(tool: Tool) -> None:
 def test_partitions_are_reassigned_and_leaders_elected(cluster: Cluster, tool: Tool, tmp_path: Path) -> None:
     first, second, third = cluster.broker_ids
     tool(TOPICS, "--create", "--topic", "moved", "--replica-assignment", f"{first}:{second}")
-    plan = tmp_path / "plan.json"
-    wanted = {"topic": "moved", "partition": 0, "replicas": [third, second]}
-    plan.write_text(json.dumps({"version": 1, "partitions": [wanted]}))
-    given = ("--reassignment-json-file", str(plan))
-    tool(REASSIGN, *given, "--execute")
-    assert shows(tool, "Reassignment of partition moved-0 is completed", REASSIGN, *given, "--verify")
+    moved = plan_of(tmp_path, "moved", third, second)
+    tool(REASSIGN, *moved, "--execute")
+    assert shows(tool, "Reassignment of partition moved-0 is completed", REASSIGN, *moved, "--verify")
     assert "No partition reassignments found." in tool(REASSIGN, "--list")
-    assert shows(tool, rf"Replicas: {third},{second}", TOPICS, "--describe", "--topic", "moved")
+    described = (TOPICS, "--describe", "--topic", "moved")
+    assert shows(tool, rf"Leader: {third}\s+Replicas: {third},{second}\s", *described)
+    # Another order of the same replicas: the leader stays until the preferred one is elected.
+    tool(REASSIGN, *plan_of(tmp_path, "moved", second, third), "--execute")
+    assert shows(tool, rf"Leader: {third}\s+Replicas: {second},{third}\s", *described)
     elect = ("--election-type", "preferred", "--topic", "moved", "--partition", "0")
-    assert re.search("Successfully completed|Valid replica already elected", tool(ELECTION, *elect))
-    assert shows(tool, rf"Leader: {third}", TOPICS, "--describe", "--topic", "moved")
+    assert "Successfully completed leader election (PREFERRED)" in tool(ELECTION, *elect)
+    assert shows(tool, rf"Leader: {second}\s", *described)
+    assert "Valid replica already elected" in tool(ELECTION, *elect)
+
+
+def test_a_broker_that_died_is_unregistered(cluster: Cluster, kafka: Kafka) -> None:
+    first, _second, third = cluster.broker_ids
+    servers = ("--bootstrap-server", cluster.address(first))
+
+    def state(broker_id: int) -> str | None:
+        listed = kafka.run(CLUSTER, "list-endpoints", *servers, "--include-fenced-brokers")
+        return dict(re.findall(r"^(\d+)\s.*\s(fenced|unfenced)\s+broker", listed, re.MULTILINE)).get(
+            str(broker_id)
+        )
+
+    cluster.kill(third)
+    assert wait_until(lambda: state(third) == "fenced", WAIT_S, 0.5)
+    unregister = ("unregister", *servers, "--id", str(third))
+    assert f"Broker {third} is no longer registered." in kafka.run(CLUSTER, *unregister)
+    with pytest.raises(ToolFailed, match=f"Broker ID {third} is not currently registered"):
+        kafka.run(CLUSTER, *unregister)
+    assert wait_until(lambda: state(third) is None, WAIT_S, 0.5)
+    cluster.start_node(third)
+    assert wait_until(lambda: state(third) == "unfenced", WAIT_S, 0.5)
 
 
 def test_features_go_up_and_down(tool: Tool) -> None:
@@ -116,9 +149,21 @@ def test_features_go_up_and_down(tool: Tool) -> None:
     assert shows(tool, r"metadata\.version.*FinalizedVersionLevel: 4\.1-IV1", FEATURES, "describe")
     with pytest.raises(ToolFailed, match=r"metadata\.version"):
         tool(FEATURES, "upgrade", "--metadata", "4.0-IV3")
-    tried = tool(FEATURES, "downgrade", "--feature", "group.version=0", "--dry-run")
-    assert "can be downgraded" in tried
+    down = ("downgrade", "--feature", "group.version=0")
+    assert "group.version can be downgraded to 0" in tool(FEATURES, *down, "--dry-run")
+    assert re.search(r"group\.version.*FinalizedVersionLevel: 1\b", tool(FEATURES, "describe"))
+    assert "group.version was downgraded to 0" in tool(FEATURES, *down)
+    assert shows(tool, r"group\.version.*FinalizedVersionLevel: 0\b", FEATURES, "describe")
 
 
-def test_the_quorum_is_described(tool: Tool) -> None:
+def test_the_quorum_is_described(cluster: Cluster, tool: Tool) -> None:
     assert re.search(r"LeaderId:\s+1\b", tool(QUORUM, "describe", "--status"))
+    replicas = tool(QUORUM, "describe", "--replication")
+    roles = dict(re.findall(r"^(\d+)\s.*\b(Leader|Follower|Observer)\b", replicas, re.MULTILINE))
+    assert roles == {"1": "Leader", **{str(broker_id): "Observer" for broker_id in cluster.broker_ids}}
+
+
+def test_every_broker_tells_its_log_directories(cluster: Cluster, tool: Tool) -> None:
+    told = json.loads(tool(LOG_DIRS, "--describe").splitlines()[-1])
+    folders = {each["broker"]: [folder["logDir"] for folder in each["logDirs"]] for each in told["brokers"]}
+    assert folders == {broker_id: [str(cluster.data_folder(broker_id))] for broker_id in cluster.broker_ids}

@@ -38,7 +38,9 @@ def write(path: Path, text: str) -> str:
     return str(path)
 
 
-def cluster_certificates(folder: Path, node_ids: tuple[int, ...], clients: tuple[str, ...] = ("client",)) -> Path:
+def cluster_certificates(
+    folder: Path, node_ids: tuple[int, ...], clients: tuple[str, ...] = ("client",)
+) -> Path:
     """`ca.pem`, `node-<id>.pem` and `<client>.pem`, for nodes on loopback."""
     make_certificates(folder, [(node_id, HOSTS) for node_id in node_ids], clients, authority())
     return folder

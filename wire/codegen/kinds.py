@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _ZERO_BYTES: Final = bytes(16)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MS_PER_DAY: Final = 86_400_000
+_LONGEST_MS: Final = dt.timedelta.max // dt.timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,8 @@ def uuid_or_none(raw: bytes) -> UUID | None:
 
 @lru_cache(maxsize=1024)
 def duration_of(milliseconds: int) -> dt.timedelta:
-    try:
-        return dt.timedelta(milliseconds=milliseconds)
-    except OverflowError as error:
-        raise DecodeError(f"a duration of {milliseconds} ms is out of range") from error
+    """2.7 million years stand for what is longer: clients lawfully ask for the largest number there is."""
+    return dt.timedelta(milliseconds=max(-_LONGEST_MS, min(milliseconds, _LONGEST_MS)))
 
 
 @lru_cache(maxsize=1024)

@@ -16,6 +16,7 @@ FINAL = {
     ErrorCode.topic_authorization_failed,
     ErrorCode.group_authorization_failed,
     ErrorCode.cluster_authorization_failed,
+    ErrorCode.transactional_id_authorization_failed,
 }
 VERSIONS = [
     (api_key, version)
@@ -34,6 +35,21 @@ def test_every_version_is_refused_for_good(api_key: ApiKey, version: int) -> Non
     codes = set(error_codes(answer)) - {ErrorCode.none}
     assert codes
     assert codes <= FINAL
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_each_kind_of_coordinator_is_refused_with_its_own_code(version: int) -> None:
+    """librdkafka's transactional producer asks again and again when the refusal is that of a group."""
+    cls = request_class(ApiKey.FIND_COORDINATOR, version)
+    kinds = {0: ErrorCode.group_authorization_failed}
+    if version > 0:
+        kinds[1] = ErrorCode.transactional_id_authorization_failed
+    for key_type, code in kinds.items():
+        request = build(cls, {"key": "mine", "key_type": key_type, "coordinator_keys": ("mine",)})
+        values = REFUSALS[ApiKey.FIND_COORDINATOR](request, version)
+        assert values is not None
+        answer = build(response_class(ApiKey.FIND_COORDINATOR, version), values)
+        assert set(error_codes(answer)) - {ErrorCode.none} == {code}
 
 
 def error_codes(entity: object) -> list[ErrorCode]:

@@ -152,8 +152,8 @@ def test_an_api_that_is_not_offered_ends_the_connection_at_once() -> None:
         from wire.protocol.apis import request_class
         from wire.protocol.entities import build
 
-        request = build(request_class(ApiKey.LIST_GROUPS, 0), {})
-        await node.client.send(ApiKey.LIST_GROUPS, 0, request)
+        request = build(request_class(ApiKey.LIST_TRANSACTIONS, 0), {})
+        await node.client.send(ApiKey.LIST_TRANSACTIONS, 0, request)
 
     with pytest.raises(ConnectionLost):
         with_broker(test)

@@ -197,6 +197,17 @@ def test_senseless_bounds_are_refused(
     assert said in " ".join(capsys.readouterr().err.replace("│", " ").split())
 
 
+def test_long_changes_are_told_whole(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    log, name = LogBuilder(), "n" * 200
+    log.leader(1_000, 1, 1, 2, epoch=1).records(1_001, TopicRecord(name=name, topic_id=UUID(int=7)))
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(bytes(log.data))
+    assert run(["log", "diff", str(path)]) == 0
+    told_lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith(" ~   quorum   leader none -> 1;") for line in told_lines), told_lines
+    assert any(f" {name} " in f"{line} " for line in told_lines)
+
+
 def test_tables_are_cut_at_the_limit(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert run(["log", "diff", str(folder), "--limit", "1"]) == 0
     assert "and 1 more; --limit 0 shows all" in capsys.readouterr().out

@@ -57,7 +57,11 @@ def _partition(index: int, leader: int, error_code: int) -> dict[str, object]:
 def test_topics_are_listed_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     with fake_node({ApiKey.METADATA: topics_response}) as node:
         assert run(["topics", "list", "-b", node.address, "--json"]) == 0
-    assert [(topic["name"], topic["partitions"]) for topic in printed(capsys)] == [("a", 2), ("b", 2)]
+    listed = printed(capsys)
+    assert [(topic["name"], topic["partitions"]) for topic in listed] == [("a", 2), ("b", 2)]
+    assert [(topic["replicas"], topic["no_leader"], topic["short_isr"]) for topic in listed] == [
+        (2, 1, 2)
+    ] * 2
 
 
 def test_a_partition_without_leader_is_described_not_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,3 +181,8 @@ def test_delete_stops_at_the_first_refusal(capsys: pytest.CaptureFixture[str]) -
     outcome = capsys.readouterr()
     assert outcome.out == "topic a was deleted\n"
     assert "there is no topic missing" in outcome.err
+    with fake_node({ApiKey.DELETE_TOPICS: answer}) as node:
+        assert run(["topics", "delete", "a", "b", "missing", "-b", node.address, "--json"]) == 1
+    told = printed(capsys)
+    assert told["error"].endswith("; deleted before: a, b")
+    assert told["exit_status"] == 1

@@ -1,6 +1,7 @@
 """The pre-flight of changing the voters: what it finds, and what it says to do."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cli.config.addresses import HostPort
 from cli.quorum_status import QuorumStatus, ReplicaLag
@@ -136,6 +137,15 @@ def test_a_removal_says_which_disk_goes() -> None:
     assert (
         "node 3 votes with directory disk-3" in [check.detail for check in remove_voter_checks(view(), 3)][2]
     )
+
+
+def test_a_removal_from_a_static_quorum_names_no_disk() -> None:
+    lag = replace(replica(3), directory_id=None)
+    seen = view()
+    seen = replace(seen, status=replace(seen.status, voters=(*seen.status.voters[:-1], lag)))
+    assert seen.status.voters[-1].replica_id == 3
+    details = [check.detail for check in remove_voter_checks(seen, 3)]
+    assert "node 3 votes; the voters are 1, 2, 3" in details
 
 
 def test_a_broker_and_an_unknown_node_are_told_apart() -> None:

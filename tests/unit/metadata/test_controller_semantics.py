@@ -14,7 +14,8 @@ from metadata.controller.context import DecisionContext
 from metadata.controller.controller import Controller
 from metadata.controller.handlers import HANDLERS
 from metadata.controller.periodic_task import Outcome, PeriodicTask
-from metadata.controller.requests import ControllerRequest, ControllerResult, Values
+from metadata.controller.requests import ControllerRequest, Values
+from metadata.controller.results import ControllerResult
 from metadata.image.errors import ReplayError
 from raft.batches import build_batch
 from snapshots.bootstrap import bootstrap_records

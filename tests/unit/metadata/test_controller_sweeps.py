@@ -1,9 +1,13 @@
 """Changes of many partitions come in slices, so that the leader's loop is never busy for longer than followers wait."""
 
+from typing import Any
+
 import pytest
 
-from metadata.controller import sweep, timeline
+from metadata.controller import sweep, timeline, transitions
 from metadata.controller.config import ControllerConfig
+from metadata.controller.context import DecisionContext
+from metadata.controller.transitions import Affected, leader_and_isr_records
 from metadata.image.partition_state import NO_LEADER
 from tests.unit.metadata.controller_world import SESSION_MS, World, assigned
 from wire.metadata_records.topics import PartitionChangeRecord
@@ -59,6 +63,32 @@ def test_a_silent_broker_is_fenced_when_nothing_of_it_is_left() -> None:
     assert turns == 7, "21 partitions in slices of 4, and the fence"
     assert max(changes_of(world, start)) == SLICE
     assert leaders(world) == {1}
+
+
+@pytest.mark.parametrize("unclean", [False, True])
+def test_what_nobody_else_can_lead_is_not_gone_through_again_for_the_fence(
+    monkeypatch: pytest.MonkeyPatch, unclean: bool
+) -> None:
+    """A broker may be the last of a hundred thousand ISRs, which it stays in: its fence must not take seconds."""
+    config = ControllerConfig(metadata_max_idle_interval_ms=0, unclean_leader_election_enable=unclean)
+    world = World(config).lead().add_brokers(0, 1)
+    world.create(assigned("a", *[(0,)] * 7), assigned("b", (1, 0)))
+    decided: list[int] = []
+
+    def counting(context: DecisionContext, affected: Affected, **values: Any) -> list[PartitionChangeRecord]:
+        affected = list(affected)
+        decided.extend(each for _, ids in affected for each in ids.tolist())
+        return list(leader_and_isr_records(context, affected, **values))
+
+    monkeypatch.setattr(transitions, "leader_and_isr_records", counting)
+    world.now_ms += SESSION_MS - 1
+    world.heartbeat(1)
+    world.now_ms += 2
+    while not world.controller.image.cluster.brokers[0].fenced:
+        world.controller.handle_time(world.now_ms)
+    assert {world.partition("a", index).isr for index in range(7)} == {(0,)}
+    assert {world.partition("a", index).leader for index in range(7)} == {NO_LEADER}
+    assert decided == []
 
 
 def test_a_broker_that_speaks_again_meanwhile_is_not_fenced() -> None:

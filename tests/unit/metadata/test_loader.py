@@ -10,6 +10,7 @@ from metadata.loader import MetadataLoader
 from metadata.log_check.state_replay import ReadBatch
 from raft.batches import LogBatch, build_batch
 from wire.compression import CompressionCodec
+from wire.metadata_records.configs import ClientQuotaRecord, EntityData
 from wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -17,6 +18,7 @@ from wire.metadata_records.features import (
     FeatureLevelRecord,
     NoOpRecord,
 )
+from wire.metadata_records.security import UserScramCredentialRecord
 from wire.record_batch import HEADER_BYTES
 from wire.record_columns import WORTH_COLUMNS
 from wire.record_frame import encode_record
@@ -184,3 +186,31 @@ def test_a_large_compressed_batch_whose_records_were_split_is_replayed_from_them
     of_split.handle_commit([split])
     assert of_split.image == of_whole.image
     assert len(of_split.image.features.finalized) == len(values)
+
+
+def test_what_cannot_be_read_is_not_quoted() -> None:
+    """It may be a credential of a version that is not known here, and what is wrong goes into logs and to clients."""
+    known = encode_record(
+        UserScramCredentialRecord(
+            name="alice", mechanism=1, salt=b"NaCl", stored_key=b"hush", server_key=b"hush", iterations=4096
+        )
+    )
+    newer = known[:2] + bytes([9]) + known[3:]
+    log = Log()
+    with pytest.raises(ReplayError) as raised:
+        log.loader.handle_commit([build_batch(0, 3, 1000, [(None, newer)])])
+    assert "offset 0" in str(raised.value)
+    assert f"{len(newer)} bytes" in str(raised.value)
+    assert "hush" not in str(raised.value)
+
+
+def test_a_quota_whose_entity_names_a_type_twice_is_that_of_the_last_name() -> None:
+    """As Kafka replays it; neither writes one."""
+    named = (("user", None), ("user", "alice"), ("client-id", None))
+    entity = tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in named)
+    log = Log()
+    log.load(ClientQuotaRecord(entity=entity, key="request_percentage", value=2.0, remove=False))
+    entities = log.loader.image.client_quotas.entities
+    assert {key: dict(quotas) for key, quotas in entities.items()} == {
+        (("client-id", None), ("user", "alice")): {"request_percentage": 2.0}
+    }

@@ -240,6 +240,37 @@ def test_turned_off_they_still_lead_what_nobody_else_can() -> None:
     assert world.partition("a").leader == 2
 
 
+def turned_off_and_on(*topics: Any, fenced: tuple[int, ...]) -> World:
+    """Brokers are fenced while the lists are kept, and the minimum is two; then nobody keeps them for a while."""
+    world = ready_world(eligible_leader_replicas_version=1)
+    world.add_brokers(1, 2, 3, features=registration_features())
+    add(world, broker_config("", 2))
+    world.create(*topics)
+    for broker_id in fenced:
+        world.heartbeat(broker_id, want_fence=True)
+    assert change(world, update(ELR, 0, SAFE))["error_code"] is ErrorCode.none
+    assert change(world, update(ELR, 1))["error_code"] is ErrorCode.none
+    return world
+
+
+def test_lists_from_before_they_were_turned_off_are_worth_nothing() -> None:
+    """Broker 1 alone was in sync with `a`: what it wrote meanwhile, the others lack."""
+    world = turned_off_and_on(assigned("a", (1, 2)), assigned("b", (1, 2), (2, 3)), fenced=(2, 3))
+    assert (world.partition("a").isr, world.partition("a").elr) == ((1,), ())
+    assert (world.partition("b").isr, world.partition("b").elr) == ((1,), ())
+    world.heartbeat(2)
+    world.heartbeat(1, want_fence=True)
+    assert world.partition("a").leader == -1
+
+
+def test_a_list_that_alone_tells_who_has_the_data_stays() -> None:
+    world = turned_off_and_on(assigned("b", (1, 2), (2, 3)), fenced=(2, 3))
+    left = world.partition("b", 1)
+    assert (left.leader, left.isr, set(left.elr)) == (-1, (), {2, 3})
+    world.heartbeat(2)
+    assert (world.partition("b", 1).leader, world.partition("b", 1).leader_recovery_state) == (2, 0)
+
+
 # What a controller cannot run
 
 

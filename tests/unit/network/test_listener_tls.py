@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.x509 import load_der_x509_certificate
 
 from network.limits import ConnectionLimits, ServerLimits
 from network.security.listener_security import ListenerSecurity

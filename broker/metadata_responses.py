@@ -1,0 +1,211 @@
+"""Metadata responses as bytes: each topic encoded once for as long as it stays as it is, long answers in slices.
+
+The bytes of a topic follow from its image, from the layout of the version, and from what the asked listener shows of
+the brokers. They stay on a shelf until one of these changes; then a client that asks for all again costs no more than
+putting the pieces together. There are few shelves and on each only topics of one image, so what is held is bounded by
+the size of the few last answers of different kinds.
+
+Sans-IO: whoever asks turns the work's crank and may look after others in between. Each work is over one image, so no
+answer shows half an update; works under way at the same time find each other's topics on the shelf.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from immutables import Map
+
+from broker.cluster_view import ClusterView, ViewState, view_state
+from broker.handlers.metadata import (
+    RequestView,
+    Values,
+    asked_topics,
+    asks_for_all,
+    cluster_values,
+    known_topic,
+    request_view,
+)
+from broker.handlers.metadata_encoding import (
+    TopicsLayout,
+    can_encode,
+    count_bytes,
+    encode_topic_in_parts,
+    encode_topics,
+)
+from broker.metadata_cache import controller_id_for_clients
+from metadata.image.cluster import BrokerRegistration
+from metadata.image.image import MetadataImage
+from metadata.image.topics import TopicImage, TopicsImage
+from raft.ports import Dice
+from wire.codec import encode
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import response_class
+from wire.protocol.entities import build
+from wire.protocol.headers import EncodedBody
+
+# Some ten milliseconds of work: about so many partitions, a topic costing as much as so many of them by itself.
+SLICE_PARTITIONS: Final = 6_000
+TOPIC_COST: Final = 20
+SLICE_TOPICS: Final = 10_000
+# Clients of a few releases and listeners; what more there are share these.
+MOST_SHELVES: Final = 4
+
+_ShelfKey = tuple[str, TopicsLayout, int]
+
+
+class _Shelf:
+    """Encoded topics by their ids, each beside the image it was made of; `all_topics` are those of the last answer to
+    all, in its order."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self.view = view
+        self.topics: dict[UUID, tuple[TopicImage, bytes]] = {}
+        self.all_topics: tuple[TopicsImage, Sequence[bytes]] | None = None
+
+    def find(self, topic: TopicImage) -> bytes | None:
+        known = self.topics.get(topic.id)
+        return known[1] if known is not None and known[0] is topic else None
+
+    def note_all(self, topics: TopicsImage, encoded: Sequence[bytes]) -> None:
+        self.all_topics = (topics, encoded)
+        if len(self.topics) > len(topics.by_id):
+            self.topics = {each: known for each, known in self.topics.items() if each in topics.by_id}
+
+
+class MetadataResponses:
+    """One for all listeners of a broker."""
+
+    def __init__(self, cluster_id: str, dice: Dice) -> None:
+        self._cluster_id = cluster_id
+        self._dice = dice
+        self._shelves: dict[_ShelfKey, _Shelf] = {}
+        # What follows from the brokers, by listener, and the bytes around the topics.
+        self._brokers: Map[int, BrokerRegistration] | None = None
+        self._states: dict[str, ViewState] = {}
+        self._frames: dict[tuple[object, ...], tuple[bytes, bytes]] = {}
+
+    def begin(self, request: Any, version: int, image: MetadataImage, listener_name: str) -> "MetadataWork":
+        """`request` is any version of MetadataRequest."""
+        if self._brokers is not image.cluster.brokers:
+            self._brokers = image.cluster.brokers
+            self._states.clear()
+            self._frames.clear()
+        view = request_view(request, version, image, listener_name)
+        return MetadataWork(view, request, self._shelf(view), self._frame(view, request))
+
+    def _shelf(self, view: RequestView) -> _Shelf:
+        state = self._states.get(view.listener_name)
+        if state is None:
+            state = self._states[view.listener_name] = view_state(view.image.cluster, view.listener_name)
+        layout = TopicsLayout.of(view.version)
+        key = (view.listener_name, layout, view.operations if layout.has_operations else 0)
+        shelf = self._shelves.pop(key, None)
+        if shelf is None or shelf.view.state != state:
+            shelf = _Shelf(ClusterView(state))
+        self._shelves[key] = shelf
+        if len(self._shelves) > MOST_SHELVES:
+            del self._shelves[next(iter(self._shelves))]
+        return shelf
+
+    def _frame(self, view: RequestView, request: Any) -> tuple[bytes, bytes]:
+        """What comes before the topics of the response, and what after."""
+        controller_id = controller_id_for_clients(view.image, self._dice)
+        wants_operations = getattr(request, "include_cluster_authorized_operations", False)
+        key = (view.version, view.listener_name, controller_id, wants_operations)
+        frame = self._frames.get(key)
+        if frame is None:
+            values = cluster_values(request, view.image, self._cluster_id, view.listener_name, controller_id)
+            frame = self._frames[key] = _around_topics(view.version, values)
+        return frame
+
+
+class MetadataWork:
+    """One answer in the making: `advance` until it is there. `topics_to_create` are the lawful names of unknown topics
+    that the client agreed to see created."""
+
+    def __init__(self, view: RequestView, request: Any, shelf: _Shelf, frame: tuple[bytes, bytes]) -> None:
+        self._view = view
+        self._layout = TopicsLayout.of(view.version)
+        self._shelf = shelf
+        self._frame = frame
+        self._is_of_all = asks_for_all(request, view.version)
+        self.topics_to_create: tuple[str, ...] = ()
+        self._topics: Sequence[TopicImage | Values] = ()
+        self._pieces: list[bytes] = []
+        done = shelf.all_topics if self._is_of_all else None
+        if done is None or done[0] is not view.image.topics:
+            self._topics, self.topics_to_create = asked_topics(view, request)
+            self._pieces = [b""] * len(self._topics)
+        else:
+            self._pieces = list(done[1])
+        self._slices = self._encode()
+
+    def advance(self) -> EncodedBody | None:
+        """The response, or None after a slice of the work."""
+        for _ in self._slices:
+            return None
+        if self._is_of_all:
+            self._shelf.note_all(self._view.image.topics, self._pieces)
+        before, after = self._frame
+        count = count_bytes(len(self._pieces), is_flexible=self._layout.is_flexible)
+        return EncodedBody(b"".join((before, count, *self._pieces, after)))
+
+    def _encode(self) -> Iterator[None]:
+        """Ends a slice where it yields."""
+        together: list[tuple[int, TopicImage]] = []
+        cost = 0
+        for place, topic in enumerate(self._topics):
+            if not isinstance(topic, TopicImage):
+                self._pieces[place] = _encoded_by_kio(self._view.version, topic)
+                cost += TOPIC_COST
+            elif (known := self._shelf.find(topic)) is not None:
+                self._pieces[place] = known
+            elif not can_encode(topic) or len(topic.partitions) > SLICE_PARTITIONS:
+                yield from self._encode_alone(place, topic)
+            else:
+                together.append((place, topic))
+                cost += TOPIC_COST + len(topic.partitions)
+            if cost >= SLICE_PARTITIONS or place % SLICE_TOPICS == SLICE_TOPICS - 1:
+                self._encode_together(together)
+                together, cost = [], 0
+                yield
+        self._encode_together(together)
+
+    def _encode_together(self, placed: Sequence[tuple[int, TopicImage]]) -> None:
+        topics = [topic for _, topic in placed]
+        encoded = encode_topics(self._shelf.view, self._layout, self._view.operations, topics)
+        for (place, topic), data in zip(placed, encoded, strict=True):
+            self._put(place, topic, data)
+
+    def _encode_alone(self, place: int, topic: TopicImage) -> Iterator[None]:
+        """A topic that is long, or has longer lists than the columns are written with."""
+        if not can_encode(topic):
+            self._put(place, topic, _encoded_by_kio(self._view.version, known_topic(self._view, topic)))
+            return
+        parts: list[bytes] = []
+        for part in encode_topic_in_parts(
+            self._shelf.view, self._layout, self._view.operations, topic, SLICE_PARTITIONS
+        ):
+            parts.append(part)
+            yield
+        self._put(place, topic, b"".join(parts))
+
+    def _put(self, place: int, topic: TopicImage, data: bytes) -> None:
+        self._pieces[place] = data
+        self._shelf.topics[topic.id] = (topic, data)
+
+
+def _around_topics(version: int, values: Values) -> tuple[bytes, bytes]:
+    """The response without topics, cut in two where they come in."""
+    encoded = encode(build(response_class(ApiKey.METADATA, version), values | {"topics": ()}))
+    is_flexible = version >= 9
+    operations = 4 if 8 <= version <= 10 else 0
+    error_code = 2 if version >= 13 else 0
+    end = len(encoded) - operations - error_code - (1 if is_flexible else 0)
+    return encoded[: end - len(count_bytes(0, is_flexible=is_flexible))], encoded[end:]
+
+
+def _encoded_by_kio(version: int, values: Values) -> bytes:
+    module = sys.modules[response_class(ApiKey.METADATA, version).__module__]
+    return encode(build(module.MetadataResponseTopic, values))

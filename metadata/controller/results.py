@@ -1,0 +1,31 @@
+"""What comes out of a handler."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from metadata.controller.broker_removal import BrokerRemoval
+from metadata.controller.requests import Values
+from metadata.controller.sweep import PartitionSweep
+from wire.schema import MetadataRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerResult:
+    """What a handler decided; nothing has happened yet.
+
+    Atomic records go into one batch or not at all; others may be spread over several. `audit_reason` says in words
+    what an administrative change does; None for what nobody asked for as an administrator. `after_append` is told
+    the end offset once the records are in the log of the leader (not yet committed). `waits_for_log_end` holds the
+    answer back until all that is in the log then is committed: for what `after_append` appended by other means.
+    `sweep` is what is left to be done of it in later turns. `removal_first`: nothing was decided yet; the request is to
+    be handled again when this is done.
+    """
+
+    response: Values
+    records: tuple[MetadataRecord, ...] = ()
+    is_atomic: bool = True
+    audit_reason: str | None = None
+    after_append: Callable[[int], None] | None = None
+    waits_for_log_end: bool = False
+    sweep: PartitionSweep | None = None
+    removal_first: BrokerRemoval | None = None

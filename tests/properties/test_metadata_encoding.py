@@ -1,0 +1,184 @@
+"""Metadata responses made of columns are, byte for byte, those that kio's codec makes of the rules' plain statement."""
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import broker.metadata_responses as responses
+from broker.handlers.metadata import handle_metadata
+from broker.metadata_responses import MetadataResponses
+from metadata.image.cluster import BrokerRegistration, ClusterImage, Endpoint
+from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
+from metadata.image.image import MetadataImage
+from metadata.image.partition_state import NO_LEADER, PartitionState
+from metadata.image.partitions import table_of
+from metadata.image.topics import TopicImage, TopicsImage
+from tests.support.images import LISTENER, log_dir, topic_id
+from wire.codec import encode
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, response_class, supported_versions
+from wire.protocol.entities import build
+
+VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
+SEEDS = st.integers(0, 2**32)
+BROKERS = (0, 1, 2, 7, 300, 2**31 - 1)
+UNREGISTERED = (5, 9000)
+NAMES = ("orders", "__consumer_offsets", "ä.b", "empty", "long" * 60)
+
+
+class LowDice:
+    def randint(self, low: int, high: int) -> int:
+        assert low <= high
+        return low
+
+
+def broker(dice: random.Random, broker_id: int) -> BrokerRegistration:
+    names = dice.choice([(LISTENER,), (LISTENER, "OTHER"), ("OTHER",), ()])
+    return BrokerRegistration(
+        id=broker_id,
+        epoch=dice.randrange(100),
+        incarnation_id=UUID(int=broker_id),
+        end_points=tuple(Endpoint(name, f"b{broker_id}", 9000 + dice.randrange(9), 0) for name in names),
+        rack=dice.choice([None, "", "rack"]),
+        fenced=dice.randrange(3) == 0,
+        log_dirs=dice.choice([(), (log_dir(broker_id),), (log_dir(broker_id), log_dir(99))]),
+    )
+
+
+def partition(dice: random.Random) -> PartitionState:
+    known = [*BROKERS, *UNREGISTERED]
+    replicas = tuple(dice.sample(known, dice.choice([0, 1, 2, 3, 3, 5])))
+    isr = tuple(dice.sample(replicas, dice.randint(0, len(replicas))))
+    return PartitionState(
+        replicas=replicas,
+        directories=tuple(
+            dice.choice([log_dir(each), log_dir(99), MIGRATING, UNASSIGNED, LOST]) for each in replicas
+        ),
+        isr=isr,
+        leader=dice.choice([*isr, NO_LEADER, 0, 9000]),
+        leader_epoch=dice.choice([0, 3, 2**31 - 1]),
+        partition_epoch=dice.randrange(9),
+        elr=tuple(dice.sample(replicas, dice.randint(0, len(replicas)))),
+        adding_replicas=replicas[:1] if dice.randrange(4) == 0 else (),
+    )
+
+
+def topic(dice: random.Random, number: int) -> TopicImage:
+    ids = dice.sample(range(12), 0 if NAMES[number] == "empty" else dice.randrange(9))
+    states = {each: partition(dice) for each in ids}
+    if number == 0 and dice.randrange(8) == 0:
+        many = tuple(range(10_000, 10_000 + dice.choice([126, 127, 200])))
+        states[50] = PartitionState(replicas=many, directories=(MIGRATING,) * len(many), isr=many[:3])
+    return TopicImage(name=NAMES[number], id=topic_id(number), partitions=table_of(states))
+
+
+def image(dice: random.Random) -> MetadataImage:
+    cluster, topics = ClusterImage(), TopicsImage()
+    for broker_id in BROKERS:
+        if dice.randrange(6):
+            cluster = cluster.with_broker(broker(dice, broker_id))
+    for number in range(len(NAMES)):
+        if dice.randrange(5):
+            topics = topics.with_topic(topic(dice, number))
+    return MetadataImage(cluster=cluster, topics=topics)
+
+
+def next_image(dice: random.Random, before: MetadataImage) -> MetadataImage:
+    """Some brokers or topics are others, as after a few records."""
+    topics, cluster = before.topics, before.cluster
+    for each in list(topics.by_id.values()):
+        match dice.randrange(4):
+            case 0:
+                changed = {**dict(each.partitions.items()), dice.randrange(12): partition(dice)}
+                topics = topics.with_partitions(
+                    [TopicImage(name=each.name, id=each.id, partitions=table_of(changed))]
+                )
+            case 1:
+                topics = topics.without_topic(each)
+    if dice.randrange(2):
+        cluster = cluster.with_broker(broker(dice, dice.choice(BROKERS)))
+    return MetadataImage(cluster=cluster, topics=topics)
+
+
+def asked_topics(dice: random.Random, version: int) -> Sequence[dict[str, object]] | None:
+    if dice.randrange(2):
+        return None if version > 0 else []
+    names = dice.choices([*NAMES, "unknown", "not lawful!", "unknown-2"], k=dice.randrange(5))
+    asked: list[dict[str, object]] = [{"name": name, "topic_id": None} for name in names]
+    if version >= 12:
+        asked += [{"name": None, "topic_id": topic_id(dice.randrange(7))} for _ in range(dice.randrange(3))]
+    return asked
+
+
+def request(dice: random.Random, version: int) -> Any:
+    values: dict[str, object] = {
+        "topics": asked_topics(dice, version),
+        "allow_auto_topic_creation": bool(dice.randrange(2)),
+        "include_topic_authorized_operations": bool(dice.randrange(2)),
+        "include_cluster_authorized_operations": bool(dice.randrange(2)),
+    }
+    return build(request_class(ApiKey.METADATA, version), values)
+
+
+def check_equal(ask: Any, version: int, of: MetadataImage, answers: MetadataResponses) -> None:
+    wanted = handle_metadata(ask, version, of, "cluster", LISTENER, LowDice())
+    work = answers.begin(ask, version, of, LISTENER)
+    while (given := work.advance()) is None:
+        pass
+    assert given.data == encode(build(response_class(ApiKey.METADATA, version), wanted.values))
+    assert work.topics_to_create == wanted.topics_to_create
+
+
+def sequences(seed: int) -> Iterator[tuple[Any, int, MetadataImage]]:
+    """Requests of changing kinds, over an image that changes now and then."""
+    dice = random.Random(seed)
+    current = image(dice)
+    for _ in range(8):
+        version = dice.choice(VERSIONS)
+        yield request(dice, version), version, current
+        if dice.randrange(2):
+            current = next_image(dice, current)
+
+
+@settings(deadline=None, max_examples=25)
+@given(SEEDS, st.sampled_from([1, 5, 6_000]))
+def test_the_bytes_are_kios(seed: int, slice_partitions: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(responses, "SLICE_PARTITIONS", slice_partitions)
+        answers = MetadataResponses("cluster", LowDice())
+        for ask, version, of in sequences(seed):
+            check_equal(ask, version, of, answers)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=1_500)
+@given(SEEDS, st.sampled_from([1, 5, 6_000]))
+def test_the_bytes_are_kios_in_many_worlds(seed: int, slice_partitions: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(responses, "SLICE_PARTITIONS", slice_partitions)
+        answers = MetadataResponses("cluster", LowDice())
+        for ask, version, of in sequences(seed):
+            check_equal(ask, version, of, answers)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_version_of_everything(version: int) -> None:
+    dice = random.Random(version)
+    answers = MetadataResponses("cluster", LowDice())
+    whole = build(
+        request_class(ApiKey.METADATA, version),
+        {
+            "topics": None if version else [],
+            "include_topic_authorized_operations": True,
+            "include_cluster_authorized_operations": True,
+        },
+    )
+    for _ in range(3):
+        of = image(dice)
+        check_equal(whole, version, of, answers)
+        check_equal(whole, version, of, answers)

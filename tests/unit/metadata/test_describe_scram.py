@@ -1,0 +1,27 @@
+"""DescribeUserScramCredentials of names that nobody has."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from metadata.describe.question import Question
+from metadata.describe.scram import describe_user_scram_credentials
+from metadata.image.image import MetadataImage
+from wire.codec import encode
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, response_class
+from wire.protocol.entities import build
+
+API = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
+
+
+@pytest.mark.parametrize("name", ["x" * 32_767, "é" * 16_383])
+@pytest.mark.parametrize("mentions", [1, 2])
+def test_the_longest_name_can_be_answered(name: str, mentions: int) -> None:
+    """The message quotes it and must not become longer than a string may be."""
+    asked = build(request_class(API, 0), {"users": [{"name": name}] * mentions})
+    question = Question(body=asked, version=0, image=MetadataImage.empty(), principal="User:a", node_id=1)
+    values = describe_user_scram_credentials(question)
+    (result,) = values["results"]
+    assert result["user"] == name
+    assert result["error_code"] in (ErrorCode.resource_not_found, ErrorCode.duplicate_resource)
+    assert encode(build(response_class(API, 0), values))
