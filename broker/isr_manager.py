@@ -67,16 +67,19 @@ class IsrManager:
         for topic_id in delta.deleted_topic_ids:
             self._wishes.pop(topic_id, None)
         is_everywhere = has_new_active_broker(before, image)
-        active = active_brokers(image.cluster)
-        for topic, ids in _all_topics(image) if is_everywhere else _changed_topics(image, delta):
-            found = incomplete(topic.partitions, ids, self._broker_id, active)
+        topics = list(_all_topics(image) if is_everywhere else _changed_topics(image, delta))
+        lacking = {
+            topic.id: found
+            for topic, found in incomplete(topics, self._broker_id, active_brokers(image.cluster))
+        }
+        for topic, ids in topics:
+            found = lacking.get(topic.id)
             if topic.id in self._wishes:
                 self._forget_others(topic, ids, found)
-            if not len(found):
-                continue
-            former = before.topics.by_id.get(topic.id)
-            table = EMPTY_PARTITIONS if former is None or is_everywhere else former.partitions
-            self._wish_for(now_ms, topic, found, shrunk(table, topic.partitions, found))
+            if found is not None:
+                former = None if is_everywhere else before.topics.by_id.get(topic.id)
+                table = EMPTY_PARTITIONS if former is None else former.partitions
+                self._wish_for(now_ms, topic, found, shrunk(table, topic.partitions, found))
 
     def next_deadline_ms(self) -> int | None:
         if self._in_flight:
@@ -133,10 +136,10 @@ class IsrManager:
             if wish is None or partition_epoch > wish.asked_epoch:
                 wishes[index] = _Wish(now_ms + (SHRINK_PAUSE_MS if index in just_shrunk else 0))
 
-    def _forget_others(self, topic: TopicImage, looked_at: Column | None, found: Column) -> None:
+    def _forget_others(self, topic: TopicImage, looked_at: Column | None, found: Column | None) -> None:
         """Of the partitions that were looked at, those that lack nothing (any more)."""
         wishes = self._wishes[topic.id]
-        lacking = set(found.tolist())
+        lacking = set() if found is None else set(found.tolist())
         known = wishes.keys() if looked_at is None else wishes.keys() & set(looked_at.tolist())
         for index in known - lacking:
             self._forget(PartitionKey(topic.id, index))

@@ -5,7 +5,7 @@ topics become the rows of one array, laid out as on the wire; the lists in it ar
 too much in a row is left out when the bytes are taken. The rules are those of `broker.handlers.metadata`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from kio.schema.errors import ErrorCode
 from broker.cluster_view import ClusterView, Flags
 from broker.metadata_cache import NO_NODE
 from broker.topic_names import is_internal_topic
-from metadata.image.partition_columns import PADDING, Column
+from metadata.image.partition_columns import PADDING, Column, stacked
 from metadata.image.partitions import PartitionTable
 from metadata.image.topics import TopicImage
 from wire.primitives import write_uvarint
@@ -121,8 +121,8 @@ class _Rows:
         self.ids = np.concatenate([table.ids for table in tables])
         self.leaders = np.concatenate([table.leaders for table in tables])
         self.leader_epochs = np.concatenate([table.leader_epochs for table in tables])
-        self.replicas = _stacked([table.replicas for table in tables])
-        self.isr = _stacked([table.isr for table in tables])
+        self.replicas = stacked([table.replicas for table in tables])
+        self.isr = stacked([table.isr for table in tables])
         self.is_replica: Flags = self.replicas != PADDING
         self.is_in_sync: Flags = self.isr != PADDING
 
@@ -146,24 +146,12 @@ class _Rows:
         start_of_row = np.repeat(
             [starts[table.directory_ids] for table in self._tables], [len(table) for table in self._tables]
         )
-        directories = _stacked([table.directories for table in self._tables])
+        directories = stacked([table.directories for table in self._tables])
         places_in_numbers = np.maximum(directories, 0) + start_of_row[:, np.newaxis]
         # Of padding nothing is asked but that it be in range.
         chosen = np.array(numbers)[np.minimum(places_in_numbers, len(numbers) - 1)]
         online = self._view.is_online(self._view.places(self.replicas), chosen)
         return self.is_replica & ~(self.is_reachable & online)
-
-
-def _stacked(lists: Iterable[Column]) -> Column:
-    lists = list(lists)
-    width = max(each.shape[1] for each in lists)
-    return np.concatenate([each if each.shape[1] == width else _widened(each, width) for each in lists])
-
-
-def _widened(cells: Column, width: int) -> Column:
-    wide = np.full((len(cells), width), PADDING, dtype=np.int32)
-    wide[:, : cells.shape[1]] = cells
-    return wide
 
 
 def _partition_bytes(rows: _Rows, view: ClusterView, layout: TopicsLayout) -> tuple[bytes, list[int]]:

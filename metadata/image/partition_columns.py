@@ -58,6 +58,18 @@ def padded(values: Sequence[int], width: int) -> Sequence[int]:
     return values if len(values) == width else (*values, *(PADDING,) * (width - len(values)))
 
 
+def stacked(lists: Sequence[Column]) -> Column:
+    """Padded lists one below the other, as wide as the widest; there are some."""
+    width = max(each.shape[1] for each in lists)
+    return np.concatenate([each if each.shape[1] == width else _widened(each, width) for each in lists])
+
+
+def _widened(lists: Column, width: int) -> Column:
+    wide = np.full((len(lists), width), PADDING, dtype=np.int32)
+    wide[:, : lists.shape[1]] = lists
+    return wide
+
+
 def lists_differ(one: Column, other: Column) -> NDArray[np.bool_]:
     """Whether two lists in the same row differ, padding aside."""
     common = min(one.shape[1], other.shape[1])

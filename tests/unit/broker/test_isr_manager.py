@@ -4,7 +4,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.isr_manager import RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS, IsrManager
+from broker.isr_manager import RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS, SHRINK_PAUSE_MS, IsrManager
 from metadata.image.image import MetadataImage
 from tests.support.images import (
     after,
@@ -112,7 +112,7 @@ def test_one_request_is_under_way_at_a_time() -> None:
     assert world.asked(1_000) == {}
     assert world.manager.next_deadline_ms() is None
     world.answer(2, {0: ErrorCode.none})
-    assert world.asked(2) == {1: [1, 2]}
+    assert world.asked(1 + SHRINK_PAUSE_MS) == {1: [1, 2]}
 
 
 def test_a_change_that_shows_in_the_image_ends_the_wish() -> None:
