@@ -15,6 +15,7 @@ SIMULATE_ARGS ?=
 SEED ?= 1
 RUNS ?= 2000
 MINUTES ?= 10
+INPUTS ?= 1000000
 KILLS ?= 200
 LOG_DIR ?=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -73,8 +74,9 @@ mutants: $(STAMP)  ## break the protocol's safeguards one by one, and see that e
 	@$(BIN)/python -m tests.simulation.mutants $(MUTANTS_ARGS)
 
 .PHONY: fuzz
-fuzz: $(STAMP)  ## garbage into every decoder for MINUTES (10)
-	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+fuzz: $(STAMP)  ## garbage into every decoder for MINUTES (10), then INPUTS times (1000000) at a live listener, from SEED (1)
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
+	@$(BIN)/python -m tests.fuzz.listener --inputs $(INPUTS) --seed $(SEED)
 
 .PHONY: kill-loop
 kill-loop: $(STAMP)  ## real nodes killed with SIGKILL under load, KILLS times (200), and what is left judged; an hour

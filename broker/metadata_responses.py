@@ -16,14 +16,17 @@ from uuid import UUID
 
 from immutables import Map
 
+from broker.client_access import UNLIMITED, ClientAccess
 from broker.cluster_view import ClusterView, ViewState, view_state
 from broker.handlers.metadata import (
     RequestView,
     Values,
+    asked_cluster_operations,
     asked_topics,
     asks_for_all,
     cluster_values,
     known_topic,
+    operations_on,
     request_view,
 )
 from broker.handlers.metadata_encoding import (
@@ -85,13 +88,22 @@ class MetadataResponses:
         self._states: dict[str, ViewState] = {}
         self._frames: dict[tuple[object, ...], tuple[bytes, bytes]] = {}
 
-    def begin(self, request: Any, version: int, image: MetadataImage, listener_name: str) -> "MetadataWork":
-        """`request` is any version of MetadataRequest."""
+    def begin(
+        self,
+        request: Any,
+        version: int,
+        image: MetadataImage,
+        listener_name: str,
+        access: ClientAccess = UNLIMITED,
+        *,
+        creates_topics: bool = True,
+    ) -> "MetadataWork":
+        """`request` is any version of MetadataRequest; `creates_topics` as for `request_view`."""
         if self._brokers is not image.cluster.brokers:
             self._brokers = image.cluster.brokers
             self._states.clear()
             self._frames.clear()
-        view = request_view(request, version, image, listener_name)
+        view = request_view(request, version, image, listener_name, access, creates_topics=creates_topics)
         return MetadataWork(view, request, self._shelf(view), self._frame(view, request))
 
     def _shelf(self, view: RequestView) -> _Shelf:
@@ -111,11 +123,13 @@ class MetadataResponses:
     def _frame(self, view: RequestView, request: Any) -> tuple[bytes, bytes]:
         """What comes before the topics of the response, and what after."""
         controller_id = controller_id_for_clients(view.image, self._dice)
-        wants_operations = getattr(request, "include_cluster_authorized_operations", False)
-        key = (view.version, view.listener_name, controller_id, wants_operations)
+        operations = asked_cluster_operations(request, view.access)
+        key = (view.version, view.listener_name, controller_id, operations)
         frame = self._frames.get(key)
         if frame is None:
-            values = cluster_values(request, view.image, self._cluster_id, view.listener_name, controller_id)
+            values = cluster_values(
+                view.image, self._cluster_id, view.listener_name, controller_id, operations
+            )
             frame = self._frames[key] = _around_topics(view.version, values)
         return frame
 
@@ -129,7 +143,7 @@ class MetadataWork:
         self._layout = TopicsLayout.of(view.version)
         self._shelf = shelf
         self._frame = frame
-        self._is_of_all = asks_for_all(request, view.version)
+        self._is_of_all = view.access.is_unlimited and asks_for_all(request, view.version)
         self.topics_to_create: tuple[str, ...] = ()
         self._topics: Sequence[TopicImage | Values] = ()
         self._pieces: list[bytes] = []
@@ -147,9 +161,20 @@ class MetadataWork:
             return None
         if self._is_of_all:
             self._shelf.note_all(self._view.image.topics, self._pieces)
+        if self._view.wants_operations and self._layout.has_operations:
+            self._fill_in_operations()
         before, after = self._frame
         count = count_bytes(len(self._pieces), is_flexible=self._layout.is_flexible)
         return EncodedBody(b"".join((before, count, *self._pieces, after)))
+
+    def _fill_in_operations(self) -> None:
+        """Topics are encoded for all clients alike; what this one may do with each stands at its end."""
+        tags = 1 if self._layout.is_flexible else 0
+        for place, topic in enumerate(self._topics):
+            if isinstance(topic, TopicImage):
+                piece = self._pieces[place]
+                told = operations_on(self._view, topic).to_bytes(4, "big", signed=True)
+                self._pieces[place] = piece[: len(piece) - 4 - tags] + told + piece[len(piece) - tags :]
 
     def _encode(self) -> Iterator[None]:
         """Ends a slice where it yields."""

@@ -5,7 +5,7 @@ DefaultPrincipalData (an int16 version, then the fields), and its address as fou
 """
 
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, NamedTuple
 
 from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
 from kio.schema.errors import ErrorCode
@@ -43,14 +43,21 @@ FORWARDABLE_APIS = frozenset(
 PRINCIPAL_VERSION = 0
 
 
-def encode_principal(principal: str) -> bytes:
+def encode_principal(principal: str, *, is_token_authenticated: bool = False) -> bytes:
     """`principal` is "Type:Name", as Kafka writes it."""
     principal_type, _, name = principal.partition(":")
-    data = DefaultPrincipalData(type_=principal_type, name=name, token_authenticated=False)
+    data = DefaultPrincipalData(type_=principal_type, name=name, token_authenticated=is_token_authenticated)
     return PRINCIPAL_VERSION.to_bytes(2, "big") + encode(data)
 
 
-def decode_principal(data: bytes | None) -> str:
+class ForwardedPrincipal(NamedTuple):
+    """`name` is "Type:Name"."""
+
+    name: str
+    is_token_authenticated: bool
+
+
+def decode_principal(data: bytes | None) -> ForwardedPrincipal:
     """Raises DecodeError for a missing principal, another version, or bytes that do not make sense."""
     if data is None or len(data) < 2:
         raise DecodeError("the envelope has no principal", 0)
@@ -60,7 +67,7 @@ def decode_principal(data: bytes | None) -> str:
     principal, end = decode(DefaultPrincipalData, data, 2)
     if end != len(data):
         raise DecodeError(f"{len(data) - end} bytes follow the principal", end)
-    return f"{principal.type_}:{principal.name}"
+    return ForwardedPrincipal(f"{principal.type_}:{principal.name}", principal.token_authenticated)
 
 
 def encode_address(host: str) -> bytes:

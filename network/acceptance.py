@@ -52,7 +52,7 @@ class Acceptance(asyncio.Protocol):
         certificate = None if tls is None else tls.getpeercert(binary_form=True)
         try:
             connection = ServerConnection(self._state, self._loop, self._lease, opened, certificate)
-        except Exception as error:  # noqa: BLE001 - whoever names principals may fail; logged with its traceback
+        except Exception as error:  # whoever names principals may fail
             log.error("closing the connection of %s: it could not be opened", self._lease, exc_info=error)
             opened.abort()
             return

@@ -50,8 +50,14 @@ class FrameIntake:
         return frame, received_at_s
 
     def clear(self) -> None:
+        """Forget the whole frames."""
         self.backlog.clear()
         self.queued_bytes = 0
+
+    def end(self) -> None:
+        """Forget all; nothing is fed after this."""
+        self.clear()
+        self._decoder = FrameDecoder(self._decoder.max_frame_bytes)
 
     def pause(self, now_s: float) -> None:
         self._paused_at_s = now_s

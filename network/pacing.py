@@ -14,9 +14,11 @@ class Pacing:
 
     __slots__ = (
         "_budget",
+        "_forgetting",
         "_intake",
+        "_is_forgotten",
         "_limits",
-        "_now_s",
+        "_loop",
         "_on_room",
         "_output",
         "_replies",
@@ -36,7 +38,7 @@ class Pacing:
         intake: FrameIntake,
         output: Output,
         replies: ReplyQueue,
-        now_s: Callable[[], float],
+        loop: asyncio.AbstractEventLoop,
         on_room: Callable[[], None],
     ) -> None:
         self._state = state
@@ -46,7 +48,9 @@ class Pacing:
         self._intake = intake
         self._output = output
         self._replies = replies
-        self._now_s = now_s
+        self._loop = loop
+        self._forgetting: asyncio.TimerHandle | None = None
+        self._is_forgotten = False
         self._on_room = on_room
         self.held_bytes = self.half_read_bytes = self.held_requests = 0
         self.is_paused = False
@@ -68,6 +72,8 @@ class Pacing:
 
     def account(self) -> None:
         """Tell the budget what the connection holds now."""
+        if self._is_forgotten:
+            return
         intake, replies = self._intake, self._replies
         half_read_bytes = intake.half_read_bytes
         held_bytes = half_read_bytes + intake.queued_bytes + replies.request_bytes + replies.held_bytes
@@ -75,6 +81,8 @@ class Pacing:
         if held_bytes != self.held_bytes or replies.unanswered != self.held_requests:
             self._state.counters.pending_requests += replies.unanswered - self.held_requests
             self._budget.hold(self, held_bytes, half_read_bytes, replies.unanswered)
+        if self._forgetting is not None and not replies.unanswered:
+            self._forget()
 
     def pace(self) -> None:
         """Read on or pause, whichever is due."""
@@ -87,9 +95,19 @@ class Pacing:
         if (is_busy or is_muted) != self.is_paused:
             self._set_paused(is_busy or is_muted)
 
-    def forget(self) -> None:
-        """The connection is gone."""
+    def end(self) -> None:
+        """The connection is gone. The handler may still be at work on its requests: what they hold counts until they
+        are answered, or overdue, lest clients that come and go fill the memory with them."""
         self._set_muted(False)
+        self._intake.end()
+        self._output.unsent_bytes = 0
+        self._forgetting = self._loop.call_later(self._limits.request_timeout_ms / 1000, self._forget)
+        self.account()
+
+    def _forget(self) -> None:
+        assert self._forgetting is not None
+        self._forgetting.cancel()
+        self._is_forgotten = True
         self._state.counters.pending_requests -= self.held_requests
         self._budget.forget(self)
 
@@ -101,9 +119,9 @@ class Pacing:
         self.is_paused = is_paused
         if is_paused:
             self._transport.pause_reading()
-            self._intake.pause(self._now_s())
+            self._intake.pause(self._loop.time())
         else:
-            self._intake.resume(self._now_s())
+            self._intake.resume(self._loop.time())
             self._transport.resume_reading()
 
     def _set_muted(self, is_muted: bool) -> None:

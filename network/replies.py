@@ -37,10 +37,12 @@ class PendingReply:
     def __call__(self, answer: "ResponsePayload | EncodedBody | None") -> None:
         assert self.frame is None, f"{self._api} was answered twice"
         queue = self._queue
-        if queue.closed:
-            return
         queue.request_bytes -= self.request_bytes
         queue.unanswered -= 1
+        if queue.closed:
+            self.frame = b""
+            queue.on_answer()
+            return
         try:
             self.frame = b"" if answer is None else self._encode(answer)
         except Exception as error:  # noqa: BLE001 - the boundary of answering code; logged with its traceback
@@ -117,7 +119,7 @@ class ReplyQueue:
         return frames
 
     def close(self) -> None:
-        """Forget all; answers that come later go nowhere, unencoded."""
+        """Answers that come later go nowhere, unencoded; until then, their requests cost what they cost."""
         self.closed = True
         self._pending.clear()
-        self.held_bytes = self.request_bytes = self.unanswered = 0
+        self.held_bytes = 0

@@ -16,6 +16,7 @@ from network.output import Output
 from network.pacing import Pacing
 from network.replies import ReplyQueue
 from network.security.sasl_session import SaslAnswer
+from network.security.tls_reasons import PLAIN_LISTENER, TLS_HANDSHAKE
 from network.server_state import Lease, ServerState
 from network.serving import Refused, RequestServing, request_text
 from wire.errors import DecodeError
@@ -53,7 +54,7 @@ class ServerConnection(asyncio.Protocol):
         )
         self._deadlines = Deadlines(state, loop.time())
         self._pacing = Pacing(
-            state, transport, self._intake, self._output, self._replies, loop.time, self._advance
+            state, transport, self._intake, self._output, self._replies, loop, self._advance
         )
         self._advancing = False
         self._ending = False  # no further request is served
@@ -74,7 +75,7 @@ class ServerConnection(asyncio.Protocol):
             is_complete = self._intake.feed(data, now_s)
         except DecodeError as error:
             self._state.counters.bad_frames += 1
-            self._refuse(str(error))
+            self._refuse(PLAIN_LISTENER if data.startswith(TLS_HANDSHAKE) else str(error))
             return
         if is_complete:
             self._pacing.frame_is_complete()
@@ -94,7 +95,7 @@ class ServerConnection(asyncio.Protocol):
         if unfinished := self._intake.half_read_bytes:
             log.debug("%s left %d bytes into a frame (%s)", self._lease, unfinished, exc or "closed")
         self._end()
-        self._pacing.forget()
+        self._pacing.end()
         self._state.connections.discard(self)
         self._lease.give_back()
         self.closed.set_result(None)

@@ -96,7 +96,9 @@ def _envelope(context: RequestContext, request: Any) -> Values:
     )
     return {
         "request_data": data,
-        "request_principal": encode_principal(context.principal),
+        "request_principal": encode_principal(
+            context.principal, is_token_authenticated=context.is_token_authenticated
+        ),
         "client_host_address": encode_address(context.peer_host),
     }
 

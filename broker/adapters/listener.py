@@ -10,7 +10,10 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 from uuid import UUID
 
+from kio.schema.errors import ErrorCode
+
 from broker.adapters.forwarding import Forwarder
+from broker.client_access import TopicLists, client_access
 from broker.handlers.data_listings import handle_describe_log_dirs, handle_list_groups
 from broker.handlers.data_refusals import REFUSALS
 from broker.handlers.describe_cluster import handle_describe_cluster
@@ -18,7 +21,12 @@ from broker.handlers.describe_topic_partitions import handle_describe_topic_part
 from broker.handlers.metadata import Values
 from broker.metadata_cache import MetadataCache
 from broker.metadata_responses import MetadataResponses, MetadataWork
+from metadata.authorizer.access import Access
+from metadata.authorizer.codes import Operation
+from metadata.authorizer.gate import Gate, Passage
+from metadata.authorizer.table import TOKEN_APIS
 from metadata.controller.handlers import HANDLERS, READERS
+from metadata.controller.requests import ControllerRequest
 from metadata.describe.question import Question
 from metadata.describe.table import DESCRIBERS
 from metadata.forwarding import FORWARDABLE_APIS
@@ -44,6 +52,8 @@ LOCAL_APIS = frozenset(
 # Of the quorum's APIs those that Kafka's schemas give to brokers too; a voter updates itself at a controller only.
 QUORUM_APIS = frozenset({ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
 FORWARDED_APIS = FORWARDABLE_APIS & {*HANDLERS, *READERS, *QUORUM_APIS}
+# The controller judges what is forwarded; but only here is it known how good a client's connection is for tokens.
+JUDGED_APIS = DESCRIBERS.keys() | TOKEN_APIS
 
 
 class BrokerListener:
@@ -60,9 +70,11 @@ class BrokerListener:
         node_id: int = -1,
         node_configs: Mapping[str, str] | None = None,
         log_dirs: Mapping[UUID, str] | None = None,
+        gate: Gate | None = None,
     ) -> None:
-        """`node_configs` are the keys of this node's config file, which DescribeConfigs tells of; `log_dirs` the
-        absolute paths of its folders by directory id, of which DescribeLogDirs tells."""
+        """`gate` is what clients' requests pass; what is forwarded passes the controller's. `node_configs` are the keys
+        of this node's config file, which DescribeConfigs tells of; `log_dirs` the absolute paths of its folders by
+        directory id, of which DescribeLogDirs tells."""
         self._cache = cache
         self._forwarder = forwarder
         self._cluster_id = cluster_id
@@ -72,6 +84,8 @@ class BrokerListener:
         self._node_id = node_id
         self._node_configs = node_configs or {}
         self._log_dirs = log_dirs or {}
+        self._gate = gate or Gate(None)
+        self._topic_lists = TopicLists()
         self._tasks: set[asyncio.Task[None]] = set()
         self._being_created: set[str] = set()
         self.supported = {
@@ -81,17 +95,21 @@ class BrokerListener:
 
     def handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
         api_key = ApiKey(context.header.api_key)
-        if api_key in FORWARDED_APIS:
-            self._run(self._forward(context, request, reply))
-            return
         if api_key is ApiKey.METADATA:
             self._answer_metadata(context, request, reply)
             return
         version = context.header.api_version
-        if api_key in REFUSALS:
+        passage = self._judge(context, request) if api_key in JUDGED_APIS else None
+        if passage is not None and passage.answer is not None:
+            values: Values | None = passage.answer
+        elif api_key in FORWARDED_APIS:
+            self._run(self._forward(context, request, reply))
+            return
+        elif passage is not None:
+            question = self._question(context, passage.verdict.body)
+            values = passage.verdict.complete(DESCRIBERS[api_key](question))
+        elif api_key in REFUSALS:
             values = REFUSALS[api_key](request, version)
-        elif api_key in DESCRIBERS:
-            values = DESCRIBERS[api_key](self._question(context, request))
         else:
             values = self._answer(api_key, context, request)
         reply(None if values is None else build(response_class(api_key, version), values))
@@ -104,21 +122,42 @@ class BrokerListener:
 
     def _answer(self, api_key: ApiKey, context: RequestContext, request: Any) -> Values:
         image = self._cache.image
+        access = self._access(context)
         match api_key:
             case ApiKey.DESCRIBE_CLUSTER:
+                eyes = client_access(access, self._topic_lists)
                 return handle_describe_cluster(
-                    request, image, self._cluster_id, context.listener_name, self._dice
+                    request, image, self._cluster_id, context.listener_name, self._dice, eyes
                 )
             case ApiKey.DESCRIBE_TOPIC_PARTITIONS:
-                return handle_describe_topic_partitions(request, image, context.listener_name)
+                eyes = client_access(access, self._topic_lists)
+                return handle_describe_topic_partitions(request, image, context.listener_name, eyes)
             case ApiKey.LIST_GROUPS:
                 return handle_list_groups(request)
             case ApiKey.DESCRIBE_LOG_DIRS:
+                if not access.allows_on_cluster(Operation.DESCRIBE):
+                    return {"error_code": ErrorCode.cluster_authorization_failed, "results": ()}
                 return handle_describe_log_dirs(
                     request, self._log_dirs, image.cluster.brokers.get(self._node_id)
                 )
             case _:
                 raise AssertionError(f"{api_key.name} is offered but not served")
+
+    def _access(self, context: RequestContext) -> Access:
+        api_key = ApiKey(context.header.api_key)
+        return self._gate.access(api_key, self._cache.image, context.principal, context.peer_host)
+
+    def _judge(self, context: RequestContext, request: Any) -> Passage:
+        asked = ControllerRequest(
+            api_key=ApiKey(context.header.api_key),
+            api_version=context.header.api_version,
+            body=request,
+            principal=context.principal,
+            client_host=context.peer_host,
+            security_protocol=context.security_protocol,
+            is_token_authenticated=context.is_token_authenticated,
+        )
+        return self._gate.judge(asked, self._cache.image)
 
     def _question(self, context: RequestContext, request: Any) -> Question:
         return Question(
@@ -133,10 +172,15 @@ class BrokerListener:
     def _answer_metadata(self, context: RequestContext, request: Any, reply: Reply) -> None:
         """At once if it is short, else while others are served too."""
         work = self._metadata_responses.begin(
-            request, context.header.api_version, self._cache.image, context.listener_name
+            request,
+            context.header.api_version,
+            self._cache.image,
+            context.listener_name,
+            client_access(self._access(context), self._topic_lists),
+            creates_topics=self._auto_create_topics,
         )
         names = tuple(name for name in work.topics_to_create if name not in self._being_created)
-        if self._auto_create_topics and names:
+        if names:
             self._run(self._create(context, names))
         answer = work.advance()
         if answer is not None:

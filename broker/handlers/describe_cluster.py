@@ -4,7 +4,8 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.handlers.metadata import ALL_CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, Values
+from broker.client_access import UNLIMITED, ClientAccess
+from broker.handlers.metadata import Values, asked_cluster_operations
 from broker.metadata_cache import alive_brokers, controller_id_for_clients
 from metadata.image.image import MetadataImage
 from raft.ports import Dice
@@ -14,14 +15,18 @@ CONTROLLER_ENDPOINTS = 2
 
 
 def handle_describe_cluster(
-    request: Any, image: MetadataImage, cluster_id: str, listener_name: str, dice: Dice
+    request: Any,
+    image: MetadataImage,
+    cluster_id: str,
+    listener_name: str,
+    dice: Dice,
+    access: ClientAccess = UNLIMITED,
 ) -> Values:
     """Fenced brokers are listed when version 2 asks for them."""
     endpoint_type = getattr(request, "endpoint_type", BROKER_ENDPOINTS)
     if endpoint_type != BROKER_ENDPOINTS:
         return _refusal(endpoint_type)
     with_fenced = getattr(request, "include_fenced_brokers", False)
-    wants_operations = request.include_cluster_authorized_operations
     return {
         "error_code": ErrorCode.none,
         "error_message": None,
@@ -38,7 +43,7 @@ def handle_describe_cluster(
             }
             for broker in alive_brokers(image, listener_name, with_fenced=with_fenced)
         ],
-        "cluster_authorized_operations": ALL_CLUSTER_OPERATIONS if wants_operations else OPERATIONS_NOT_ASKED,
+        "cluster_authorized_operations": asked_cluster_operations(request, access),
     }
 
 

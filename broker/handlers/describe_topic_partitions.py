@@ -6,7 +6,8 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.handlers.metadata import ALL_TOPIC_OPERATIONS, ZERO_UUID, Values
+from broker.client_access import UNLIMITED, ClientAccess
+from broker.handlers.metadata import ZERO_UUID, Values
 from broker.metadata_cache import leader_view, offline_replicas
 from broker.topic_names import is_internal_topic, is_legal_topic_name
 from metadata.image.image import MetadataImage
@@ -24,18 +25,22 @@ class _Start:
     partition_index: int
 
 
-def handle_describe_topic_partitions(request: Any, image: MetadataImage, listener_name: str) -> Values:
+def handle_describe_topic_partitions(
+    request: Any, image: MetadataImage, listener_name: str, access: ClientAccess = UNLIMITED
+) -> Values:
     """The cursor of the answer points to the first partition left out, or to the next topic when the page is full."""
     limit = max(1, min(request.response_partition_limit, MAX_PARTITIONS_PER_RESPONSE))
     start = _start_of(request)
     lists_all = not request.topics
-    names = sorted(image.topics.by_name) if lists_all else sorted({topic.name for topic in request.topics})
+    names = (
+        access.describable(image.topics) if lists_all else sorted({topic.name for topic in request.topics})
+    )
     if start is not None:
         if start.partition_index < 0 or (not lists_all and start.topic_name not in names):
             refused = [_without_partitions(name, ErrorCode.invalid_request) for name in names]
             return {"topics": [] if lists_all else refused, "next_cursor": None}
         names = [name for name in names if name >= start.topic_name]
-    return _page(image, listener_name, names, start, limit, lists_all)
+    return _page(image, listener_name, names, start, limit, lists_all, access)
 
 
 def _start_of(request: Any) -> _Start | None:
@@ -50,12 +55,19 @@ def _page(
     start: _Start | None,
     limit: int,
     lists_all: bool,
+    access: ClientAccess,
 ) -> Values:
+    """Topics that may not be described come last, each with its refusal."""
     topics: list[Values] = []
+    refused: list[Values] = []
     remaining = limit
     for name in names:
+        if not lists_all and not access.may_describe(name):
+            entry = _without_partitions(name, ErrorCode.topic_authorization_failed)
+            refused.append({**entry, "is_internal": False})
+            continue
         if remaining == 0:
-            return {"topics": topics, "next_cursor": {"topic_name": name, "partition_index": 0}}
+            return _answer(topics + refused, name, 0)
         topic = image.topics.by_name.get(name)
         if topic is None:
             if not lists_all:
@@ -63,11 +75,17 @@ def _page(
             continue
         first = start.partition_index if start is not None and start.topic_name == name else 0
         last = min(len(topic.partitions), first + remaining)
-        topics.append(_known(image, listener_name, topic, range(first, last)))
+        known = _known(image, listener_name, topic, range(first, last))
+        topics.append({**known, "topic_authorized_operations": access.topic_operations(name)})
         if last < len(topic.partitions):
-            return {"topics": topics, "next_cursor": {"topic_name": name, "partition_index": last}}
+            return _answer(topics + refused, name, last)
         remaining -= max(0, last - first)
-    return {"topics": topics, "next_cursor": None}
+    return {"topics": topics + refused, "next_cursor": None}
+
+
+def _answer(topics: Sequence[Values], next_topic: str, next_partition: int) -> Values:
+    cursor = {"topic_name": next_topic, "partition_index": next_partition}
+    return {"topics": topics, "next_cursor": cursor}
 
 
 def _unknown(name: str) -> Values:
@@ -98,7 +116,6 @@ def _known(image: MetadataImage, listener_name: str, topic: TopicImage, indexes:
             for index in indexes
             if (state := topic.partitions.get(index)) is not None
         ],
-        "topic_authorized_operations": ALL_TOPIC_OPERATIONS,
     }
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from broker.client_access import ALL_TOPIC_OPERATIONS, UNLIMITED, ClientAccess
 from broker.metadata_cache import (
     alive_brokers,
     controller_id_for_clients,
@@ -29,9 +30,6 @@ Values = dict[str, object]
 
 ZERO_UUID = UUID(int=0)
 OPERATIONS_NOT_ASKED = -(2**31)
-# What an unsecured cluster permits: every operation that Kafka defines for the resource, as a bit field.
-ALL_TOPIC_OPERATIONS = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
-ALL_CLUSTER_OPERATIONS = sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
 
 # Versions where the meaning of a value changed.
 FIRST_VERSION_WITH_NULL_FOR_ALL = 1
@@ -49,36 +47,76 @@ class MetadataAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RequestView:
-    """One request's way of looking at the image."""
+    """One request's way of looking at the image. `operations` are those of every topic; `wants_operations` where they
+    differ from topic to topic."""
 
     image: MetadataImage
     listener_name: str
     version: int
     operations: int
+    wants_operations: bool = False
+    access: ClientAccess = UNLIMITED
+    creates_topics: bool = True
 
 
 def handle_metadata(
-    request: Any, version: int, image: MetadataImage, cluster_id: str, listener_name: str, dice: Dice
+    request: Any,
+    version: int,
+    image: MetadataImage,
+    cluster_id: str,
+    listener_name: str,
+    dice: Dice,
+    access: ClientAccess = UNLIMITED,
+    *,
+    creates_topics: bool = True,
 ) -> MetadataAnswer:
     """`request` is any version of MetadataRequest; topics by name, by id, or all."""
-    view = request_view(request, version, image, listener_name)
+    view = request_view(request, version, image, listener_name, access, creates_topics=creates_topics)
     topics, missing = asked_topics(view, request)
-    values = cluster_values(request, image, cluster_id, listener_name, controller_id_for_clients(image, dice))
+    values = cluster_values(
+        image,
+        cluster_id,
+        listener_name,
+        controller_id_for_clients(image, dice),
+        asked_cluster_operations(request, access),
+    )
     values["topics"] = [known_topic(view, each) if isinstance(each, TopicImage) else each for each in topics]
     return MetadataAnswer(values, missing)
 
 
-def request_view(request: Any, version: int, image: MetadataImage, listener_name: str) -> RequestView:
+def request_view(
+    request: Any,
+    version: int,
+    image: MetadataImage,
+    listener_name: str,
+    access: ClientAccess,
+    *,
+    creates_topics: bool,
+) -> RequestView:
+    """`creates_topics`: whether this broker has missing topics created for clients that agree to it."""
     wants_operations = getattr(request, "include_topic_authorized_operations", False)
-    operations = ALL_TOPIC_OPERATIONS if wants_operations else OPERATIONS_NOT_ASKED
-    return RequestView(image, listener_name, version, operations)
+    all_alike = wants_operations and access.is_unlimited
+    return RequestView(
+        image,
+        listener_name,
+        version,
+        operations=ALL_TOPIC_OPERATIONS if all_alike else OPERATIONS_NOT_ASKED,
+        wants_operations=wants_operations and not all_alike,
+        access=access,
+        creates_topics=creates_topics,
+    )
+
+
+def asked_cluster_operations(request: Any, access: ClientAccess) -> int:
+    if not getattr(request, "include_cluster_authorized_operations", False):
+        return OPERATIONS_NOT_ASKED
+    return access.cluster_operations()
 
 
 def cluster_values(
-    request: Any, image: MetadataImage, cluster_id: str, listener_name: str, controller_id: int
+    image: MetadataImage, cluster_id: str, listener_name: str, controller_id: int, cluster_operations: int
 ) -> Values:
     """All of the response but its topics."""
-    wants_operations = getattr(request, "include_cluster_authorized_operations", False)
     return {
         "brokers": [
             {"node_id": broker.id, "host": broker.host, "port": broker.port, "rack": broker.rack}
@@ -86,7 +124,7 @@ def cluster_values(
         ],
         "cluster_id": cluster_id,
         "controller_id": controller_id,
-        "cluster_authorized_operations": ALL_CLUSTER_OPERATIONS if wants_operations else OPERATIONS_NOT_ASKED,
+        "cluster_authorized_operations": cluster_operations,
         "error_code": ErrorCode.none,
     }
 
@@ -100,28 +138,40 @@ def asked_topics(view: RequestView, request: Any) -> tuple[list[TopicImage | Val
     the client agreed to see created."""
     if asks_for_all(request, view.version):
         by_name = view.image.topics.by_name
-        return [by_name[name] for name in sorted(by_name)], ()
+        return [by_name[name] for name in view.access.describable(view.image.topics)], ()
     missing: list[str] = []
-    found = [_asked_topic(view, topic, missing.append) for topic in request.topics]
-    may_create = view.version < FIRST_VERSION_WITH_OPTIONAL_CREATION or request.allow_auto_topic_creation
-    return found, tuple(missing) if may_create else ()
+    asks_creation = view.creates_topics and (
+        view.version < FIRST_VERSION_WITH_OPTIONAL_CREATION or request.allow_auto_topic_creation
+    )
+    found = [_asked_topic(view, topic, missing.append, asks_creation) for topic in request.topics]
+    return found, tuple(missing) if asks_creation else ()
 
 
 def _asked_topic(
-    view: RequestView, asked: Any, report_missing: Callable[[str], object]
+    view: RequestView, asked: Any, report_missing: Callable[[str], object], asks_creation: bool
 ) -> TopicImage | Values:
     name: str | None = asked.name
     topic_id: UUID | None = getattr(asked, "topic_id", None)
     if topic_id is not None:
         by_id = view.image.topics.by_id.get(topic_id)
-        return _error(view, None, topic_id, ErrorCode.unknown_topic_id) if by_id is None else by_id
+        if by_id is None:
+            return _error(view, None, topic_id, ErrorCode.unknown_topic_id)
+        if not view.access.may_describe(by_id.name):
+            return _error(view, None, topic_id, ErrorCode.topic_authorization_failed)
+        return by_id
     if name is None:
         return _error(view, None, ZERO_UUID, ErrorCode.invalid_request)
+    if not view.access.may_describe(name):
+        # Nothing in it says whether there is such a topic.
+        refused = _error(view, name, ZERO_UUID, ErrorCode.topic_authorization_failed)
+        return {**refused, "is_internal": False}
     by_name = view.image.topics.by_name.get(name)
     if by_name is not None:
         return by_name
     if not is_legal_topic_name(name):
         return _error(view, name, ZERO_UUID, ErrorCode.invalid_topic_exception)
+    if asks_creation and not view.access.may_create(name):
+        return _error(view, name, ZERO_UUID, ErrorCode.topic_authorization_failed)
     report_missing(name)
     return _error(view, name, ZERO_UUID, ErrorCode.unknown_topic_or_partition)
 
@@ -144,8 +194,12 @@ def known_topic(view: RequestView, topic: TopicImage) -> Values:
         "topic_id": topic.id,
         "is_internal": is_internal_topic(topic.name),
         "partitions": [_partition(view, index, state) for index, state in topic.partitions.items()],
-        "topic_authorized_operations": view.operations,
+        "topic_authorized_operations": operations_on(view, topic),
     }
+
+
+def operations_on(view: RequestView, topic: TopicImage) -> int:
+    return view.access.topic_operations(topic.name) if view.wants_operations else view.operations
 
 
 def _partition(view: RequestView, partition_index: int, state: PartitionState) -> Values:

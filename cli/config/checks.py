@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from cli.config.addresses import WILDCARD_HOSTS, format_address
+from cli.config.authorizer_keys import authorizer_problems
 from cli.config.model import NodeConfig
 from cli.config.network_keys import limit_problems, listener_of_limit
 from cli.config.security_keys import GRPC, listener_of, map_problems, number_problems
@@ -48,6 +49,9 @@ def _listener_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
         yield "listener.security.protocol.map", f"listener.security.protocol.map: {message}"
     yield from number_problems(dict(node.security_keys))
     yield from limit_problems(dict(node.listener_limits))
+    yield from authorizer_problems(
+        node, [name for name in node.controller_listener_names if node.protocol_of(name) == "PLAINTEXT"]
+    )
     if not node.controller_listener_names:
         yield (
             "controller.listener.names",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 # Kafka's server keys that a working server.properties may hold and that have no effect in a metadata quorum.
 IGNORED_KEYS = frozenset(
     """
-    authorizer.class.name auto.leader.rebalance.enable background.threads compression.type
+    auto.leader.rebalance.enable background.threads compression.type
     early.start.listeners
     fetch.max.bytes fetch.purgatory.purge.interval.requests group.coordinator.rebalance.protocols
     group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size group.min.session.timeout.ms
@@ -27,7 +27,7 @@ IGNORED_KEYS = frozenset(
     replica.socket.timeout.ms share.coordinator.state.topic.min.isr
     share.coordinator.state.topic.replication.factor socket.connection.setup.timeout.max.ms
     socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes
-    socket.send.buffer.bytes super.users transaction.max.timeout.ms
+    socket.send.buffer.bytes transaction.max.timeout.ms
     transaction.state.log.min.isr transaction.state.log.num.partitions
     transaction.state.log.replication.factor transactional.id.expiration.ms
     security.inter.broker.protocol sasl.mechanism.inter.broker.protocol ssl.protocol ssl.provider

@@ -15,6 +15,7 @@ from cli.config.addresses import (
     parse_listener,
     parse_voter,
 )
+from cli.config.authorizer_keys import AuthorizerKeys
 from cli.config.errors import ConfigError, Place, Problem
 from cli.config.network_keys import NetworkKeys
 from cli.config.security_keys import is_secret_key, listener_keys, protocol_name
@@ -52,7 +53,7 @@ def _as_text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-class NodeConfig(NetworkKeys):
+class NodeConfig(NetworkKeys, AuthorizerKeys):
     """One node, defaults filled in. The names are Kafka's with underscores; times are in milliseconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)

@@ -22,6 +22,7 @@ from broker.isr_manager import IsrManager
 from broker.lifecycle import BrokerLifecycle
 from broker.lifecycle_states import BrokerState
 from cli.config.model import NodeConfig
+from cli.nodes.authorization import gate_of
 from cli.nodes.endpoints import advertised_brokers
 from cli.nodes.errors import NotRegistered
 from cli.nodes.folders import NodeFolders
@@ -168,6 +169,7 @@ class BrokerRole:
             node_id=self._config.node_id,
             node_configs=self._config.as_kafka_keys(),
             log_dirs=self._folders.log_directory_paths,
+            gate=gate_of(self._config, self._clock.now_ms),
         )
 
     async def _listen(self, listener: BrokerListener) -> None:

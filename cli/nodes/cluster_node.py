@@ -10,6 +10,7 @@ from broker.metadata_cache import MetadataCache
 from broker.state_machine import BrokerStateMachine
 from cli.config.model import NodeConfig
 from cli.nodes.broker import BrokerRole
+from cli.nodes.broker_calls import broker_calls
 from cli.nodes.commit_watch import CommitWatch
 from cli.nodes.controller import ControllerRole
 from cli.nodes.folders import NodeFolders
@@ -113,7 +114,11 @@ class ClusterNode:
 
     async def _start_watchers(self, source: NodeInspectSource) -> None:
         grpc_server = await start_grpc(
-            self.config, source, NodeQuorumSource(self.member), NodeMembersSource(self)
+            self.config,
+            source,
+            NodeQuorumSource(self.member),
+            NodeMembersSource(self),
+            lambda: broker_calls(self.config, self.member, lambda: self.committed_image),
         )
         if grpc_server is not None:
             self._watchers.append(grpc_server)

@@ -5,6 +5,7 @@ import logging
 import uuid
 
 from cli.config.model import NodeConfig
+from cli.nodes.authorization import LoadWatch, gate_of
 from cli.nodes.broker_watch import BrokerWatch
 from cli.nodes.endpoints import advertised_controllers
 from cli.nodes.folders import NodeFolders
@@ -66,6 +67,8 @@ class ControllerRole:
             image=lambda: controller.committed_image,
             node_id=self._config.node_id,
             node_configs=self._config.as_kafka_keys(),
+            gate=gate_of(self._config, self._clock.now_ms, self._load_watch()),
+            topics=lambda: controller.image.topics,
         )
         servers = kafka_servers(
             self._config,
@@ -81,6 +84,13 @@ class ControllerRole:
         for server in servers:
             await server.start()
             self.servers.append(server)
+
+    def _load_watch(self) -> LoadWatch:
+        return LoadWatch(
+            has_heard=lambda: self._member.ms_since_commit() is not None,
+            high_watermark=lambda: self._member.driver.high_watermark,
+            applied_offset=lambda: self.controller.committed_image.provenance.last_contained_offset,
+        )
 
     def _new_registrar(self) -> ControllerRegistrar:
         return ControllerRegistrar(

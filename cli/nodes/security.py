@@ -43,7 +43,7 @@ def listener_security(
         protocol=protocol,
         ssl_context=context,
         new_session=session,
-        principal_of_certificate=principal_of_certificate(_mapping_rules(keys)),
+        principal_of_certificate=certificate_names(config, name),
         failed_authentication_delay_ms=_number(
             keys, "connection.failed.authentication.delay.ms", _DEFAULT_FAILED_AUTHENTICATION_DELAY_MS
         ),
@@ -75,6 +75,11 @@ def controller_client(config: NodeConfig) -> ClientSecurity:
         keys["sasl.mechanism"] = mechanism
         keys[JAAS] = _jaas(keys, mechanism)
     return client_security(keys)
+
+
+def certificate_names(config: NodeConfig, name: str) -> Callable[[bytes | None], str]:
+    """Principals of who shows a certificate to the listener of this name. Raises SecurityConfigError."""
+    return principal_of_certificate(_mapping_rules(config.security_of(name)))
 
 
 def grpc_keys(config: NodeConfig) -> TlsFiles | None:

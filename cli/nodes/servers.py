@@ -20,6 +20,7 @@ from network.server import Handler, KafkaServer
 from wire.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
+    from metadata.adapters.grpc_broker import BrokerCalls
     from metadata.adapters.grpc_members import MembersSource
 
 
@@ -58,7 +59,11 @@ def kafka_servers(
 
 
 async def start_grpc(
-    config: NodeConfig, source: NodeInspectSource, quorum: NodeQuorumSource, members: "MembersSource"
+    config: NodeConfig,
+    source: NodeInspectSource,
+    quorum: NodeQuorumSource,
+    members: "MembersSource",
+    broker_calls: Callable[[], "BrokerCalls"],
 ) -> StoppableServer | None:
     """None where the config has no `kquorum.grpc.listener`; gRPC is imported only if it has."""
     address = config.kquorum_grpc_listener
@@ -67,7 +72,13 @@ async def start_grpc(
     from metadata.adapters.grpc_inspect import start_inspect_server
 
     return await start_inspect_server(
-        address.host, address.port, source, quorum=quorum, members=members, tls=grpc_keys(config)
+        address.host,
+        address.port,
+        source,
+        quorum=quorum,
+        members=members,
+        broker_calls=broker_calls(),
+        tls=grpc_keys(config),
     )
 
 

@@ -1,5 +1,6 @@
 """What is served on `kquorum.metrics.listener`: /metrics, /healthz and /livez."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
@@ -12,32 +13,48 @@ from cli.observability.figures import NodeFigures
 from cli.observability.health import live_reply, ready_reply
 from cli.observability.http_server import HttpReply, HttpRequest, Route
 from cli.observability.listener_families import listener_families
-from cli.observability.partition_counts import PartitionCounter
+from cli.observability.partition_counts import Counts, PartitionCounter
 
 Gather = Callable[[], NodeFigures]
 
 
 class NodeCollector(Collector):
-    """Reads the node when it is scraped, and keeps nothing but the last count of partitions."""
+    """What was read off the node at the last `look`, which goes before every `collect`."""
 
     def __init__(self, gather: Gather) -> None:
         self._gather = gather
         self._counter = PartitionCounter()
+        self._seen: tuple[NodeFigures, Counts] | None = None
+
+    async def look(self) -> None:
+        """Partitions are counted in a thread, where there are others than the last time."""
+        figures = self._gather()
+        counts = self._counter.known(figures.image.topics)
+        if counts is None:
+            broker_id = None if figures.broker is None else figures.broker.broker_id
+            is_controller = figures.controller is not None
+            counts = await asyncio.to_thread(
+                self._counter.count, figures.image.topics, is_controller=is_controller, broker_id=broker_id
+            )
+        self._seen = (figures, counts)
 
     def collect(self) -> Iterator[Metric]:
-        figures = self._gather()
-        yield from families_of(figures, self._counter)
-        yield from listener_families(figures.listeners)
+        if self._seen is not None:
+            figures, counts = self._seen
+            yield from families_of(figures, counts)
+            yield from listener_families(figures.listeners)
 
 
 def routes_of(gather: Gather) -> Mapping[str, Route]:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(NodeCollector(gather))
+    node = NodeCollector(gather)
+    registry.register(node)
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
 
-    def metrics(request: HttpRequest) -> HttpReply:
+    async def metrics(request: HttpRequest) -> HttpReply:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        await node.look()
         return HttpReply(body=encode(registry), content_type=content_type)
 
     def health(request: HttpRequest) -> HttpReply:

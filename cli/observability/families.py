@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from broker.lifecycle_states import BrokerState
 from cli.observability.figures import BrokerFigures, ControllerFigures, NodeFigures, QuorumFigures
 from cli.observability.health import why_not_ready
-from cli.observability.partition_counts import PartitionCounter
+from cli.observability.partition_counts import Counts, PartitionCounts, ReplicaCounts
 
 Families = Iterator[Metric]
 
@@ -33,13 +33,13 @@ BROKER_STATES: Final = {
 }
 
 
-def families_of(node: NodeFigures, counter: PartitionCounter) -> Families:
+def families_of(node: NodeFigures, counts: Counts) -> Families:
     yield from quorum_families(node.quorum)
     yield from loader_families(node)
-    if node.controller is not None:
-        yield from controller_families(node, node.controller, counter)
-    if node.broker is not None:
-        yield from broker_families(node, node.broker, counter)
+    if node.controller is not None and counts.of_cluster is not None:
+        yield from controller_families(node, node.controller, counts.of_cluster)
+    if node.broker is not None and counts.of_broker is not None:
+        yield from broker_families(node, node.broker, counts.of_broker)
     yield from freshness_families(node)
 
 
@@ -94,9 +94,8 @@ def loader_families(node: NodeFigures) -> Families:
 
 
 def controller_families(
-    node: NodeFigures, controller: ControllerFigures, counter: PartitionCounter
+    node: NodeFigures, controller: ControllerFigures, partitions: PartitionCounts
 ) -> Families:
-    partitions = counter.counts(node.image.topics)
     brokers = node.image.cluster.brokers.values()
     fenced = sum(broker.fenced for broker in brokers)
     freshness = node.freshness
@@ -138,8 +137,7 @@ def controller_families(
     yield applied
 
 
-def broker_families(node: NodeFigures, broker: BrokerFigures, counter: PartitionCounter) -> Families:
-    counts = counter.counts_of(node.image.topics, broker.broker_id)
+def broker_families(node: NodeFigures, broker: BrokerFigures, counts: ReplicaCounts) -> Families:
     freshness = node.freshness
     yield from gauges(
         "kafka_server_kafkaserver_",

@@ -7,7 +7,7 @@ the places are taken, whoever has been slowest in asking makes room. What is ser
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
@@ -42,7 +42,7 @@ class HttpReply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Route = Callable[[HttpRequest], HttpReply]
+Route = Callable[[HttpRequest], HttpReply | Awaitable[HttpReply]]
 
 
 class MetricsCannotListen(CannotListen):
@@ -55,7 +55,7 @@ class MetricsCannotListen(CannotListen):
 
 
 class HttpServer:
-    """Made and used on the loop. A route is called in the loop, so it is to be quick."""
+    """Made and used on the loop, in which a route is called: it is to be quick, or to answer with an awaitable."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class HttpServer:
         self._asking.pop(writer, None)
         if request is None:
             return
-        reply = request if isinstance(request, HttpReply) else self._reply_to(request)
+        reply = request if isinstance(request, HttpReply) else await self._reply_to(request)
         is_head = isinstance(request, HttpRequest) and request.method == "HEAD"
         writer.write(_head_of(reply) + (b"" if is_head else reply.body))
         async with asyncio.timeout(self._reply_timeout_s):
@@ -144,7 +144,7 @@ class HttpServer:
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
-    def _reply_to(self, request: HttpRequest) -> HttpReply:
+    async def _reply_to(self, request: HttpRequest) -> HttpReply:
         if request.method not in ("GET", "HEAD"):
             return _said(
                 HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are served", {"Allow": "GET, HEAD"}
@@ -153,7 +153,8 @@ class HttpServer:
         if route is None:
             return _said(HTTPStatus.NOT_FOUND, f"there is {', '.join(self._routes)}")
         try:
-            return route(request)
+            reply = route(request)
+            return reply if isinstance(reply, HttpReply) else await reply
         except Exception:
             log.exception("%s could not be answered", request.path)
             return _said(HTTPStatus.INTERNAL_SERVER_ERROR, "the node's log says why")

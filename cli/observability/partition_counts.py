@@ -1,4 +1,4 @@
-"""Of how many partitions something is true: counted by columns when it is asked for, a million in some milliseconds."""
+"""Of how many partitions something is true: counted by columns when it is asked for."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -33,22 +33,31 @@ class ReplicaCounts:
     reassigning: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """`of_broker` is None where the node is none, `of_cluster` where it is no controller."""
+
+    of_cluster: PartitionCounts | None = None
+    of_broker: ReplicaCounts | None = None
+
+
 class PartitionCounter:
-    """Counts again only for topics that are others than the last time."""
+    """Counts again only when the topics are others than the last time. It may run in a thread: images do not change."""
 
     def __init__(self) -> None:
-        self._counted: tuple[TopicsImage, PartitionCounts] | None = None
-        self._of_broker: tuple[TopicsImage, ReplicaCounts] | None = None
+        self._counted: tuple[TopicsImage, Counts] | None = None
 
-    def counts(self, topics: TopicsImage) -> PartitionCounts:
-        if self._counted is None or self._counted[0] is not topics:
-            self._counted = (topics, count_partitions(topics))
-        return self._counted[1]
+    def known(self, topics: TopicsImage) -> Counts | None:
+        """What was counted of these topics before."""
+        return self._counted[1] if self._counted is not None and self._counted[0] is topics else None
 
-    def counts_of(self, topics: TopicsImage, broker_id: int) -> ReplicaCounts:
-        if self._of_broker is None or self._of_broker[0] is not topics:
-            self._of_broker = (topics, count_replicas(topics, broker_id))
-        return self._of_broker[1]
+    def count(self, topics: TopicsImage, *, is_controller: bool, broker_id: int | None) -> Counts:
+        counts = Counts(
+            of_cluster=count_partitions(topics) if is_controller else None,
+            of_broker=None if broker_id is None else count_replicas(topics, broker_id),
+        )
+        self._counted = (topics, counts)
+        return counts
 
 
 def count_partitions(topics: TopicsImage) -> PartitionCounts:
@@ -66,10 +75,11 @@ def count_partitions(topics: TopicsImage) -> PartitionCounts:
 def count_replicas(topics: TopicsImage, broker_id: int) -> ReplicaCounts:
     replicas = leads = short = reassigning = 0
     for tables in _alike(topics):
-        cells = np.concatenate([table.cells[NUMBER_COLUMNS:] for table in tables], axis=1)
+        width, isr_width = tables[0].replica_width, tables[0].isr_width
+        lists = slice(NUMBER_COLUMNS, NUMBER_COLUMNS + width + isr_width)
+        cells = np.concatenate([table.cells[lists] for table in tables], axis=1)
         leaders = _joined([table.leaders for table in tables])
-        width = tables[0].replica_width
-        of_replicas, of_isr = cells[:width], cells[width : width + tables[0].isr_width]
+        of_replicas, of_isr = cells[:width], cells[width:]
         is_replica = (of_replicas == broker_id).any(axis=0)
         is_led = leaders == broker_id
         is_short = (of_isr != PADDING).sum(axis=0) < (of_replicas != PADDING).sum(axis=0)

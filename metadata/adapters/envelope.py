@@ -7,7 +7,13 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import ControllerRequest, Values
-from metadata.forwarding import FORWARDABLE_APIS, decode_address, decode_principal, says_not_controller
+from metadata.forwarding import (
+    FORWARDABLE_APIS,
+    ForwardedPrincipal,
+    decode_address,
+    decode_principal,
+    says_not_controller,
+)
 from wire.codec import decode
 from wire.errors import DecodeError
 from wire.operator_reason import reason_of
@@ -43,11 +49,13 @@ def unwrap(envelope: Any, served: Mapping[ApiKey, tuple[int, int]]) -> Controlle
         api_key=api_key,
         api_version=header.api_version,
         body=body,
-        principal=principal,
+        principal=principal.name,
         client_id=header.client_id,
         client_host=address,
         correlation_id=header.correlation_id,
         operator_reason=reason_of(header.tagged_fields),
+        is_token_authenticated=principal.is_token_authenticated,
+        is_forwarded=True,
     )
 
 
@@ -74,7 +82,7 @@ def refusal_of(error: EnvelopeRefusedError) -> Values:
     return {"error_code": error.error, "response_data": None}
 
 
-def _principal(data: bytes | None) -> str:
+def _principal(data: bytes | None) -> ForwardedPrincipal:
     try:
         return decode_principal(data)
     except DecodeError as error:

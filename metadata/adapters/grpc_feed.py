@@ -65,6 +65,9 @@ class Watcher:
         if self._is_half_full:
             self._has_room.clear()
 
+    def note_position(self, position: int) -> None:
+        """All changes below this offset have been offered; nothing to a watcher who asks for changes alone."""
+
     async def wait_for_room(self) -> None:
         """Return when the queue is half empty, or the watcher has failed, or has shown that it takes nothing."""
         if self._failure is not None or self._is_stuck or not self._is_half_full:
@@ -163,5 +166,6 @@ class ChangeFeed:
             changes = tracker.replay(batch)
             for watcher in self._watchers:
                 watcher.offer(changes)
+                watcher.note_position(tracker.resume_offset)
             for watcher in tuple(self._watchers):
                 await watcher.wait_for_room()

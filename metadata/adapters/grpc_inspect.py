@@ -1,4 +1,4 @@
-"""The gRPC server of a node: `Inspect`, `Quorum`, standard health, and reflection, in the node's own event loop."""
+"""The gRPC server of a node: `Inspect`, `Quorum`, `Broker`, health and reflection, in the node's own event loop."""
 
 import asyncio
 import contextlib
@@ -10,19 +10,22 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from metadata.adapters.grpc_feed import WATCHER_QUEUE_CHANGES
+from metadata.adapters.grpc_broker import BrokerCalls, BrokerService
+from metadata.adapters.grpc_feed import WATCHER_QUEUE_CHANGES, ChangeFeed
 from metadata.adapters.grpc_members import MembersSource
 from metadata.adapters.grpc_quorum import QuorumService, QuorumSource
 from metadata.adapters.grpc_service import InspectService
 from metadata.adapters.grpc_source import CommittedLog, InspectSource
 from network.errors import CannotListen, listen_error
 from network.security.tls import TlsFiles
-from wire.proto import inspect_pb2, quorum_pb2
+from wire.proto import broker_pb2, inspect_pb2, quorum_pb2
+from wire.proto.broker_pb2_grpc import add_BrokerServicer_to_server
 from wire.proto.inspect_pb2_grpc import add_InspectServicer_to_server
 from wire.proto.quorum_pb2_grpc import add_QuorumServicer_to_server
 
 SERVICE_NAME = inspect_pb2.DESCRIPTOR.services_by_name["Inspect"].full_name
 QUORUM_SERVICE_NAME = quorum_pb2.DESCRIPTOR.services_by_name["Quorum"].full_name
+BROKER_SERVICE_NAME = broker_pb2.DESCRIPTOR.services_by_name["Broker"].full_name
 HEALTH_POLL_SECONDS = 0.2
 
 _OPTIONS = (
@@ -71,27 +74,34 @@ async def start_inspect_server(
     *,
     quorum: QuorumSource | None = None,
     members: MembersSource | None = None,
+    broker_calls: BrokerCalls | None = None,
     tls: TlsFiles | None = None,
     watcher_queue_changes: int = WATCHER_QUEUE_CHANGES,
 ) -> InspectServer:
-    """Serve until `stop`, `Quorum` too where there is one. Raises GrpcPortInUse, or GrpcCannotListen for another
-    reason."""
+    """Serve until `stop`, `Quorum` and `Broker` too where their sources are given. Raises GrpcPortInUse, or
+    GrpcCannotListen for another reason."""
     server = grpc.aio.server(options=_OPTIONS)
     bound_port = _bind(server, host, port, tls)
     log = CommittedLog(source)
-    health_service = health.aio.HealthServicer()
-    add_servicer: Callable[..., None] = add_InspectServicer_to_server  # generated without types
-    add_servicer(InspectService(log, watcher_queue_changes), server)
-    health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
-    names: tuple[str, ...] = (SERVICE_NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
+    feed = ChangeFeed(log)
+    add_inspect: Callable[..., None] = add_InspectServicer_to_server  # generated without types
+    add_inspect(InspectService(log, feed, watcher_queue_changes), server)
+    names: tuple[str, ...] = (SERVICE_NAME,)
     if quorum is not None:
         add_quorum: Callable[..., None] = add_QuorumServicer_to_server
         add_quorum(QuorumService(quorum, members), server)
         names = (*names, QUORUM_SERVICE_NAME)
-    reflection.enable_server_reflection(names, server)
-    await _report_health(health_service, source.is_ready())
+    if broker_calls is not None:
+        add_broker: Callable[..., None] = add_BrokerServicer_to_server
+        add_broker(BrokerService(broker_calls, log, feed, watcher_queue_changes), server)
+        names = (*names, BROKER_SERVICE_NAME)
+    health_service = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
+    reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    follow = _HealthReport(health_service, (health.OVERALL_HEALTH, *names), source)
+    await follow.report()
     await server.start()
-    task = asyncio.get_running_loop().create_task(_follow_health(health_service, source), name="grpc-health")
+    task = asyncio.get_running_loop().create_task(follow.run(), name="grpc-health")
     return InspectServer(server, bound_port, log, task)
 
 
@@ -130,20 +140,28 @@ def _reason_for(host: str, port: int, fallback: str) -> GrpcCannotListen:
     return GrpcCannotListen(host, port, fallback)
 
 
-async def _follow_health(service: health.aio.HealthServicer, source: InspectSource) -> None:
-    """Whoever watches the health is told within `HEALTH_POLL_SECONDS` of a change."""
-    was_ready = source.is_ready()
-    await _report_health(service, was_ready)
-    while True:
-        await asyncio.sleep(HEALTH_POLL_SECONDS)
-        if source.is_ready() != was_ready:
-            was_ready = not was_ready
-            await _report_health(service, was_ready)
+class _HealthReport:
+    """Whoever watches the health, of the server as a whole (the empty name) or of a service, is told of a change
+    within `HEALTH_POLL_SECONDS`."""
 
+    def __init__(
+        self, service: health.aio.HealthServicer, names: tuple[str, ...], source: InspectSource
+    ) -> None:
+        self._service = service
+        self._names = names
+        self._source = source
+        self._was_ready: bool | None = None
 
-async def _report_health(service: health.aio.HealthServicer, is_ready: bool) -> None:
-    """For the server as a whole (the empty name) and for `Inspect`."""
-    serving = health_pb2.HealthCheckResponse.ServingStatus
-    status = serving.SERVING if is_ready else serving.NOT_SERVING
-    for name in (health.OVERALL_HEALTH, SERVICE_NAME):
-        await service.set(name, status)
+    async def run(self) -> None:
+        while True:
+            await self.report()
+            await asyncio.sleep(HEALTH_POLL_SECONDS)
+
+    async def report(self) -> None:
+        is_ready = self._source.is_ready()
+        if is_ready is self._was_ready:
+            return
+        self._was_ready = is_ready
+        serving = health_pb2.HealthCheckResponse.ServingStatus
+        for name in self._names:
+            await self._service.set(name, serving.SERVING if is_ready else serving.NOT_SERVING)

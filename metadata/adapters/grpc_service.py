@@ -1,69 +1,25 @@
 """The `Inspect` service: the log, the image, and what changes."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, Mapping
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator
 
-import grpc
-
-from metadata.adapters.grpc_feed import ChangeFeed, Watcher, WatcherOverrun
+from metadata.adapters.grpc_feed import ChangeFeed, Watcher
+from metadata.adapters.grpc_following import catch_up, check_in_range, tracker_before
 from metadata.adapters.grpc_messages import change_message, image_chunks, image_header
-from metadata.adapters.grpc_records import RecordFilter, UnknownType
-from metadata.adapters.grpc_source import (
-    CommittedLog,
-    LogUnreadable,
-    NotReady,
-    NotTheLeader,
-    OffsetOutOfRange,
-    ServerStopping,
-)
+from metadata.adapters.grpc_records import RecordFilter
+from metadata.adapters.grpc_sending import BadRange, Context, send_all
+from metadata.adapters.grpc_source import CommittedLog
 from metadata.changes import ChangeKind, ChangeTracker
-from metadata.image.errors import ReplayError
-from wire.errors import DecodeError
 from wire.proto import inspect_pb2 as pb
 from wire.proto.inspect_pb2_grpc import InspectServicer
-
-# A follower may resume at a node that lags behind the one it read before; further ahead it must be a mistake.
-AHEAD_LIMIT_OFFSETS = 100_000
-
-
-class BadRange(Exception):
-    """A request whose fields contradict each other."""
-
-
-_STATUS: Mapping[type[Exception], grpc.StatusCode] = {
-    UnknownType: grpc.StatusCode.INVALID_ARGUMENT,
-    BadRange: grpc.StatusCode.INVALID_ARGUMENT,
-    OffsetOutOfRange: grpc.StatusCode.OUT_OF_RANGE,
-    WatcherOverrun: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    ServerStopping: grpc.StatusCode.UNAVAILABLE,
-    NotReady: grpc.StatusCode.UNAVAILABLE,
-    NotTheLeader: grpc.StatusCode.FAILED_PRECONDITION,
-    LogUnreadable: grpc.StatusCode.DATA_LOSS,
-    ReplayError: grpc.StatusCode.DATA_LOSS,
-    DecodeError: grpc.StatusCode.DATA_LOSS,
-}
-
-
-class Context(Protocol):
-    """What is used of gRPC's context of a call."""
-
-    async def send_initial_metadata(self, metadata: tuple[()]) -> None: ...
-
-    async def write(self, message: object) -> None: ...
-
-    async def abort(self, code: grpc.StatusCode, details: str) -> Any:
-        """Always raises."""
-        ...
 
 
 class InspectService(InspectServicer):
     """The messages of a call are made one by one, as fast as its client takes them."""
 
-    def __init__(self, log: CommittedLog, watcher_queue_changes: int) -> None:
+    def __init__(self, log: CommittedLog, feed: ChangeFeed, watcher_queue_changes: int) -> None:
         self._log = log
-        self._feed = ChangeFeed(log)
+        self._feed = feed
         self._watcher_queue_changes = watcher_queue_changes
 
     async def ReadLog(self, request: pb.ReadLogRequest, context: Context) -> None:  # noqa: N802
@@ -80,14 +36,7 @@ class InspectService(InspectServicer):
             self._feed.release()
 
     async def _send_all(self, messages: AsyncGenerator[object], context: Context) -> None:
-        await context.send_initial_metadata(())  # a client of a quiet stream learns that it is connected
-        try:
-            async with contextlib.aclosing(messages):
-                async for message in messages:
-                    await context.write(message)
-        except tuple(_STATUS) as refusal:
-            text = str(refusal) or f"node {self._log.source.node_id} is stopping"
-            await context.abort(next(code for cls, code in _STATUS.items() if isinstance(refusal, cls)), text)
+        await send_all(messages, context, self._log.source.node_id)
 
     async def _image(self, request: pb.ImageRequest) -> AsyncGenerator[pb.ImageChunk]:
         source = self._log.source
@@ -107,7 +56,7 @@ class InspectService(InspectServicer):
         start = self._log.source.log_start_offset()
         position = request.from_offset if request.HasField("from_offset") else start
         end = await self._end_of(request, position)
-        self._check_in_range(position, follow=request.follow, end=end)
+        check_in_range(self._log, position, follow=request.follow, end=end)
         while end is None or position < end:
             if request.follow:
                 await self._log.wait_for(position)
@@ -144,30 +93,21 @@ class InspectService(InspectServicer):
             return self._log.source.log_end_offset()
         return self._log.high_watermark
 
-    def _check_in_range(self, offset: int, *, follow: bool, end: int | None = None) -> None:
-        self._log.check_not_deleted(offset)
-        highest = max(self._log.high_watermark, end or 0) + (AHEAD_LIMIT_OFFSETS if follow else 0)
-        if offset > highest:
-            raise OffsetOutOfRange(
-                f"offset {offset} is above the high watermark of node {self._log.source.node_id}, "
-                f"{self._log.high_watermark}; the log starts at {self._log.source.log_start_offset()}"
-            )
-
     async def _watch(self, request: pb.WatchRequest) -> AsyncGenerator[pb.Change]:
         self._log.check_ready()
         kinds = [ChangeKind[pb.ChangeKind.Name(kind)] for kind in request.kinds if kind > pb.INITIAL_STATE]
         if request.HasField("from_offset"):
             start = request.from_offset
-            self._check_in_range(start, follow=True)
-            tracker = self._tracker_before(start)
+            check_in_range(self._log, start, follow=True)
+            tracker = tracker_before(self._log, start)
         else:
             tracker = await self._tracker_now()
             start = tracker.resume_offset
         watcher = Watcher(kinds, start, self._watcher_queue_changes)
         yield self._initial_state(start)
         try:
-            async for message in self._catch_up(tracker, watcher):
-                yield message
+            async for change in catch_up(self._log, self._feed, tracker, watcher):
+                yield change_message(change)
             async for change in watcher.changes():
                 yield change_message(change)
         finally:
@@ -181,25 +121,6 @@ class InspectService(InspectServicer):
                 tracker.replay(batch)
             await asyncio.sleep(0)
         return tracker
-
-    async def _catch_up(self, tracker: ChangeTracker, watcher: Watcher) -> AsyncGenerator[pb.Change]:
-        """The changes up to where the feed stands; the watcher is attached in the very turn in which it is reached."""
-        while tracker.position < self._feed.tracker.position:
-            for batch in self._log.read(tracker.position, self._feed.tracker.position):
-                for change in tracker.replay(batch):
-                    if watcher.wants(change):
-                        yield change_message(change)
-            await asyncio.sleep(0)
-        self._feed.attach(watcher)
-
-    def _tracker_before(self, offset: int) -> ChangeTracker:
-        image = self._log.image_before(offset)
-        if image is None:
-            raise OffsetOutOfRange(
-                f"what changed from offset {offset} on cannot be told without the state before it; the earliest offset "
-                f"to watch from is {self._log.earliest_image_offset()}"
-            )
-        return ChangeTracker(image)
 
     def _initial_state(self, next_offset: int) -> pb.Change:
         source = self._log.source

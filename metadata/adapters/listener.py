@@ -11,12 +11,14 @@ from typing import Any, Protocol
 from kio.schema.errors import ErrorCode
 
 from metadata.adapters.envelope import EnvelopeRefusedError, refusal_of, unwrap, wrap, wrap_entity
+from metadata.authorizer.gate import Gate, Passage
 from metadata.controller.handlers import HANDLERS, READERS
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.describe.question import Question
 from metadata.describe.table import DESCRIBERS
 from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import KRAFT_VERSION
+from metadata.image.topics import TopicsImage
 from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
 from network.requests import Handler, Reply, RequestContext
 from raft.adapters.kafka_codec.codec import RAFT_APIS
@@ -69,7 +71,8 @@ class ControllerListener:
 
     `handle_raft` takes requests of the quorum's APIs. `wake` is called after the controller was given a request: it
     may have proposed records, which the driver then takes along in its next turn. `image` is the committed one, from
-    which questions are answered on standbys too; `node_configs` are the keys of this node's config file.
+    which questions are answered on standbys too; `node_configs` are the keys of this node's config file. Every request
+    passes `gate`, which has to know the topics that the controller knows: `topics`, by default those of the image.
     """
 
     def __init__(
@@ -82,6 +85,8 @@ class ControllerListener:
         image: Callable[[], MetadataImage] = MetadataImage.empty,
         node_id: int = -1,
         node_configs: Mapping[str, str] | None = None,
+        gate: Gate | None = None,
+        topics: Callable[[], TopicsImage] | None = None,
     ) -> None:
         self._controller = controller
         self._handle_raft = handle_raft
@@ -90,27 +95,34 @@ class ControllerListener:
         self._image = image
         self._node_id = node_id
         self._node_configs = node_configs or {}
+        self._gate = gate or Gate(None)
+        self._topics = topics or (lambda: image().topics)
         self.supported = controller_listener_apis()
 
     def handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
         api_key = ApiKey(context.header.api_key)
-        if api_key in RAFT_APIS:
-            self._handle_raft(context, request, self._noting(_controller_request(context, request), reply))
+        asked = _controller_request(context, request)
+        answer = response_class(api_key, asked.api_version)
+        passage = self._judge(asked)
+        if passage.answer is not None:
+            reply(build(answer, passage.answer))
+        elif api_key in RAFT_APIS:
+            self._handle_raft(context, request, self._noting(asked, reply))
         elif api_key is ApiKey.ENVELOPE:
             self._serve_envelope(context, request, reply)
         elif api_key in DESCRIBERS:
-            values = DESCRIBERS[api_key](self._question(context, request))
-            reply(build(response_class(api_key, context.header.api_version), values))
+            values = DESCRIBERS[api_key](self._question(context, passage.verdict.body))
+            reply(build(answer, passage.verdict.complete(values)))
         else:
-            self._ask_controller(_controller_request(context, request), context, reply)
+            self._hand_over(asked, passage, context, reply, lambda values: build(answer, values))
 
-    def _ask_controller(self, request: ControllerRequest, context: RequestContext, reply: Reply) -> None:
-        answer = response_class(request.api_key, request.api_version)
-        self._hand_over(request, context, reply, lambda values: build(answer, values))
+    def _judge(self, request: ControllerRequest) -> Passage:
+        return self._gate.judge(request, self._image(), self._topics())
 
     def _hand_over(
         self,
         request: ControllerRequest,
+        passage: Passage,
         context: RequestContext,
         reply: Reply,
         entity_of: Callable[[Values], Any],
@@ -120,13 +132,13 @@ class ControllerListener:
 
         def answer(values: Values) -> None:
             try:
-                entity = entity_of(values)
+                entity = entity_of(passage.verdict.complete(values))
             except Exception:
                 log.exception("the answer to %s cannot be encoded", request.api_key.name)
                 entity = None
             reply(entity)
 
-        request = replace(request, received_at_ms=now_ms - context.waited_ms)
+        request = replace(request, body=passage.verdict.body, received_at_ms=now_ms - context.waited_ms)
         self._controller.handle_request(now_ms, request, answer)
         self._wake()
 
@@ -148,12 +160,16 @@ class ControllerListener:
         except EnvelopeRefusedError as error:
             reply(build(answer, refusal_of(error)))
             return
+        passage = self._judge(inner)
+        if passage.answer is not None:
+            reply(build(answer, wrap(inner, passage.answer)))
+            return
         if inner.api_key in RAFT_APIS:
             forwarded = replace(context, header=_inner_header(inner), principal=inner.principal)
             reply_inside = self._noting(inner, lambda entity: _reply_wrapped(answer, inner, entity, reply))
             self._handle_raft(forwarded, inner.body, reply_inside)
             return
-        self._hand_over(inner, context, reply, lambda values: build(answer, wrap(inner, values)))
+        self._hand_over(inner, passage, context, reply, lambda values: build(answer, wrap(inner, values)))
 
     def _noting(self, request: ControllerRequest, reply: Reply) -> Reply:
         """A change of the voters that was made is noted in the log: the replica makes it, and knows of no notes."""
@@ -186,6 +202,8 @@ def _controller_request(context: RequestContext, body: Any) -> ControllerRequest
         client_host=context.peer_host,
         correlation_id=header.correlation_id,
         operator_reason=reason_of(header.tagged_fields),
+        security_protocol=context.security_protocol,
+        is_token_authenticated=context.is_token_authenticated,
     )
 
 

@@ -174,7 +174,7 @@ DEFINITIONS = (
     long(
         "queued.max.request.bytes",
         -1,
-        "How many bytes of requests may wait before no more are read; -1 is no limit.",
+        "How many bytes of requests may wait before no more are read; -1 stands for 256 MiB.",
     ),
     integer(
         "queued.max.requests",

@@ -1,7 +1,7 @@
 """CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken, and the sweep of what has expired (KIP-48,
 KIP-373; kraft-semantics B18).
 
-Whether a principal may make tokens for another is the authorizer's to say, as long as there is one.
+Whether a principal may make tokens, and for whom, has been seen to before (metadata.authorizer).
 """
 
 from dataclasses import replace
@@ -128,7 +128,7 @@ def _new_token(context: DecisionContext, request: ControllerRequest) -> Delegati
         raise ApiError(ErrorCode.invalid_principal_type)
     return DelegationToken(
         token_id=uuid_to_text(context.random_uuid()),
-        owner=_recordable(":".join(_owner(request))),
+        owner=_recordable(":".join(token_owner(request))),
         requester=_recordable(request.principal),
         renewers=tuple(_recordable(f"{each.principal_type}:{each.principal_name}") for each in renewers),
         issue_timestamp_ms=context.now_ms,
@@ -173,7 +173,7 @@ def _expiry_answer(code: ErrorCode, expiry_ms: int) -> Values:
     return {"error_code": code, "expiry_timestamp": expiry_ms, "throttle_time": 0}
 
 
-def _owner(request: ControllerRequest) -> tuple[str, str]:
+def token_owner(request: ControllerRequest) -> tuple[str, str]:
     """Type and name. Up to version 2 tokens are for who asks; from 3 on another owner may be named (KIP-373)."""
     name = getattr(request.body, "owner_principal_name", None)
     if not name:
@@ -182,7 +182,7 @@ def _owner(request: ControllerRequest) -> tuple[str, str]:
 
 
 def _principals(request: ControllerRequest) -> Values:
-    owner_type, owner_name = _owner(request)
+    owner_type, owner_name = token_owner(request)
     requester_type, requester_name = split_principal(request.principal)
     return {
         "principal_type": owner_type,

@@ -20,6 +20,8 @@ class ControllerRequest:
     """A request that reached the controller; `body` is kio's entity of this API and version.
 
     `received_at_ms` is when it came in, None for just now. `operator_reason` is why the operator wants it, in words.
+    `security_protocol` is that of the connection it came by (network.requests.RequestContext), which an envelope does
+    not tell of the client's.
     """
 
     api_key: ApiKey
@@ -32,6 +34,9 @@ class ControllerRequest:
     correlation_id: int = 0
     received_at_ms: int | None = None
     operator_reason: str | None = None
+    security_protocol: int = 0
+    is_token_authenticated: bool = False
+    is_forwarded: bool = False
 
 
 class ApiError(Exception):

@@ -5,6 +5,7 @@ import ssl
 # The first byte of a TLS record and its version's first byte: what a side without TLS gets from one with it.
 TLS_ALERT = b"\x15\x03"
 TLS_HANDSHAKE = b"\x16\x03"
+PLAIN_LISTENER = "it begins with TLS, and this listener has none (listener.security.protocol.map)"
 SPEAKS_TLS = "it speaks TLS, and this side does not (is security.protocol to be SSL or SASL_SSL?)"
 
 _HOST_MISMATCH = frozenset({62, 64})

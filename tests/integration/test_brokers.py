@@ -109,6 +109,7 @@ def test_what_was_waited_for_is_at_every_broker(
         assert "everywhere" in cluster.topics(broker_id), "no broker had to be asked twice"
 
 
+@pytest.mark.slow
 def test_a_broker_that_hangs_is_named_and_then_left_out(
     cluster: WatchedCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:

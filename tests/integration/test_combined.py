@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from broker.adapters.clean_shutdown import previous_broker_epoch
 from cli.exit_status import ExitStatus
 from cli.processes import wait_until
@@ -25,6 +27,7 @@ def test_one_node_is_a_cluster_and_comes_back_with_what_it_had(tmp_path: Path) -
         assert "Traceback" not in cluster.log_text(1)
 
 
+@pytest.mark.slow
 def test_three_nodes_lose_the_leader_by_a_kill_and_another_by_an_orderly_stop(tmp_path: Path) -> None:
     with CombinedCluster(tmp_path, nodes=3) as cluster:
         cluster.start()

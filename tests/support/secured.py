@@ -25,7 +25,9 @@ LISTENERS = ("TLS", "PASSWORD", "OPEN")
 
 
 class SecuredCluster(Cluster):
-    def __init__(self, folder: Path, *, controllers: int = 3, brokers: int = 2) -> None:
+    def __init__(
+        self, folder: Path, *, controllers: int = 3, brokers: int = 2, with_grpc: bool = False
+    ) -> None:
         broker_ids = tuple(range(FIRST_BROKER_ID, FIRST_BROKER_ID + brokers))
         ports = iter(free_ports(brokers * len(LISTENERS)))
         self.listener_ports = {(each, name): next(ports) for each in broker_ids for name in LISTENERS}
@@ -36,6 +38,7 @@ class SecuredCluster(Cluster):
             brokers=brokers,
             overrides=self._common(),
             node_overrides={node_id: self._listeners(node_id) for node_id in broker_ids},
+            with_grpc=with_grpc,
         )
 
     def __enter__(self) -> Self:
@@ -93,6 +96,7 @@ class SecuredCluster(Cluster):
                 f'PlainLoginModule required user_{PLAIN_USER}="{PLAIN_SECRET}";'
             ),
             "delegation.token.secret.key": TOKEN_SECRET,
+            "kquorum.grpc.security": "ssl",
         }
 
     def _listeners(self, node_id: int) -> dict[str, Any]:

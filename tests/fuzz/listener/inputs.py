@@ -65,13 +65,14 @@ class Inputs:
 
 
 def _sound_requests(offered: Versions, image: MetadataImage, seed: int) -> Iterator[bytes]:
-    hostile = HostileRequests(seed, "the-cluster")
+    hostile = HostileRequests(seed, "the-cluster", "the-secret")
     for api_key, (lowest, highest) in offered.items():
         for version in range(lowest, highest + 1):
             yield full_request(api_key, version)
             yield least_request(api_key, version)
         for number in range(0 if api_key in _WITH_RECORDS else _SOUND_OF_EACH):
-            version, body = hostile.request(api_key, image)
+            version = hostile.random.randint(lowest, highest)
+            body = hostile.request(api_key, version, image)
             yield encode_request(api_key, version, number, (None, "", "fuzz")[number % 3], body)
 
 

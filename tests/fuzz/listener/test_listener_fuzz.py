@@ -22,9 +22,8 @@ def run(inputs: int, seed: int, factory: Callable[[], asyncio.AbstractEventLoop]
     assert report.witness_answers > 10
 
 
-@pytest.mark.parametrize("loop", _LOOPS)
-def test_garbage_harms_nobody(loop: str) -> None:
-    run(400, seed=1, factory=_LOOPS[loop])
+def test_garbage_harms_nobody() -> None:
+    run(250, seed=1, factory=asyncio.new_event_loop)
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from metadata.adapters.listener import server_features
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.describe.table import DESCRIBERS
 from metadata.features import SUPPORTED_FEATURES
+from network.authentication import SASL_APIS
 from network.connection import KafkaConnection
 from network.errors import ConnectionLost
 from network.server import KafkaServer
@@ -137,7 +138,7 @@ def test_what_is_offered_is_what_is_served_and_the_features_are_told() -> None:
         )
         offered = {entry.api_key for entry in answer.api_keys}
         served = LOCAL_APIS | FORWARDED_APIS | DESCRIBERS.keys() | REFUSALS.keys()
-        assert offered == served | {ApiKey.API_VERSIONS}
+        assert offered == served | SASL_APIS | {ApiKey.API_VERSIONS}
         assert ApiKey.JOIN_GROUP not in offered
         assert ApiKey.BROKER_HEARTBEAT not in offered
         finalized = {feature.name: feature.max_version_level for feature in answer.finalized_features}

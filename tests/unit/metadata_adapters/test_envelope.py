@@ -130,7 +130,9 @@ def test_not_controller_inside_is_raised_to_the_envelope() -> None:
 
 @given(st.text(min_size=1, max_size=20).filter(lambda text: ":" not in text), st.text(max_size=50))
 def test_principals_come_back_as_they_were(kind: str, name: str) -> None:
-    assert decode_principal(encode_principal(f"{kind}:{name}")) == f"{kind}:{name}"
+    for is_token in (False, True):
+        data = encode_principal(f"{kind}:{name}", is_token_authenticated=is_token)
+        assert decode_principal(data) == (f"{kind}:{name}", is_token)
 
 
 @given(st.binary(max_size=40))

@@ -310,25 +310,49 @@ def test_no_more_requests_are_handled_at_once_than_the_node_allows_beyond_the_gu
     run(test())
 
 
-def test_a_connection_that_ends_gives_back_what_it_held(run: RunTest) -> None:
+def test_requests_count_until_they_are_answered_though_their_connection_is_gone(run: RunTest) -> None:
+    """Else clients that ask and go away would fill the memory with what their requests hold."""
+
     async def test() -> None:
         held: Held = []
         shared = SharedLimits(budget=SMALL_BUDGET)
-        async with serving(holding_handler(held), shared=shared) as server:
+        async with serving(holding_handler(held), shared=shared) as server, raw_client(server) as other:
             async with raw_client(server) as client:
                 pushing(client, 60)
                 await until(lambda: server.counters.muted_connections == 1)
+            other.writer.write(echo_request(LARGE, 1) + echo_request(LARGE, 2)[:10_000])
+            await until(lambda: server.counters.muted_connections == 2)
             # A muted connection does not see its peer's end before there is room.
-            await until(lambda: len(held) > 0)
-            for _, _, reply in held:
+            for number in range(61):
+                await until(partial(has_come, held, number))
+                held[number][2](echo_response(FLEXIBLE, ""))
+                if server.counters.open_connections == 1:
+                    break
+            assert await other.next_echo() == (1, "")
+            await until(lambda: server.counters.open_connections == 1)
+            left = [reply for _, _, reply in held if not _is_answered(reply)]
+            assert shared.budget.held_requests == server.counters.pending_requests == len(left)
+            for reply in left:
                 reply(echo_response(FLEXIBLE, ""))
-            await until(lambda: server.counters.open_connections == 0 or len(held) == 60)
-            for _, _, reply in held:
-                if not _is_answered(reply):
-                    reply(echo_response(FLEXIBLE, ""))
-            await until(lambda: server.counters.open_connections == 0)
-            assert (shared.budget.held_bytes, shared.budget.held_requests) == (0, 0)
+            assert (shared.budget.held_bytes, shared.budget.held_requests) == (10_000, 0)
             assert server.counters.muted_connections == server.counters.pending_requests == 0
+
+    run(test())
+
+
+def test_a_request_that_is_never_answered_counts_only_until_it_is_overdue(run: RunTest) -> None:
+    async def test() -> None:
+        held: Held = []
+        shared = SharedLimits()
+        limits = ServerLimits(request_timeout_ms=60, drain_timeout_ms=200)
+        async with serving(holding_handler(held), shared=shared, limits=limits) as server:
+            async with raw_client(server) as client:
+                client.writer.write(echo_request("never", 1))
+                await until(lambda: len(held) == 1)
+            await until(lambda: server.counters.open_connections == 0)
+            await until(lambda: shared.budget.held_requests == 0)
+            held[0][2](echo_response(FLEXIBLE, "much too late"))
+            assert (shared.budget.held_bytes, server.counters.pending_requests) == (0, 0)
 
     run(test())
 

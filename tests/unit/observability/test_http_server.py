@@ -25,7 +25,13 @@ def broken(_: HttpRequest) -> HttpReply:
     raise ValueError("secret words")
 
 
+async def later(request: HttpRequest) -> HttpReply:
+    await asyncio.sleep(0)
+    return HttpReply(body=b"later") if request.query != "never" else broken(request)
+
+
 ROUTES = {
+    "/later": later,
     "/hello": lambda request: HttpReply(body=f"hello {request.query}".encode()),
     "/broken": broken,
     "/big": lambda _: HttpReply(body=b"x" * 50_000_000),
@@ -67,6 +73,7 @@ def test_a_get_has_its_body_and_a_head_only_its_length() -> None:
     got = ask(b"GET /hello?you HTTP/1.1\r\nHost: x\r\n\r\n")
     assert got.startswith(b"HTTP/1.1 200 OK\r\n")
     assert got.endswith(b"\r\n\r\nhello you")
+    assert ask(b"GET /later HTTP/1.1\r\n\r\n").endswith(b"\r\n\r\nlater")
     head = ask(b"HEAD /hello?you HTTP/1.0\r\n\r\n")
     assert b"Content-Length: 9\r\n" in head
     assert head.endswith(b"\r\n\r\n")
@@ -78,6 +85,7 @@ def test_a_get_has_its_body_and_a_head_only_its_length() -> None:
         (b"POST /hello HTTP/1.1", HTTPStatus.METHOD_NOT_ALLOWED),
         (b"GET /elsewhere HTTP/1.1", HTTPStatus.NOT_FOUND),
         (b"GET /broken HTTP/1.1", HTTPStatus.INTERNAL_SERVER_ERROR),
+        (b"GET /later?never HTTP/1.1", HTTPStatus.INTERNAL_SERVER_ERROR),
         (b"\x16\x03\x01\x02\x00\x01", HTTPStatus.BAD_REQUEST),
         (b"GET /hello", HTTPStatus.BAD_REQUEST),
         (b"GET http://other/ HTTP/1.1", HTTPStatus.BAD_REQUEST),

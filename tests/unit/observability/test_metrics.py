@@ -1,5 +1,6 @@
 """The metrics page: Kafka's names, the figures behind them, and a form that Prometheus reads."""
 
+import asyncio
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cli.observability.endpoint import routes_of
 from cli.observability.figures import NodeFigures
-from cli.observability.http_server import HttpRequest
+from cli.observability.http_server import HttpReply, HttpRequest
 from cli.observability.latency import WINDOW_MS, ElectionMeter, LatencyMeter
 from network.limits import ServerCounters
 from tests.unit.observability.figures import NOW_MS, node
@@ -17,8 +18,17 @@ from tests.unit.observability.figures import NOW_MS, node
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
 
+def asked(figures: NodeFigures, path: str, query: str = "", **headers: str) -> HttpReply:
+    async def main() -> HttpReply:
+        request = HttpRequest(method="GET", path=path, query=query, headers=headers)
+        reply = routes_of(lambda: figures)[path](request)
+        return reply if isinstance(reply, HttpReply) else await reply
+
+    return asyncio.run(main())
+
+
 def scraped(figures: NodeFigures) -> Mapping[Sample, float]:
-    reply = routes_of(lambda: figures)["/metrics"](HttpRequest(method="GET", path="/metrics"))
+    reply = asked(figures, "/metrics")
     assert reply.content_type.startswith("text/plain; version=")
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
@@ -85,22 +95,15 @@ def test_the_process_is_there_and_a_node_of_one_role_tells_of_that_one() -> None
 
 
 def test_open_metrics_is_spoken_with_who_asks_for_it() -> None:
-    request = HttpRequest(
-        method="GET", path="/metrics", headers={"accept": "application/openmetrics-text; version=1.0.0"}
-    )
-    reply = routes_of(node)["/metrics"](request)
+    reply = asked(node(), "/metrics", accept="application/openmetrics-text; version=1.0.0")
     assert reply.content_type.startswith("application/openmetrics-text")
     assert reply.body.endswith(b"# EOF\n")
 
 
 def test_health_is_asked_for_by_either_address() -> None:
-    routes = routes_of(node)
-    alive = [
-        routes["/livez"](HttpRequest(method="GET", path="/livez")),
-        routes["/healthz"](HttpRequest(method="GET", path="/healthz", query="live")),
-    ]
+    alive = [asked(node(), "/livez"), asked(node(), "/healthz", query="live")]
     assert [b'"live"' in reply.body for reply in alive] == [True, True]
-    assert b'"ready"' in routes["/healthz"](HttpRequest(method="GET", path="/healthz")).body
+    assert b'"ready"' in asked(node(), "/healthz").body
 
 
 def test_latencies_are_of_the_last_moments() -> None:

@@ -60,6 +60,10 @@ def test_of_each_broker() -> None:
 def test_nothing_at_all_and_nothing_twice() -> None:
     assert count_partitions(TopicsImage()).partitions == 0
     counter, image = PartitionCounter(), topics()
-    assert counter.counts(image) is counter.counts(image)
-    assert counter.counts_of(image, 1) is counter.counts_of(image, 1)
-    assert counter.counts(TopicsImage()).partitions == 0, "other topics are counted anew"
+    assert counter.known(image) is None
+    counts = counter.count(image, is_controller=True, broker_id=1)
+    assert counter.known(image) is counts
+    assert (counts.of_cluster, counts.of_broker) == (count_partitions(image), count_replicas(image, 1))
+    assert counter.known(TopicsImage()) is None, "other topics are counted anew"
+    alone = counter.count(image, is_controller=False, broker_id=None)
+    assert (alone.of_cluster, alone.of_broker) == (None, None)

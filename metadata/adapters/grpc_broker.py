@@ -1,0 +1,127 @@
+"""The `Broker` service: members that speak gRPC, under the rules of Kafka's brokers (see broker.proto).
+
+Every node serves it. A request goes to the active controller as a broker's own does, over a channel that finds it, also
+where that is this very node; so there is one place where it is decided, and one line of requests.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import grpc
+
+from metadata.adapters.controller_channel import ControllerUnavailable
+from metadata.adapters.grpc_broker_access import Caller, MemberGate
+from metadata.adapters.grpc_broker_errors import BadMessage, Refused, check, status_name
+from metadata.adapters.grpc_broker_requests import (
+    Membership,
+    Values,
+    alter_partition_message,
+    alter_partition_values,
+    heartbeat_message,
+    heartbeat_values,
+    registration_message,
+    registration_values,
+    unregistration_values,
+)
+from metadata.adapters.grpc_broker_watch import watch
+from metadata.adapters.grpc_feed import ChangeFeed
+from metadata.adapters.grpc_sending import Context as StreamContext
+from metadata.adapters.grpc_sending import send_all
+from metadata.adapters.grpc_source import CommittedLog
+from network.errors import NoCommonVersion
+from wire.proto import broker_pb2 as pb
+from wire.proto.broker_pb2_grpc import BrokerServicer
+from wire.protocol.api_keys import ApiKey
+
+
+class ToController(Protocol):
+    """A ControllerChannel."""
+
+    async def request(self, api_key: ApiKey, body: Mapping[str, object]) -> Any: ...
+
+
+class Context(StreamContext, Caller, Protocol):
+    """What is used of gRPC's context of a call."""
+
+    def set_trailing_metadata(self, trailing_metadata: tuple[tuple[str, str], ...]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerCalls:
+    """How this node reaches the active controller, and what it tells members of itself.
+
+    Heartbeats have a channel of their own: nothing slow may hold them up.
+    """
+
+    membership: Membership
+    heartbeats: ToController
+    others: ToController
+    gate: MemberGate
+
+
+class BrokerService(BrokerServicer):
+    def __init__(
+        self, calls: BrokerCalls, log: CommittedLog, feed: ChangeFeed, watcher_queue_changes: int
+    ) -> None:
+        self._calls = calls
+        self._log = log
+        self._feed = feed
+        self._watcher_queue_changes = watcher_queue_changes
+
+    async def Register(self, request: pb.RegisterRequest, context: Context) -> pb.RegisterResponse:  # noqa: N802
+        membership = self._calls.membership
+        response = await self._ask(
+            context, ApiKey.BROKER_REGISTRATION, lambda: registration_values(request, membership)
+        )
+        return registration_message(response, membership)
+
+    async def Heartbeat(self, request: pb.HeartbeatRequest, context: Context) -> pb.HeartbeatResponse:  # noqa: N802
+        response = await self._ask(context, ApiKey.BROKER_HEARTBEAT, lambda: heartbeat_values(request))
+        return heartbeat_message(response)
+
+    async def AlterPartition(  # noqa: N802
+        self, request: pb.AlterPartitionRequest, context: Context
+    ) -> pb.AlterPartitionResponse:
+        response = await self._ask(context, ApiKey.ALTER_PARTITION, lambda: alter_partition_values(request))
+        return alter_partition_message(response)
+
+    async def Unregister(self, request: pb.UnregisterRequest, context: Context) -> pb.UnregisterResponse:  # noqa: N802
+        await self._ask(context, ApiKey.UNREGISTER_BROKER, lambda: unregistration_values(request))
+        return pb.UnregisterResponse()
+
+    async def Watch(self, request: pb.WatchRequest, context: Context) -> None:  # noqa: N802
+        try:
+            self._calls.gate.check(context, ApiKey.FETCH)
+        except Refused as refusal:
+            await _refuse(context, refusal)
+        messages = watch(request, self._log, self._feed, self._watcher_queue_changes)
+        await send_all(messages, context, self._log.source.node_id)
+
+    async def _ask(self, context: Context, api_key: ApiKey, values: Callable[[], Values]) -> Any:
+        """The controller's answer; without one the call ends here."""
+        channel = self._calls.heartbeats if api_key is ApiKey.BROKER_HEARTBEAT else self._calls.others
+        try:
+            self._calls.gate.check(context, api_key)
+            response = await channel.request(api_key, values())
+            check(response)
+        except (Refused, BadMessage, ControllerUnavailable, NoCommonVersion) as error:
+            await _refuse(context, error)
+            raise
+        return response
+
+
+async def _refuse(context: Context, error: Exception) -> None:
+    """End the call; always raises."""
+    match error:
+        case Refused():
+            code = error.error
+            name = code.name.upper()
+            context.set_trailing_metadata((("kafka-error-code", str(code.value)), ("kafka-error", name)))
+            await context.abort(grpc.StatusCode[status_name(code)], f"{name}: {error}")
+        case BadMessage():
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        case ControllerUnavailable():
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+        case _:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))

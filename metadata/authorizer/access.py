@@ -1,0 +1,81 @@
+"""What one client may do, as of one state of the ACLs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from metadata.authorizer.acl_index import AclIndex
+from metadata.authorizer.authorizer import Acls, Authorizer
+from metadata.authorizer.codes import CLUSTER_NAME, OPERATIONS, Operation, ResourceType
+from metadata.image.topics import TopicsImage
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """That a principal was refused an operation on a resource."""
+
+    principal: str
+    host: str
+    operation: Operation
+    resource_type: ResourceType
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Without an authorizer everything is allowed. All methods raise NotLoadedError.
+
+    `topics` are those that whoever carries the request out knows of, committed or not: requests name them by id too.
+    `note_denial` is told of what a client asked for and may not have; not of what is only left out of a list.
+    """
+
+    authorizer: Authorizer | None
+    acls: Acls
+    topics: TopicsImage
+    principal: str
+    host: str
+    note_denial: Callable[[Denial], None]
+
+    @property
+    def is_unlimited(self) -> bool:
+        if self.authorizer is None or self.authorizer.is_super_user(self.principal):
+            return True
+        self.authorizer.check_loaded()
+        return False
+
+    @property
+    def index(self) -> AclIndex | None:
+        """What the answers depend on, beside principal and host; None where nobody is asked."""
+        return None if self.authorizer is None else self.authorizer.index(self.acls)
+
+    def allows(
+        self, operation: Operation, resource_type: ResourceType, name: str, *, is_asked: bool = True
+    ) -> bool:
+        """`is_asked`: the client itself asked for it, so that a denial is worth a note."""
+        authorizer = self.authorizer
+        if authorizer is None or authorizer.allows(
+            self.acls, self.principal, self.host, operation, resource_type, name
+        ):
+            return True
+        if is_asked:
+            self.note_denial(Denial(self.principal, self.host, operation, resource_type, name))
+        return False
+
+    def allows_on_cluster(self, operation: Operation, *, is_asked: bool = True) -> bool:
+        return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME, is_asked=is_asked)
+
+    def allows_on_topic(self, operation: Operation, name: str, *, is_asked: bool = True) -> bool:
+        return self.allows(operation, ResourceType.TOPIC, name, is_asked=is_asked)
+
+    def operations_on(self, resource_type: ResourceType, name: str) -> int:
+        """All that are allowed, as the bit field of KIP-430."""
+        return sum(
+            1 << operation
+            for operation in OPERATIONS[resource_type]
+            if self.allows(operation, resource_type, name, is_asked=False)
+        )
+
+    def operations_on_cluster(self) -> int:
+        """None at all for who may not describe the cluster."""
+        if not self.allows_on_cluster(Operation.DESCRIBE):
+            return 0
+        return self.operations_on(ResourceType.CLUSTER, CLUSTER_NAME)

@@ -1,0 +1,130 @@
+"""ACLs laid out for quick decisions: by resource, and within it by principal (KIP-290; Kafka's StandardAuthorizer).
+
+What applies to a resource are the literal ACLs of its name, those of the name `*`, and the prefixed ones whose name it
+begins with. For the last, its beginnings of those lengths are looked up that any prefix of its type has.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from itertools import accumulate
+from typing import NamedTuple
+
+from metadata.authorizer.codes import ALLOWED_BY, Operation
+from metadata.image.security import AccessControlEntry
+
+WILDCARD = "*"
+ANYBODY = "User:*"
+_ALLOW = 3
+_PREFIXED = 4
+
+
+class Decision(Enum):
+    """NO_ACLS: there are none for the resource, whoever they may be for."""
+
+    ALLOWED = "allowed"
+    DENIED = "denied"
+    NO_ACLS = "no ACLs"
+
+
+class Rule(NamedTuple):
+    host: str
+    operation: int
+    is_denial: bool
+
+
+Rules = dict[str, list[Rule]]
+
+
+class AclIndex:
+    """Made once for a set of ACLs, which stays as it is."""
+
+    def __init__(self, acls: Iterable[AccessControlEntry]) -> None:
+        self._literal: defaultdict[tuple[int, str], Rules] = defaultdict(dict)
+        self._prefixed: defaultdict[int, dict[str, Rules]] = defaultdict(dict)
+        for acl in acls:
+            if acl.pattern_type == _PREFIXED:
+                rules = self._prefixed[acl.resource_type].setdefault(acl.resource_name, {})
+            else:
+                rules = self._literal[acl.resource_type, acl.resource_name]
+            # As in Kafka what does not allow denies: a permission of a later release is none to us.
+            rule = Rule(acl.host, acl.operation, acl.permission_type != _ALLOW)
+            rules.setdefault(acl.principal, []).append(rule)
+        self._lengths = {
+            resource_type: sorted({len(name) for name in names})
+            for resource_type, names in self._prefixed.items()
+        }
+
+    def decide(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Decision:
+        """One denial that matches outweighs whatever allows."""
+        allowing = ALLOWED_BY[operation]
+        has_acls = is_allowed = False
+        for rules in self._rules_of(resource_type, name):
+            has_acls = True
+            for rule in _rules_for(rules, principal, host):
+                if not rule.is_denial:
+                    is_allowed = is_allowed or rule.operation in allowing
+                elif rule.operation in (operation, Operation.ALL):
+                    return Decision.DENIED
+        if is_allowed:
+            return Decision.ALLOWED
+        return Decision.DENIED if has_acls else Decision.NO_ACLS
+
+    def allows_any(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
+        """Whether some resource of this type may be used so, one that there is or one that there could be.
+
+        Implied operations do not count here, in Kafka either (Authorizer.authorizeByResourceType).
+        """
+        literal = {
+            name: effect
+            for (of_type, name), rules in self._literal.items()
+            if of_type == resource_type and (effect := _effect(rules, principal, host, operation))
+        }
+        if literal.get(WILDCARD) is Decision.DENIED:
+            return False
+        if literal.get(WILDCARD) is Decision.ALLOWED:
+            return True
+        prefixed = {
+            name: effects
+            for name, rules in self._prefixed[resource_type].items()
+            if (effects := _effects(rules, principal, host, operation))
+        }
+        denied = {name for name, effects in prefixed.items() if Decision.DENIED in effects}
+        allowed = [name for name, effect in literal.items() if effect is Decision.ALLOWED]
+        allowed += [name for name, effects in prefixed.items() if Decision.ALLOWED in effects]
+        return any(denied.isdisjoint(accumulate(name)) for name in allowed)
+
+    def _rules_of(self, resource_type: int, name: str) -> Iterator[Rules]:
+        for literal in {name, WILDCARD}:
+            rules = self._literal.get((resource_type, literal))
+            if rules is not None:
+                yield rules
+        lengths = self._lengths.get(resource_type)
+        if lengths:
+            by_prefix = self._prefixed[resource_type]
+            for length in lengths[: bisect_right(lengths, len(name))]:
+                rules = by_prefix.get(name[:length])
+                if rules is not None:
+                    yield rules
+
+
+def _rules_for(rules: Rules, principal: str, host: str) -> Iterator[Rule]:
+    for who in (principal, ANYBODY):
+        for rule in rules.get(who, ()):
+            if rule.host in (WILDCARD, host):
+                yield rule
+
+
+def _effects(rules: Rules, principal: str, host: str, operation: int) -> set[Decision]:
+    return {
+        Decision.DENIED if rule.is_denial else Decision.ALLOWED
+        for rule in _rules_for(rules, principal, host)
+        if rule.operation in (operation, Operation.ALL)
+    }
+
+
+def _effect(rules: Rules, principal: str, host: str, operation: int) -> Decision | None:
+    """Of one name, where a denial wins."""
+    effects = _effects(rules, principal, host, operation)
+    return Decision.DENIED if Decision.DENIED in effects else next(iter(effects), None)

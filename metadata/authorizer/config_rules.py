@@ -1,0 +1,71 @@
+"""AlterConfigs, IncrementalAlterConfigs, DescribeConfigs: each resource alone (ControllerApis, ConfigHelper)."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from metadata.authorizer.access import Access
+from metadata.authorizer.codes import FAILED, Operation, ResourceType
+from metadata.authorizer.verdict import Verdict, adding
+from metadata.controller.requests import ControllerRequest, Values
+from metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+
+_OF_CLUSTER = (BROKER, BROKER_LOGGER, CLIENT_METRICS)
+_OF_NAMED = {TOPIC: ResourceType.TOPIC, GROUP: ResourceType.GROUP}
+
+
+def judge_alter_configs(access: Access, request: ControllerRequest) -> Verdict:
+    """ALTER_CONFIGS on the topic, the group, or the cluster. The levels of a controller's loggers take CLUSTER_ACTION;
+    those of a broker come from there, and are for a client."""
+    mentions = Counter((int(each.resource_type), each.resource_name) for each in request.body.resources)
+
+    def failure(asked: Any) -> ErrorCode | None:
+        if mentions[int(asked.resource_type), asked.resource_name] > 1:
+            return None  # that it is there twice is all that the answer says
+        if asked.resource_type == BROKER_LOGGER and not request.is_forwarded:
+            return _failure(access, Operation.CLUSTER_ACTION, asked)
+        return _failure(access, Operation.ALTER_CONFIGS, asked)
+
+    return _judge(request, "responses", failure, {})
+
+
+def judge_describe_configs(access: Access, request: ControllerRequest) -> Verdict:
+    return _judge(
+        request,
+        "results",
+        lambda asked: _failure(access, Operation.DESCRIBE_CONFIGS, asked),
+        {"configs": ()},
+    )
+
+
+def _judge(
+    request: ControllerRequest,
+    key: str,
+    failure: Callable[[Any], ErrorCode | None],
+    others: Values,
+) -> Verdict:
+    kept: list[Any] = []
+    refused: list[Values] = []
+    for asked in request.body.resources:
+        error = failure(asked)
+        if error is None:
+            kept.append(asked)
+            continue
+        named = {"resource_type": asked.resource_type, "resource_name": asked.resource_name}
+        refused.append({"error_code": error, "error_message": None, **named, **others})
+    if not refused:
+        return Verdict(request.body)
+    return Verdict(replace(request.body, resources=tuple(kept)), adding(key, refused))
+
+
+def _failure(access: Access, operation: Operation, asked: Any) -> ErrorCode | None:
+    """None also for a type that is not known, which is refused further on."""
+    if asked.resource_type in _OF_CLUSTER:
+        return None if access.allows_on_cluster(operation) else FAILED[ResourceType.CLUSTER]
+    resource_type = _OF_NAMED.get(int(asked.resource_type))
+    if resource_type is None or access.allows(operation, resource_type, asked.resource_name):
+        return None
+    return FAILED[resource_type]

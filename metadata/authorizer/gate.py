@@ -1,0 +1,71 @@
+"""Where requests pass on their way from a listener to whoever carries them out."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from metadata.authorizer import shapes
+from metadata.authorizer.access import Access
+from metadata.authorizer.authorizer import Authorizer, NotLoadedError
+from metadata.authorizer.denial_log import DenialLog
+from metadata.authorizer.table import RULES, TOKEN_APIS
+from metadata.authorizer.verdict import Verdict
+from metadata.controller.requests import ControllerRequest, Values
+from metadata.image.image import MetadataImage
+from metadata.image.topics import TopicsImage
+from wire.protocol.api_keys import ApiKey
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What becomes of a request: it is answered here, or goes on with the verdict's body, and what is answered to that
+    is completed by the verdict."""
+
+    verdict: Verdict
+    answer: Values | None = None
+
+
+class Gate:
+    """Without an authorizer all pass, but for who may not ask for delegation tokens."""
+
+    def __init__(self, authorizer: Authorizer | None, denials: DenialLog | None = None) -> None:
+        self._authorizer = authorizer
+        self._denials = denials
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is nobody to ask."""
+        return self._authorizer is None
+
+    def access(
+        self,
+        api_key: ApiKey,
+        image: MetadataImage,
+        principal: str,
+        host: str,
+        topics: TopicsImage | None = None,
+    ) -> Access:
+        """`topics`: those of the image if not others."""
+        note = (lambda _denial: None) if self._denials is None else partial(self._denials.note, api_key)
+        return Access(
+            authorizer=self._authorizer,
+            acls=image.security.acls,
+            topics=image.topics if topics is None else topics,
+            principal=principal,
+            host=host,
+            note_denial=note,
+        )
+
+    def judge(
+        self, request: ControllerRequest, image: MetadataImage, topics: TopicsImage | None = None
+    ) -> Passage:
+        """`image` is committed; `topics` are those that whoever carries the request out knows of."""
+        if self._authorizer is None and request.api_key not in TOKEN_APIS:
+            return Passage(Verdict(request.body))
+        access = self.access(request.api_key, image, request.principal, request.client_host, topics)
+        try:
+            verdict = RULES[request.api_key](access, request)
+        except NotLoadedError:
+            return Passage(Verdict(request.body), shapes.refusal(request, shapes.not_loaded(request)))
+        if verdict.refusal is not None:
+            return Passage(verdict, shapes.refusal(request, verdict.refusal))
+        return Passage(verdict)

@@ -1,0 +1,116 @@
+"""CreateTopics, DeleteTopics, CreatePartitions: topic by topic (Kafka's ControllerApis).
+
+A topic that is named twice goes on whatever it is: that it is named twice is all that the answer says of it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from metadata.authorizer.access import Access
+from metadata.authorizer.codes import FAILED, Operation, ResourceType
+from metadata.authorizer.verdict import Verdict, adding
+from metadata.controller.refusals import topic_refusal
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.topic_names import METADATA_TOPIC_NAME
+from wire.uuids import ZERO_UUID
+
+_FAILED = FAILED[ResourceType.TOPIC]
+_REFUSED = ApiError(_FAILED, "Authorization failed.")
+
+
+def judge_create_topics(access: Access, request: ControllerRequest) -> Verdict:
+    """CREATE on the cluster or on the topic. The configs in effect are told to who has DESCRIBE_CONFIGS on it."""
+    may_create_all = access.allows_on_cluster(Operation.CREATE, is_asked=False)
+
+    def may_create(name: str) -> bool:
+        # The prohibited topic is refused further on, with a reason of its own.
+        return may_create_all or name == METADATA_TOPIC_NAME or access.allows_on_topic(Operation.CREATE, name)
+
+    allowed, refused = _parted(request.body.topics, may_create)
+    hidden = {
+        topic.name
+        for topic in allowed
+        if not access.allows_on_topic(Operation.DESCRIBE_CONFIGS, topic.name, is_asked=False)
+    }
+    add = adding("topics", [topic_refusal(name, _REFUSED) for name in refused])
+
+    def complete(values: Values) -> Values:
+        topics = [_without_configs(each) if each["name"] in hidden else each for each in values["topics"]]
+        return add({**values, "topics": topics})
+
+    return Verdict(replace(request.body, topics=tuple(allowed)), complete)
+
+
+def _without_configs(topic: Values) -> Values:
+    if topic["error_code"]:
+        return topic
+    hidden = {"num_partitions": -1, "replication_factor": -1, "configs": ()}
+    return {**topic, "topic_config_error_code": int(_FAILED), **hidden}
+
+
+def judge_create_partitions(access: Access, request: ControllerRequest) -> Verdict:
+    allowed, refused = _parted(
+        request.body.topics, lambda name: access.allows_on_topic(Operation.ALTER, name)
+    )
+    entries: list[Values] = [{"name": name, "error_code": _FAILED, "error_message": None} for name in refused]
+    return Verdict(replace(request.body, topics=tuple(allowed)), adding("results", entries))
+
+
+def judge_delete_topics(access: Access, request: ControllerRequest) -> Verdict:
+    """DELETE on the topic, or on the cluster, which allows it for every topic. A topic that is not there goes on, and
+    its absence is told to who may describe it; who asks by id may know the name if he may describe the topic."""
+    if access.allows_on_cluster(Operation.DELETE, is_asked=False):
+        return Verdict(request.body)
+    if getattr(request.body, "topics", None) is None:
+        names, refused = _parted_names(request.body.topic_names, lambda name: _may_delete(access, name))
+        entries = [_deletion(name, None) for name in refused]
+        return Verdict(replace(request.body, topic_names=tuple(names)), adding("responses", entries))
+    mentions = Counter((topic.name, topic.topic_id) for topic in request.body.topics)
+    kept: list[Any] = []
+    entries = []
+    for topic in request.body.topics:
+        refusal = _deletion_refusal(access, topic) if mentions[topic.name, topic.topic_id] == 1 else None
+        if refusal is None:
+            kept.append(topic)
+        else:
+            entries.append(refusal)
+    return Verdict(replace(request.body, topics=tuple(kept)), adding("responses", entries))
+
+
+def _deletion_refusal(access: Access, topic: Any) -> Values | None:
+    has_id = topic.topic_id not in (None, ZERO_UUID)
+    if (topic.name is None) != has_id:
+        return None  # neither or both: refused further on, whatever topic it may be
+    if topic.name is not None:
+        return None if _may_delete(access, topic.name) else _deletion(topic.name, None)
+    known = access.topics.by_id.get(topic.topic_id)
+    if known is None or access.allows_on_topic(Operation.DELETE, known.name):
+        return None
+    is_told = access.allows_on_topic(Operation.DESCRIBE, known.name, is_asked=False)
+    return _deletion(known.name if is_told else None, topic.topic_id)
+
+
+def _may_delete(access: Access, name: str) -> bool:
+    if name in access.topics.by_name:
+        return access.allows_on_topic(Operation.DELETE, name)
+    return access.allows_on_topic(Operation.DESCRIBE, name)
+
+
+def _deletion(name: str | None, topic_id: object) -> Values:
+    return {"name": name, "topic_id": topic_id, "error_code": _FAILED, "error_message": None}
+
+
+def _parted(topics: Iterable[Any], may: Callable[[str], bool]) -> tuple[list[Any], list[str]]:
+    """The topics that go on, and the names of those that are refused."""
+    topics = list(topics)
+    names, refused = _parted_names([topic.name for topic in topics], may)
+    going_on = set(names)
+    return [topic for topic in topics if topic.name in going_on], refused
+
+
+def _parted_names(names: Iterable[str], may: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+    mentions = Counter(names)
+    going_on = {name for name, count in mentions.items() if count > 1 or may(name)}
+    return [name for name in names if name in going_on], [name for name in mentions if name not in going_on]

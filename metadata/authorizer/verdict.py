@@ -1,0 +1,28 @@
+"""What becomes of a request: some of it goes on, and the rest is refused."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from metadata.controller.requests import ApiError, Values
+
+
+def _unchanged(values: Values) -> Values:
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`body` goes on to whoever carries it out; `complete` then adds to the answer what is refused of it, or takes out
+    what is not for these eyes. With a `refusal` nothing goes on."""
+
+    body: Any
+    complete: Callable[[Values], Values] = _unchanged
+    refusal: ApiError | None = None
+
+
+def adding(key: str, entries: list[Values]) -> Callable[[Values], Values]:
+    """For `complete`: entries behind those that the answer has under this key."""
+    if not entries:
+        return _unchanged
+    return lambda values: {**values, key: [*values.get(key, ()), *entries]}

@@ -1,0 +1,130 @@
+"""From the keys of a config to the limits of listeners."""
+
+import asyncio
+import resource
+from pathlib import Path
+
+import pytest
+
+from cli.config.errors import ConfigError
+from cli.config.load import load_config
+from cli.config.model import NodeConfig
+from cli.config.network_keys import parse_address_limit
+from cli.nodes.network_limits import connections_that_fit, is_protected, server_limits, shared_limits
+from network.connection_quota import Refusal
+from network.limits import NO_LIMIT, BudgetLimits
+from network.request_budget import RequestBudget
+from tests.unit.cli.config_files import SMALL
+from tests.unit.network.test_request_budget import Peer
+
+
+def broker(tmp_path: Path, *lines: str) -> NodeConfig:
+    """Node 11 of a small config with these lines for all nodes."""
+    path = tmp_path / "quorum.toml"
+    path.write_text(SMALL.replace("[defaults]\n", "\n".join(("[defaults]", *lines, ""))))
+    return load_config(path).node(11)
+
+
+def test_a_config_that_says_nothing_is_bounded_by_the_descriptors_alone(tmp_path: Path) -> None:
+    config = broker(tmp_path)
+    limits = server_limits(config, config.broker_listeners[0])
+    assert limits.max_connections == connections_that_fit()
+    assert (limits.max_idle_ms, limits.max_connection_creation_rate) == (600_000, NO_LIMIT)
+    quota = shared_limits(config).quota
+    assert quota.refusal("127.0.0.1", is_protected=False) is None
+
+
+def test_the_keys_of_a_node_reach_its_quota_and_budget(tmp_path: Path) -> None:
+    config = broker(
+        tmp_path,
+        '"max.connections" = 3',
+        '"max.connections.per.ip" = 1',
+        '"max.connections.per.ip.overrides" = "127.0.0.2:2, [::1]:0"',
+        '"queued.max.request.bytes" = 1000',
+        '"queued.max.requests" = 7',
+    )
+    shared = shared_limits(config)
+    shared.quota.take("10.0.0.1")
+    assert shared.quota.refusal("10.0.0.1", is_protected=False) is Refusal.ADDRESS
+    assert shared.quota.refusal("::1", is_protected=False) is Refusal.ADDRESS
+    shared.quota.take("127.0.0.2")
+    assert shared.quota.refusal("127.0.0.2", is_protected=False) is None
+    shared.quota.take("127.0.0.2")
+    assert shared.quota.refusal("127.0.0.2", is_protected=False) is Refusal.NODE
+    assert shared.quota.refusal("127.0.0.2", is_protected=True) is Refusal.ADDRESS
+    asyncio.run(in_loop(shared.budget))
+
+
+async def in_loop(budget: RequestBudget) -> None:
+    peer = Peer(budget, "peer", [])
+    budget.hold(peer, 70_000, 0, 0)
+    assert not budget.may_read(peer)
+    budget.hold(peer, 0, 0, 16)
+    assert not budget.may_serve(peer)
+
+
+def test_no_bytes_said_means_a_bound_of_our_own(tmp_path: Path) -> None:
+    async def test() -> None:
+        budget = shared_limits(broker(tmp_path, '"queued.max.request.bytes" = -1')).budget
+        peer = Peer(budget, "peer", [])
+        budget.hold(peer, BudgetLimits().max_bytes - 1, 0, 0)
+        assert budget.may_read(peer)
+        budget.hold(peer, BudgetLimits().max_bytes, 0, 0)
+        assert not budget.may_read(peer)
+
+    asyncio.run(test())
+
+
+def test_the_keys_of_a_listener_reach_its_limits(tmp_path: Path) -> None:
+    config = broker(
+        tmp_path,
+        '"listener.name.plaintext.max.connections" = 4',
+        '"listener.name.plaintext.max.connection.creation.rate" = 5',
+        '"socket.request.max.bytes" = 1000',
+        '"connections.max.idle.ms" = 1001',
+        '"kquorum.frame.timeout.ms" = 1002',
+        '"kquorum.output.timeout.ms" = 1003',
+        '"kquorum.unanswered.request.timeout.ms" = 1004',
+    )
+    limits = server_limits(config, config.broker_listeners[0])
+    assert (limits.max_connections, limits.max_connection_creation_rate) == (4, 5)
+    assert (limits.max_request_bytes, limits.max_idle_ms) == (1000, 1001)
+    assert (limits.frame_timeout_ms, limits.write_timeout_ms, limits.request_timeout_ms) == (1002, 1003, 1004)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('"max.connections.per.ip.overrides" = "10.0.0.1"', "'10.0.0.1' is not address:number"),
+        ('"max.connections.per.ip.overrides" = "no.such.invalid:3"', "no.such.invalid in"),
+        ('"max.connections" = -1', "max.connections: -1 must be greater than or equal to 0"),
+        ('"queued.max.requests" = 0', "queued.max.requests: 0 must be greater than or equal to 1"),
+        ('"listener.name.plaintext.max.connections" = "many"', "must be a number from 0 to 2147483647"),
+        ('"listener.name.other.max.connections" = 3', "is for a listener OTHER; there are"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused_by_name(tmp_path: Path, line: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        broker(tmp_path, line)
+    assert words in str(caught.value)
+
+
+def test_an_override_may_be_for_a_name() -> None:
+    limit = parse_address_limit("localhost:5")
+    assert limit.limit == 5
+    assert {"127.0.0.1", "::1"} & set(limit.addresses)
+    assert str(limit) == "localhost:5"
+
+
+def test_only_one_of_several_listeners_is_protected(tmp_path: Path) -> None:
+    config = broker(tmp_path, '"inter.broker.listener.name" = "PLAINTEXT"')
+    listener = config.broker_listeners[0]
+    assert is_protected(config, listener, 2)
+    assert not is_protected(config, listener, 1)
+    assert not is_protected(broker(tmp_path), listener, 2)
+
+
+def test_descriptors_are_kept_back_for_the_log_and_the_other_nodes() -> None:
+    most = connections_that_fit()
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert 0 < most < soft
