@@ -38,6 +38,7 @@ def _describe_configs(request: ControllerRequest, error: ApiError) -> Values:
     return {"throttle_time": 0, "results": results}
 
 
+_NO_LEADER = {"leader_id": -1, "leader_epoch": -1, "host": "", "port": -1}
 _SHAPES: Mapping[ApiKey, _Shape] = {
     ApiKey.ENVELOPE: _with_code_and(response_data=None),
     ApiKey.VOTE: _with_code_and(topics=()),
@@ -45,7 +46,7 @@ _SHAPES: Mapping[ApiKey, _Shape] = {
     ApiKey.END_QUORUM_EPOCH: _with_code_and(topics=()),
     ApiKey.FETCH: _with_code_and(responses=()),
     ApiKey.FETCH_SNAPSHOT: _with_code_and(topics=()),
-    ApiKey.UPDATE_RAFT_VOTER: _with_code_and(throttle_time=0),
+    ApiKey.UPDATE_RAFT_VOTER: _with_code_and(throttle_time=0, current_leader=_NO_LEADER),
     ApiKey.DESCRIBE_QUORUM: _with_message_and(topics=(), nodes=()),
     ApiKey.DESCRIBE_ACLS: _with_message_and(throttle_time=0, resources=()),
     ApiKey.DESCRIBE_CONFIGS: _describe_configs,

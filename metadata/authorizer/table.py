@@ -71,7 +71,7 @@ RULES: Mapping[ApiKey, Rule] = {
     ApiKey.LIST_CONFIG_RESOURCES: OnCluster(Operation.DESCRIBE_CONFIGS),
     ApiKey.DESCRIBE_DELEGATION_TOKEN: judge_describe_tokens,
 }
-# These ask about the connection too, authorizer or not.
+# These ask about the connection, authorizer or not.
 TOKEN_APIS = frozenset(
     {
         ApiKey.CREATE_DELEGATION_TOKEN,
@@ -80,3 +80,5 @@ TOKEN_APIS = frozenset(
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
     }
 )
+# DescribeCluster has to tell what is allowed where everything is.
+ALWAYS_JUDGED = TOKEN_APIS | {ApiKey.DESCRIBE_CLUSTER}

@@ -43,7 +43,8 @@ def tls_reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         name = str(error.reason or "")
         return _REASONS.get(name) or f"TLS failed: {name.lower().replace('_', ' ') or error}"
-    return f"the connection ended during the TLS handshake; the log there may say why ({str(error) or type(error).__name__})"
+    said = str(error) or type(error).__name__
+    return f"the connection ended during the TLS handshake; the log there may say why ({said})"
 
 
 def _certificate_reason(code: int, said: str) -> str:

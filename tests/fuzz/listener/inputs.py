@@ -14,6 +14,7 @@ from tests.support.wire_values import fullest, least
 from wire.codegen.kio_plans import plan_of
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, supported_versions
+from wire.protocol.entities import build
 from wire.protocol.frames import encode_frame
 from wire.protocol.headers import encode_request, encode_request_header
 
@@ -32,7 +33,7 @@ class After(Enum):
     RESET = auto()  # the peer resets the connection
     SILENCE = auto()  # nothing more comes, and the server closes in its own time
     DRIP = auto()  # a byte now and then comes, and the server closes in its own time
-    DEAF = auto()  # the answers are not taken; the peer goes away in the end
+    DEAF = auto()  # the answers are not taken for longer than the server allows
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +165,23 @@ def pipelined(inputs: Inputs, dice: Random) -> bytes:
     return b"".join(encode_frame(inputs.a_request(dice)) for _ in range(dice.randint(2, 12)))
 
 
-def repeated(inputs: Inputs, dice: Random) -> bytes:
-    """One request again and again, for more answers than a peer has room for."""
-    return encode_frame(full_request(ApiKey.METADATA, supported_versions(ApiKey.METADATA)[1])) * dice.randint(
-        50, 400
-    )
+def repeated(_inputs: Inputs, dice: Random) -> bytes:
+    """One request again and again, for more answers than the kernel has room for: all configs of a broker."""
+    version = supported_versions(ApiKey.DESCRIBE_CONFIGS)[1]
+    cls = request_class(ApiKey.DESCRIBE_CONFIGS, version)
+    resource = {"resource_type": 4, "resource_name": "1", "configuration_keys": None}
+    asked = {"resources": [resource], "include_synonyms": True, "include_documentation": True}
+    request = encode_request(ApiKey.DESCRIBE_CONFIGS, version, 1, "deaf", build(cls, asked))
+    return encode_frame(request) * dice.randint(50, 150)
+
+
+def large(_inputs: Inputs, dice: Random) -> bytes:
+    """A frame of about the largest size, whole, of an API that nobody has."""
+    return encode_frame(struct.pack(">hhi", 999, 0, 1) + bytes(dice.randint(500_000, MAX_FRAME_BYTES - 8)))
+
+
+def large_and_cut(inputs: Inputs, dice: Random) -> bytes:
+    return large(inputs, dice)[: dice.randint(200_000, 500_000)]
 
 
 _OTHER_PROTOCOLS = (
@@ -205,6 +218,8 @@ _KINDS: tuple[tuple[str, _Make, After | None], ...] = (
     ("pipelined requests", pipelined, After.ANSWER),
     ("a half-open connection", truncated, After.SILENCE),
     ("a frame in drops", oversized, After.DRIP),
+    ("a large frame that stops", large_and_cut, After.SILENCE),
+    ("a large frame", large, After.ANSWER),
     ("a deaf peer", repeated, After.DEAF),
 )
-_WEIGHTS = (60, 30, 30, 60, 30, 20, 60, 160, 60, 50, 260, 140, 30, 4, 2, 0.5)
+_WEIGHTS = (60, 30, 30, 60, 30, 20, 60, 160, 60, 50, 260, 140, 30, 4, 2, 2, 10, 0.2)

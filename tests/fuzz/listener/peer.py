@@ -12,7 +12,7 @@ from wire.protocol.headers import encode_request_header
 # Far more than the server's own deadlines in tests.fuzz.listener.target.
 PATIENCE_S = 30.0
 _DRIP_S = 0.1
-_DEAF_S = 0.05
+_DEAF_S = 2.5
 
 
 class _Connection(asyncio.Protocol):
@@ -76,8 +76,8 @@ class Peer:
                     case After.DEAF:
                         connection.transport.pause_reading()
                         await asyncio.sleep(_DEAF_S)
-                        connection.transport.abort()
-                        await self._see_end(connection)
+                        connection.transport.resume_reading()
+                        await self._see_answer(connection)
         except TimeoutError:
             self.close()
             return f"neither an answer nor an end within {PATIENCE_S} s"

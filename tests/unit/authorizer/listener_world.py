@@ -2,12 +2,16 @@
 
 from typing import Any
 
+from kio.schema.errors import ErrorCode
+
 from metadata.adapters.listener import ControllerListener
 from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.denial_log import DenialLog
 from metadata.authorizer.gate import Gate
+from metadata.authorizer.shapes import refusal
 from metadata.controller.config import ControllerConfig
+from metadata.controller.requests import ApiError, ControllerRequest
 from metadata.forwarding import encode_address, encode_principal
 from metadata.image.security import AccessControlEntry
 from network.requests import Reply, RequestContext
@@ -117,7 +121,9 @@ class ListenerWorld:
             return answer.error_code
         return decode_response(api_key, version, answer.response_data)[1]
 
-    def _handle_raft(self, context: RequestContext, _request: Any, reply: Reply) -> None:
+    def _handle_raft(self, context: RequestContext, request: Any, reply: Reply) -> None:
+        """Says that all went well."""
         self.raft_requests.append(context)
-        header = context.header
-        reply(build(response_class(header.api_key, header.api_version), {"error_code": 0, "topics": ()}))
+        api_key, version = ApiKey(context.header.api_key), context.header.api_version
+        asked = ControllerRequest(api_key=api_key, api_version=version, body=request)
+        reply(build(response_class(api_key, version), refusal(asked, ApiError(ErrorCode.none))))

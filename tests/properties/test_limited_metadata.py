@@ -1,0 +1,153 @@
+"""Metadata for clients that may not see everything: bytes and plain statement agree, and nothing hidden is in them.
+
+Clients of different rights ask the same broker one after the other, so what was encoded for one is there for the other.
+"""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from broker.client_access import UNLIMITED, ClientAccess, TopicLists, client_access
+from broker.handlers.metadata import handle_metadata
+from broker.metadata_responses import MetadataResponses
+from metadata.authorizer.access import Access
+from metadata.authorizer.authorizer import Acls
+from metadata.authorizer.codes import Operation, ResourceType
+from metadata.image.image import MetadataImage
+from tests.properties.test_metadata_encoding import NAMES, VERSIONS, LowDice, image, next_image, request
+from tests.support.images import LISTENER
+from tests.unit.authorizer.acl_worlds import (
+    ALICE,
+    ALLOW,
+    BOB,
+    DENY,
+    HERE,
+    LITERAL,
+    PREFIXED,
+    acl,
+    acls_of,
+    authorizer,
+)
+from wire.codec import encode
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import response_class
+from wire.protocol.entities import build
+
+SEEDS = st.integers(0, 2**32)
+ASKED = [*NAMES, "unknown", "not lawful!", "unknown-2"]
+
+
+def acls(dice: random.Random) -> Acls:
+    on_topics = (
+        acl(
+            dice.choice([2, 3, 5, 7, 8]),
+            dice.choice([*ASKED, "*", "o", "unk"]),
+            principal=dice.choice([ALICE, BOB, "User:*"]),
+            pattern_type=dice.choice([LITERAL, PREFIXED]),
+            permission_type=dice.choice([ALLOW, ALLOW, ALLOW, DENY]),
+        )
+        for _ in range(dice.randrange(6))
+    )
+    on_cluster = (acl(dice.choice([2, 5, 8]), principal=BOB) for _ in range(dice.randrange(3)))
+    return acls_of([*on_topics, *on_cluster])
+
+
+def worlds(seed: int) -> Iterator[tuple[random.Random, MetadataImage, dict[str, Access]]]:
+    dice = random.Random(seed)
+    current, entries, judge = image(dice), acls(dice), authorizer()
+    for _ in range(6):
+        yield (
+            dice,
+            current,
+            {
+                principal: Access(
+                    authorizer=judge,
+                    acls=entries,
+                    topics=current.topics,
+                    principal=principal,
+                    host=HERE,
+                    note_denial=lambda _: None,
+                )
+                for principal in (ALICE, BOB)
+            },
+        )
+        if dice.randrange(2):
+            current = next_image(dice, current)
+        if dice.randrange(3) == 0:
+            entries = acls(dice)
+
+
+@settings(deadline=None, max_examples=30)
+@given(SEEDS)
+def test_the_bytes_are_those_of_the_plain_statement(seed: int) -> None:
+    answers, lists = MetadataResponses("cluster", LowDice()), TopicLists()
+    for dice, of, accesses in worlds(seed):
+        version, creates = dice.choice(VERSIONS), bool(dice.randrange(2))
+        ask = request(dice, version)
+        eyes: list[ClientAccess] = [UNLIMITED, *(client_access(each, lists) for each in accesses.values())]
+        dice.shuffle(eyes)
+        for each in eyes:
+            wanted = handle_metadata(
+                ask, version, of, "cluster", LISTENER, LowDice(), each, creates_topics=creates
+            )
+            work = answers.begin(ask, version, of, LISTENER, each, creates_topics=creates)
+            while (given := work.advance()) is None:
+                pass
+            assert given.data == encode(build(response_class(ApiKey.METADATA, version), wanted.values))
+            assert work.topics_to_create == wanted.topics_to_create
+
+
+@settings(deadline=None, max_examples=30)
+@given(SEEDS)
+def test_nothing_is_told_of_topics_that_may_not_be_described(seed: int) -> None:
+    lists = TopicLists()
+    for dice, of, accesses in worlds(seed):
+        version = dice.choice(VERSIONS)
+        ask = request(dice, version)
+        for access in accesses.values():
+            eyes = client_access(access, lists)
+            answer = handle_metadata(ask, version, of, "cluster", LISTENER, LowDice(), eyes)
+            check_topics(answer.values["topics"], access)
+            for name in answer.topics_to_create:
+                assert access.allows_on_cluster(Operation.CREATE) or access.allows_on_topic(
+                    Operation.CREATE, name
+                )
+
+
+def check_topics(topics: object, access: Access) -> None:
+    assert isinstance(topics, list)
+    for topic in topics:
+        name = topic["name"]
+        if name and not access.allows_on_topic(Operation.DESCRIBE, name):
+            assert topic["error_code"] is ErrorCode.topic_authorization_failed
+            assert (topic["topic_id"].int, topic["partitions"], topic["is_internal"]) == (0, (), False)
+        operations = topic["topic_authorized_operations"]
+        if topic["error_code"] is ErrorCode.none and operations > 0:
+            for operation in Operation:
+                may = operations >> operation & 1
+                assert not may or access.allows(operation, ResourceType.TOPIC, name)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_who_may_see_nothing_is_told_of_no_topic(version: int) -> None:
+    of = image(random.Random(1))
+    access = Access(
+        authorizer=authorizer(),
+        acls=acls_of(()),
+        topics=of.topics,
+        principal=ALICE,
+        host=HERE,
+        note_denial=lambda denial: pytest.fail(f"nobody asked for {denial}"),
+    )
+    ask = request(random.Random(3), version)
+    if ask.topics:
+        ask = build(type(ask), {"topics": None if version else ()})
+    answer = handle_metadata(
+        ask, version, of, "cluster", LISTENER, LowDice(), client_access(access, TopicLists())
+    )
+    assert answer.values["topics"] == []
+    assert answer.values["brokers"]

@@ -1,0 +1,124 @@
+"""What is refused before it could be written in Kafka's protocol, and what every version of it can carry."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from metadata.adapters import grpc_broker_errors, grpc_broker_requests
+from metadata.adapters.grpc_broker_errors import BadMessage, status_name, words_for
+from tests.unit.grpc.member_world import MEMBERSHIP
+from wire.codec import decode, encode
+from wire.proto import broker_pb2 as pb
+from wire.proto.inspect_pb2 import Endpoint
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, supported_versions
+from wire.protocol.entities import build
+from wire.uuids import uuid_to_text
+
+INCARNATION = UUID(int=77).bytes
+TOPIC_ID = uuid_to_text(UUID(int=1234))
+
+
+def register(**fields: Any) -> Mapping[str, object]:
+    values = {"broker_id": 5, "incarnation_id": INCARNATION, **fields}
+    return grpc_broker_requests.registration_values(pb.RegisterRequest(**values), MEMBERSHIP)
+
+
+def endpoint(**fields: Any) -> list[Endpoint]:
+    return [Endpoint(**{"name": "PLAINTEXT", "host": "h", "port": 1, **fields})]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"broker_id": -1}, "broker_id must be 0 or more"),
+        ({"incarnation_id": b"short"}, "incarnation_id must have 16 bytes"),
+        ({"incarnation_id": bytes(16)}, "not all 0"),
+        ({"directories": [b""]}, "directories must have 16 bytes"),
+        ({"endpoints": endpoint(port=0)}, "endpoints.port must be from 1 to 65535, not 0"),
+        ({"endpoints": endpoint(port=65_536)}, "endpoints.port"),
+        ({"endpoints": endpoint(host=" ")}, "a name and a host"),
+        ({"endpoints": endpoint(name="")}, "a name and a host"),
+        ({"endpoints": endpoint(security_protocol=4)}, "endpoints.security_protocol"),
+        ({"rack": "é" * 20_000}, "rack is longer than 32767 bytes"),
+        ({"features": [pb.SupportedFeature(name="x", max_level=40_000)]}, "features.max_level"),
+    ],
+)
+def test_what_cannot_be_a_registration_is_refused_with_the_field(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadMessage, match=words):
+        register(**fields)
+
+
+def alteration(topic_id: str) -> Mapping[str, object]:
+    member = pb.InSyncReplica(broker_id=5)
+    changes = [
+        pb.PartitionChange(topic_id=topic_id, partition_id=number, isr=[member], is_recovering=number == 1)
+        for number in (0, 1)
+    ]
+    request = pb.AlterPartitionRequest(broker_id=5, broker_epoch=9, partitions=changes)
+    return grpc_broker_requests.alter_partition_values(request)
+
+
+def heartbeat(*failed: bytes) -> Mapping[str, object]:
+    request = pb.HeartbeatRequest(broker_id=5, broker_epoch=9, applied_offset=8, failed_directories=failed)
+    return grpc_broker_requests.heartbeat_values(request)
+
+
+def test_ids_of_topics_and_directories_are_read_with_care() -> None:
+    with pytest.raises(BadMessage, match="topic_id: 'orders' is not a uuid"):
+        alteration("orders")
+    with pytest.raises(BadMessage, match="failed_directories must have 16 bytes"):
+        heartbeat(b"x")
+
+
+@pytest.mark.parametrize(
+    ("api_key", "values"),
+    [
+        (ApiKey.BROKER_REGISTRATION, lambda: register(endpoints=endpoint(), rack="r")),
+        (ApiKey.BROKER_HEARTBEAT, lambda: heartbeat(INCARNATION)),
+        (ApiKey.ALTER_PARTITION, lambda: alteration(TOPIC_ID)),
+        (
+            ApiKey.UNREGISTER_BROKER,
+            lambda: grpc_broker_requests.unregistration_values(pb.UnregisterRequest(broker_id=5)),
+        ),
+    ],
+)
+def test_every_version_of_a_request_carries_the_message(
+    api_key: ApiKey, values: Callable[[], Mapping[str, object]]
+) -> None:
+    low, high = supported_versions(api_key)
+    for version in range(low, high + 1):
+        cls = request_class(api_key, version)
+        entity = build(cls, values())
+        assert decode(cls, encode(entity))[0] == entity
+        assert entity.broker_id == 5
+
+
+def test_partitions_of_one_topic_go_together_and_recovery_is_told() -> None:
+    (topic,) = alteration(TOPIC_ID)["topics"]  # type: ignore[misc]
+    assert [each["leader_recovery_state"] for each in topic["partitions"]] == [0, 1]
+    assert topic["topic_id"] == UUID(int=1234)
+
+
+def test_a_members_own_features_go_before_those_of_the_node() -> None:
+    own = [
+        pb.SupportedFeature(name="mine", max_level=3),
+        pb.SupportedFeature(name="kraft.version", min_level=1, max_level=1),
+    ]
+    found = {each["name"]: each for each in register(features=own)["features"]}  # type: ignore[attr-defined]
+    assert found["mine"]["max_supported_version"] == 3
+    assert found["kraft.version"]["min_supported_version"] == 1
+    assert found["metadata.version"]["max_supported_version"] > 20
+
+
+def test_every_error_has_a_status_and_words() -> None:
+    import grpc
+
+    for error in ErrorCode:
+        assert status_name(error) in grpc.StatusCode.__members__
+        assert words_for(error)
+    with pytest.raises(grpc_broker_errors.Refused, match="Kafka's error KAFKA_STORAGE_ERROR"):
+        raise grpc_broker_errors.Refused(ErrorCode.kafka_storage_error)
