@@ -3,18 +3,18 @@
 Topics that a client may not describe are left out where it asks for all, and refused by name whether or not they exist.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from metadata.authorizer.access import Access
-from metadata.authorizer.acl_index import AclIndex
+from metadata.authorizer.authorizer import Acls
 from metadata.authorizer.codes import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, Operation, ResourceType
 from metadata.image.topics import TopicsImage
 
 ALL_TOPIC_OPERATIONS: Final = sum(1 << operation for operation in TOPIC_OPERATIONS)
 ALL_CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in CLUSTER_OPERATIONS)
-# Clients whose lists of topics are kept for when they ask again.
-MOST_CLIENTS: Final = 64
+# Principals, each at one address, of whom it is kept which topics they may see.
+MOST_CLIENTS: Final = 16
 
 
 class ClientAccess(Protocol):
@@ -61,30 +61,42 @@ UNLIMITED: Final = Unlimited()
 
 
 class TopicLists:
-    """Lists of the topics that clients may describe, for as long as topics and ACLs stay as they are."""
+    """Lists of the topics that clients may describe, for as long as the topics stay as they are; and what was decided
+    of each name, for as long as the ACLs do."""
 
     def __init__(self) -> None:
         self._topics: TopicsImage | None = None
-        self._index: AclIndex | None = None
+        self._acls: Acls | None = None
         self._lists: dict[tuple[str, str], Sequence[str]] = {}
+        self._decided: dict[tuple[str, str], dict[str, bool]] = {}
 
     def of(self, access: Access, topics: TopicsImage) -> Sequence[str]:
-        if self._topics is not topics or self._index is not access.index:
-            self._topics, self._index = topics, access.index
+        if self._acls is not access.acls:
+            self._acls, self._topics = access.acls, None
+            self._decided.clear()
+        if self._topics is not topics:
+            self._topics = topics
             self._lists.clear()
         client = (access.principal, access.host)
         found = self._lists.get(client)
         if found is None:
-            found = self._lists[client] = _describable(access, topics.by_name)
-            if len(self._lists) > MOST_CLIENTS:
-                del self._lists[next(iter(self._lists))]
+            found = self._lists[client] = self._list(client, access, sorted(topics.by_name))
         return found
 
-
-def _describable(access: Access, names: Iterable[str]) -> Sequence[str]:
-    return [
-        name for name in sorted(names) if access.allows_on_topic(Operation.DESCRIBE, name, is_asked=False)
-    ]
+    def _list(self, client: tuple[str, str], access: Access, names: Sequence[str]) -> Sequence[str]:
+        before = self._decided.pop(client, {})
+        decided = {
+            name: before[name]
+            if name in before
+            else access.allows_on_topic(Operation.DESCRIBE, name, is_asked=False)
+            for name in names
+        }
+        self._decided[client] = decided
+        if len(self._decided) > MOST_CLIENTS:
+            oldest = next(iter(self._decided))
+            del self._decided[oldest]
+            self._lists.pop(oldest, None)
+        return [name for name in names if decided[name]]
 
 
 class Limited:

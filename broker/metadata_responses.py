@@ -51,6 +51,7 @@ from wire.protocol.headers import EncodedBody
 SLICE_PARTITIONS: Final = 6_000
 TOPIC_COST: Final = 20
 SLICE_TOPICS: Final = 10_000
+SLICE_DECISIONS: Final = 1_000
 # Clients of a few releases and listeners; what more there are share these.
 MOST_SHELVES: Final = 4
 
@@ -161,13 +162,11 @@ class MetadataWork:
             return None
         if self._is_of_all:
             self._shelf.note_all(self._view.image.topics, self._pieces)
-        if self._view.wants_operations and self._layout.has_operations:
-            self._fill_in_operations()
         before, after = self._frame
         count = count_bytes(len(self._pieces), is_flexible=self._layout.is_flexible)
         return EncodedBody(b"".join((before, count, *self._pieces, after)))
 
-    def _fill_in_operations(self) -> None:
+    def _fill_in_operations(self) -> Iterator[None]:
         """Topics are encoded for all clients alike; what this one may do with each stands at its end."""
         tags = 1 if self._layout.is_flexible else 0
         for place, topic in enumerate(self._topics):
@@ -175,6 +174,8 @@ class MetadataWork:
                 piece = self._pieces[place]
                 told = operations_on(self._view, topic).to_bytes(4, "big", signed=True)
                 self._pieces[place] = piece[: len(piece) - 4 - tags] + told + piece[len(piece) - tags :]
+            if place % SLICE_DECISIONS == SLICE_DECISIONS - 1:
+                yield
 
     def _encode(self) -> Iterator[None]:
         """Ends a slice where it yields."""
@@ -196,6 +197,8 @@ class MetadataWork:
                 together, cost = [], 0
                 yield
         self._encode_together(together)
+        if self._view.wants_operations and self._layout.has_operations:
+            yield from self._fill_in_operations()
 
     def _encode_together(self, placed: Sequence[tuple[int, TopicImage]]) -> None:
         topics = [topic for _, topic in placed]

@@ -101,12 +101,15 @@ class Pacing:
         self._set_muted(False)
         self._intake.end()
         self._output.unsent_bytes = 0
-        self._forgetting = self._loop.call_later(self._limits.request_timeout_ms / 1000, self._forget)
-        self.account()
+        if self._replies.unanswered:
+            self._forgetting = self._loop.call_later(self._limits.request_timeout_ms / 1000, self._forget)
+            self.account()
+        else:
+            self._forget()
 
     def _forget(self) -> None:
-        assert self._forgetting is not None
-        self._forgetting.cancel()
+        if self._forgetting is not None:
+            self._forgetting.cancel()
         self._is_forgotten = True
         self._state.counters.pending_requests -= self.held_requests
         self._budget.forget(self)

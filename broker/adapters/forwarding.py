@@ -1,14 +1,16 @@
 """Carries a client's request to the active controller in an Envelope, and its answer back (KIP-590)."""
 
+import asyncio
 import logging
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from broker.repeated_requests import RepeatedRequests, RequestIdentity, Watched
 from metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
 from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.forwarding import encode_address, encode_principal
+from metadata.forwarding import decode_address, encode_address, encode_principal
 from network.errors import NoCommonVersion
 from network.requests import RequestContext
 from wire.codec import decode, encode
@@ -28,21 +30,36 @@ log = logging.getLogger("broker.forwarding")
 
 _CORRELATION_ID_BYTES = 4
 CREATION_TIMEOUT_MS = 30_000
+# What a controller has committed is in a broker's image within so long, or the broker hears of no commits at all.
+_APPLIED_WITHIN_S = 1.0
 
 
 class Forwarder:
-    def __init__(self, channel: ControllerChannel) -> None:
+    """`repeated` knows what requests whose first attempt had no answer have done."""
+
+    def __init__(self, channel: ControllerChannel, repeated: RepeatedRequests) -> None:
         self._channel = channel
+        self._repeated = repeated
 
     async def forward(self, context: RequestContext, request: Any) -> EncodedBody | None:
         """The encoded body of the answer; None when the client's connection has to end (the controller is too old).
 
-        The controller's answer passes through unread. When it cannot be had in time the client gets
-        REQUEST_TIMED_OUT, for any other fault of the envelope UNKNOWN_SERVER_ERROR (kraft-semantics B19).
+        The controller's answer passes through unread, unless an attempt before it was lost
+        (`broker.repeated_requests`). When it cannot be had in time the client gets REQUEST_TIMED_OUT, for any other
+        fault of the envelope UNKNOWN_SERVER_ERROR (kraft-semantics B19).
         """
+        with self._repeated.watch(_identity(context)) as watched:
+            answer = await self._ask(context, request, watched)
+            if answer is None or not watched.is_in_doubt:
+                return answer
+            return await self._first_answer(context.header, request, answer, watched)
+
+    async def _ask(self, context: RequestContext, request: Any, watched: Watched) -> EncodedBody | None:
         header = context.header
         try:
-            envelope = await self._channel.request(ApiKey.ENVELOPE, _envelope(context, request))
+            envelope = await self._channel.request(
+                ApiKey.ENVELOPE, _envelope(context, request), watched.doubt
+            )
         except ControllerUnavailable as error:
             return _refused(header, request, ErrorCode.request_timed_out, str(error))
         except NoCommonVersion as error:
@@ -58,6 +75,23 @@ class Forwarder:
             log.error("forwarding %s: %s", ApiKey(header.api_key).name, reason)
             return _refused(header, request, ErrorCode.unknown_server_error, reason)
         return _body_of(header, envelope.response_data)
+
+    async def _first_answer(
+        self, header: RequestHeader, request: Any, answer: EncodedBody, watched: Watched
+    ) -> EncodedBody:
+        """What the lost answer said, as far as the log tells. Raises DecodeError."""
+        api_key = ApiKey(header.api_key)
+        response, _ = decode(response_class(api_key, header.api_version), answer.data)
+        if self._repeated.has_to_wait(api_key, response, watched):
+            seen = asyncio.Event()
+            watched.on_carried_out = seen.set
+            try:
+                async with asyncio.timeout(_APPLIED_WITHIN_S):
+                    await seen.wait()
+            except TimeoutError:
+                return answer
+        first = self._repeated.first_answer(api_key, request, response, watched)
+        return answer if first is response else EncodedBody(encode(first))
 
     async def create_topics(self, context: RequestContext, names: tuple[str, ...]) -> None:
         """What a client's Metadata request may ask for; the outcome shows in the image, failures in the log."""
@@ -86,6 +120,15 @@ class Forwarder:
         for topic in response.topics:
             if topic.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
                 log.warning("topic %s was not created automatically: %s", topic.name, topic.error_message)
+
+
+def _identity(context: RequestContext) -> RequestIdentity:
+    """As the controller notes it."""
+    header = context.header
+    host = decode_address(encode_address(context.peer_host))
+    return RequestIdentity(
+        context.principal, header.client_id or "", host, header.api_key, header.correlation_id
+    )
 
 
 def _envelope(context: RequestContext, request: Any) -> Values:

@@ -18,6 +18,7 @@ from broker.handlers.data_listings import handle_describe_log_dirs, handle_list_
 from broker.handlers.data_refusals import REFUSALS
 from broker.handlers.describe_cluster import handle_describe_cluster
 from broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
+from broker.handlers.list_offsets import handle_list_offsets
 from broker.handlers.metadata import Values
 from broker.metadata_cache import MetadataCache
 from broker.metadata_responses import MetadataResponses, MetadataWork
@@ -46,6 +47,7 @@ LOCAL_APIS = frozenset(
         ApiKey.DESCRIBE_CLUSTER,
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         ApiKey.LIST_GROUPS,
+        ApiKey.LIST_OFFSETS,
         ApiKey.DESCRIBE_LOG_DIRS,
     }
 )
@@ -132,6 +134,8 @@ class BrokerListener:
             case ApiKey.DESCRIBE_TOPIC_PARTITIONS:
                 eyes = client_access(access, self._topic_lists)
                 return handle_describe_topic_partitions(request, image, context.listener_name, eyes)
+            case ApiKey.LIST_OFFSETS:
+                return handle_list_offsets(request, image, client_access(access, self._topic_lists))
             case ApiKey.LIST_GROUPS:
                 return handle_list_groups(request)
             case ApiKey.DESCRIBE_LOG_DIRS:

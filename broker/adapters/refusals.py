@@ -46,6 +46,11 @@ class Refusals:
                 "the controllers belong to another cluster than this broker's folders: it is not admitted, and goes on "
                 "asking. Check controller.quorum.voters and controller.quorum.bootstrap.servers"
             )
+        if error is ErrorCode.cluster_authorization_failed:
+            return (
+                f"the controllers do not let this broker in ({api_key.name}: {error.name}). Their logs say as whom it "
+                "came: that principal has to be in their super.users, or to have CLUSTER_ACTION on the cluster"
+            )
         if error is not ErrorCode.duplicate_broker_registration:
             return f"the controller refused {api_key.name}: {error.name}"
         limit_ms = self._session_timeout_ms

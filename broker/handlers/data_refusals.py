@@ -11,13 +11,20 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from broker.handlers.group_refusals import GROUP_ANSWERS, NO_GROUPS
 from broker.handlers.metadata import Values
+from broker.handlers.transaction_refusals import TRANSACTION_ANSWERS
 from wire.protocol.api_keys import ApiKey
 
 NO_RECORDS = "this kquorum broker serves metadata only and stores no records"
-NO_GROUPS = "this kquorum broker serves metadata only and coordinates no groups"
 NO_TRANSACTIONS = "this kquorum broker serves metadata only and coordinates no transactions"
 _GROUP_KEY, _TRANSACTION_KEY = 0, 1
+_COORDINATORS: Mapping[int, tuple[ErrorCode, str]] = {
+    _GROUP_KEY: (ErrorCode.group_authorization_failed, NO_GROUPS),
+    _TRANSACTION_KEY: (ErrorCode.transactional_id_authorization_failed, NO_TRANSACTIONS),
+}
+# Coordinators of share groups are asked for by brokers only; as Kafka's brokers without one.
+_NO_SUCH_KIND = (ErrorCode.invalid_request, "there is no coordinator of this kind here")
 
 
 def refuse_produce(request: Any, _version: int) -> Values | None:
@@ -71,36 +78,12 @@ def _fetched(partition: Any) -> Values:
     }
 
 
-def refuse_list_offsets(request: Any, _version: int) -> Values:
-    return {
-        "topics": [
-            {
-                "name": topic.name,
-                "partitions": [_listed(partition.partition_index) for partition in topic.partitions],
-            }
-            for topic in request.topics
-        ]
-    }
-
-
-def _listed(partition_index: int) -> Values:
-    return {
-        "partition_index": partition_index,
-        "error_code": ErrorCode.topic_authorization_failed,
-        "timestamp": -1,
-        "offset": -1,
-        "leader_epoch": -1,
-    }
-
-
 def refuse_find_coordinator(request: Any, version: int) -> Values:
     """Each kind of coordinator with its own code: producers ask for ever when they are told of a group."""
-    for_transactions = getattr(request, "key_type", _GROUP_KEY) == _TRANSACTION_KEY
+    error, message = _COORDINATORS.get(getattr(request, "key_type", _GROUP_KEY), _NO_SUCH_KIND)
     refusal: Values = {
-        "error_code": ErrorCode.transactional_id_authorization_failed
-        if for_transactions
-        else ErrorCode.group_authorization_failed,
-        "error_message": NO_TRANSACTIONS if for_transactions else NO_GROUPS,
+        "error_code": error,
+        "error_message": message,
         "node_id": -1,
         "host": "",
         "port": -1,
@@ -118,6 +101,69 @@ def refuse_init_producer_id(_request: Any, _version: int) -> Values:
     }
 
 
+def refuse_delete_records(request: Any, _version: int) -> Values:
+    refused = {"low_watermark": -1, "error_code": ErrorCode.topic_authorization_failed}
+    return {
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [
+                    {"partition_index": each.partition_index, **refused} for each in topic.partitions
+                ],
+            }
+            for topic in request.topics
+        ]
+    }
+
+
+def refuse_offset_for_leader_epoch(request: Any, _version: int) -> Values:
+    refused = {"error_code": ErrorCode.topic_authorization_failed, "leader_epoch": -1, "end_offset": -1}
+    return {
+        "topics": [
+            {
+                "topic": topic.topic,
+                "partitions": [{"partition": each.partition, **refused} for each in topic.partitions],
+            }
+            for topic in request.topics
+        ]
+    }
+
+
+def refuse_alter_replica_log_dirs(request: Any, _version: int) -> Values:
+    """A response is by topic, a request by directory first."""
+    partitions: dict[str, list[int]] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            partitions.setdefault(topic.name, []).extend(topic.partitions)
+    refused = {"error_code": ErrorCode.cluster_authorization_failed}
+    return {
+        "results": [
+            {
+                "topic_name": name,
+                "partitions": [{"partition_index": index, **refused} for index in indexes],
+            }
+            for name, indexes in partitions.items()
+        ]
+    }
+
+
+def refuse_describe_producers(request: Any, _version: int) -> Values:
+    refused = {
+        "error_code": ErrorCode.topic_authorization_failed,
+        "error_message": NO_RECORDS,
+        "active_producers": (),
+    }
+    return {
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [{"partition_index": index, **refused} for index in topic.partition_indexes],
+            }
+            for topic in request.topics
+        ]
+    }
+
+
 def _topic(topic: Any) -> Values:
     return {"name": getattr(topic, "name", ""), "topic_id": getattr(topic, "topic_id", None)}
 
@@ -125,7 +171,12 @@ def _topic(topic: Any) -> Values:
 REFUSALS: Mapping[ApiKey, Callable[[Any, int], Values | None]] = {
     ApiKey.PRODUCE: refuse_produce,
     ApiKey.FETCH: refuse_fetch,
-    ApiKey.LIST_OFFSETS: refuse_list_offsets,
     ApiKey.FIND_COORDINATOR: refuse_find_coordinator,
     ApiKey.INIT_PRODUCER_ID: refuse_init_producer_id,
+    ApiKey.DELETE_RECORDS: refuse_delete_records,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: refuse_offset_for_leader_epoch,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: refuse_alter_replica_log_dirs,
+    ApiKey.DESCRIBE_PRODUCERS: refuse_describe_producers,
+    **GROUP_ANSWERS,
+    **TRANSACTION_ANSWERS,
 }

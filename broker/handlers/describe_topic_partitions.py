@@ -71,7 +71,9 @@ def _page(
         topic = image.topics.by_name.get(name)
         if topic is None:
             if not lists_all:
-                topics.append(_unknown(name))
+                topics.append(
+                    {**_unknown(name), "topic_authorized_operations": access.topic_operations(name)}
+                )
             continue
         first = start.partition_index if start is not None and start.topic_name == name else 0
         last = min(len(topic.partitions), first + remaining)

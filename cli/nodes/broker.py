@@ -21,6 +21,7 @@ from broker.image_feed import ImageFeed
 from broker.isr_manager import IsrManager
 from broker.lifecycle import BrokerLifecycle
 from broker.lifecycle_states import BrokerState
+from broker.repeated_requests import RepeatedRequests
 from cli.config.model import NodeConfig
 from cli.nodes.authorization import gate_of
 from cli.nodes.endpoints import advertised_brokers
@@ -29,6 +30,8 @@ from cli.nodes.folders import NodeFolders
 from cli.nodes.quorum_member import QuorumMember
 from cli.nodes.servers import advertised, kafka_servers
 from metadata.adapters.listener import server_features
+from metadata.controller.requests import Values
+from metadata.controller.topic_configs import effective_topic_configs
 from metadata.features import SUPPORTED_FEATURES, registration_features
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
@@ -39,7 +42,8 @@ from wire.protocol.warm_up import warm_up
 
 log = logging.getLogger("cli.broker")
 
-FORWARDING_RETRY_TIMEOUT_MS = 60_000
+# Kafka's brokers go on for 60 s. Its clients, and others, close their connection after 30 s, and would rather hear why.
+FORWARDING_RETRY_TIMEOUT_MS = 25_000
 CONTROLLER_APIS = (
     ApiKey.ENVELOPE,
     ApiKey.BROKER_REGISTRATION,
@@ -160,9 +164,11 @@ class BrokerRole:
             retry_timeout_ms=FORWARDING_RETRY_TIMEOUT_MS,
             request_timeout_ms=self._config.request_timeout_ms,
         )
+        repeated = RepeatedRequests(lambda: self._cache.image, self._topic_configs)
+        self._feed.observers.append(repeated.observe)
         return BrokerListener(
             cache=self._cache,
-            forwarder=Forwarder(forwarding),
+            forwarder=Forwarder(forwarding, repeated),
             cluster_id=self._member.cluster_id,
             dice=self._member.dice,
             auto_create_topics=self._config.auto_create_topics_enable,
@@ -171,6 +177,9 @@ class BrokerRole:
             log_dirs=self._folders.log_directory_paths,
             gate=gate_of(self._config, self._clock.now_ms),
         )
+
+    def _topic_configs(self, image: MetadataImage, topic_name: str) -> list[Values]:
+        return effective_topic_configs(image, topic_name, self._config.node_id, self._config.as_kafka_keys())
 
     async def _listen(self, listener: BrokerListener) -> None:
         servers = kafka_servers(

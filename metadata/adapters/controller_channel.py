@@ -71,8 +71,16 @@ class ControllerChannel:
         self._connecting = asyncio.Lock()
         self._woken = asyncio.Event()
 
-    async def request(self, api_key: ApiKey, body: "Mapping[str, object] | RequestPayload") -> Any:
-        """The response entity. Raises ControllerUnavailable, or NoCommonVersion when the controller is too old."""
+    async def request(
+        self,
+        api_key: ApiKey,
+        body: "Mapping[str, object] | RequestPayload",
+        on_doubt: Callable[[], object] = lambda: None,
+    ) -> Any:
+        """The response entity. Raises ControllerUnavailable, or NoCommonVersion when the controller is too old.
+
+        `on_doubt` is called after each attempt that may have been carried out though its answer does not say so.
+        """
         loop = asyncio.get_running_loop()
         give_up_at_s = loop.time() + self._retry_timeout_ms / 1000
         reason = _NOBODY_KNOWN
@@ -85,11 +93,15 @@ class ControllerChannel:
             try:
                 return await self._attempt(address, api_key, body, timeout_ms)
             except _LOST as error:
+                if not isinstance(error, CannotConnect):
+                    on_doubt()
                 # What the last moments were too short for says less than what came before.
                 had_less_time = timeout_ms < self._request_timeout_ms and reason != _NOBODY_KNOWN
                 used_it_up = (loop.time() - began_s) * 1000 >= timeout_ms - 1
                 reason = reason if had_less_time and used_it_up else str(error)
             except _NotControllerError:
+                # It may have led when the request came, and another have committed what it wrote.
+                on_doubt()
                 reason = f"node {address.node_id} is no longer the active controller"
             log.debug("%s will be sent again: %s", api_key.name, reason)
             await self._pause(min(left_ms, RETRY_PAUSE_MS))

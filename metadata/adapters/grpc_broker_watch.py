@@ -12,7 +12,7 @@ from metadata.adapters.grpc_broker_picture import Concerns, PictureChange, conce
 from metadata.adapters.grpc_feed import ChangeFeed, Watcher
 from metadata.adapters.grpc_following import catch_up, check_in_range, tracker_before
 from metadata.adapters.grpc_source import CommittedLog
-from metadata.changes import Change, ChangeTracker, PartitionTransition
+from metadata.changes import Change, ChangeKind, ChangeTracker, PartitionTransition
 from wire.proto import broker_pb2 as pb
 
 # How often a member hears how far the log is when nothing changes for it.
@@ -36,7 +36,8 @@ class MemberWatcher(Watcher):
             before = subject.before
             if not self._concerns(subject.after) and (before is None or not self._concerns(before)):
                 return False
-        return super().wants(change)
+        # A topic without partitions is nothing to a member.
+        return change.kind is not ChangeKind.TOPIC_CREATED and super().wants(change)
 
     def note_position(self, position: int) -> None:
         if position > self._position:

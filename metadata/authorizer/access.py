@@ -1,9 +1,8 @@
 """What one client may do, as of one state of the ACLs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from metadata.authorizer.acl_index import AclIndex
 from metadata.authorizer.authorizer import Acls, Authorizer
 from metadata.authorizer.codes import CLUSTER_NAME, OPERATIONS, Operation, ResourceType
 from metadata.image.topics import TopicsImage
@@ -42,11 +41,6 @@ class Access:
         self.authorizer.check_loaded()
         return False
 
-    @property
-    def index(self) -> AclIndex | None:
-        """What the answers depend on, beside principal and host; None where nobody is asked."""
-        return None if self.authorizer is None else self.authorizer.index(self.acls)
-
     def allows(
         self, operation: Operation, resource_type: ResourceType, name: str, *, is_asked: bool = True
     ) -> bool:
@@ -68,11 +62,10 @@ class Access:
 
     def operations_on(self, resource_type: ResourceType, name: str) -> int:
         """All that are allowed, as the bit field of KIP-430."""
-        return sum(
-            1 << operation
-            for operation in OPERATIONS[resource_type]
-            if self.allows(operation, resource_type, name, is_asked=False)
-        )
+        operations: Collection[int] = OPERATIONS[resource_type]
+        if self.authorizer is not None:
+            operations = self.authorizer.operations(self.acls, self.principal, self.host, resource_type, name)
+        return sum(1 << operation for operation in operations)
 
     def operations_on_cluster(self) -> int:
         """None at all for who may not describe the cluster."""

@@ -5,7 +5,7 @@ begins with. For the last, its beginnings of those lengths are looked up that an
 """
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from itertools import accumulate
@@ -38,23 +38,47 @@ Rules = dict[str, list[Rule]]
 
 
 class AclIndex:
-    """Made once for a set of ACLs, which stays as it is."""
+    """Grows and shrinks with the ACLs, so that one more among very many costs what it costs alone."""
 
-    def __init__(self, acls: Iterable[AccessControlEntry]) -> None:
-        self._literal: defaultdict[tuple[int, str], Rules] = defaultdict(dict)
+    def __init__(self) -> None:
+        self._literal: dict[tuple[int, str], Rules] = {}
         self._prefixed: defaultdict[int, dict[str, Rules]] = defaultdict(dict)
-        for acl in acls:
-            if acl.pattern_type == _PREFIXED:
-                rules = self._prefixed[acl.resource_type].setdefault(acl.resource_name, {})
-            else:
-                rules = self._literal[acl.resource_type, acl.resource_name]
-            # As in Kafka what does not allow denies: a permission of a later release is none to us.
-            rule = Rule(acl.host, acl.operation, acl.permission_type != _ALLOW)
-            rules.setdefault(acl.principal, []).append(rule)
-        self._lengths = {
-            resource_type: sorted({len(name) for name in names})
-            for resource_type, names in self._prefixed.items()
-        }
+        # Resource type -> the lengths of its prefixes, in order, and how many prefixes have each.
+        self._lengths: dict[int, list[int]] = {}
+        self._with_length: defaultdict[int, Counter[int]] = defaultdict(Counter)
+
+    def add(self, acl: AccessControlEntry) -> None:
+        if acl.pattern_type == _PREFIXED:
+            by_name = self._prefixed[acl.resource_type]
+            if acl.resource_name not in by_name:
+                by_name[acl.resource_name] = {}
+                self._count_prefix(acl, 1)
+            rules = by_name[acl.resource_name]
+        else:
+            rules = self._literal.setdefault((acl.resource_type, acl.resource_name), {})
+        rules.setdefault(acl.principal, []).append(_rule(acl))
+
+    def remove(self, acl: AccessControlEntry) -> None:
+        """One that was added."""
+        is_prefix = acl.pattern_type == _PREFIXED
+        by_name = self._prefixed[acl.resource_type] if is_prefix else {}
+        key = (acl.resource_type, acl.resource_name)
+        rules = by_name[acl.resource_name] if is_prefix else self._literal[key]
+        rules[acl.principal].remove(_rule(acl))
+        if not rules[acl.principal]:
+            del rules[acl.principal]
+        if rules:
+            return
+        if is_prefix:
+            del by_name[acl.resource_name]
+            self._count_prefix(acl, -1)
+        else:
+            del self._literal[key]
+
+    def _count_prefix(self, acl: AccessControlEntry, change: int) -> None:
+        counts = self._with_length[acl.resource_type]
+        counts[len(acl.resource_name)] += change
+        self._lengths[acl.resource_type] = sorted(length for length, count in counts.items() if count)
 
     def decide(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Decision:
         """One denial that matches outweighs whatever allows."""
@@ -70,6 +94,25 @@ class AclIndex:
         if is_allowed:
             return Decision.ALLOWED
         return Decision.DENIED if has_acls else Decision.NO_ACLS
+
+    def allowed_operations(
+        self, principal: str, host: str, resource_type: int, name: str, operations: Iterable[int]
+    ) -> set[int] | None:
+        """Those of `operations` that `decide` allows, at one go; None where there are no ACLs for the resource."""
+        allowed: set[int] = set()
+        denied: set[int] = set()
+        has_acls = False
+        for rules in self._rules_of(resource_type, name):
+            has_acls = True
+            for rule in _rules_for(rules, principal, host):
+                (denied if rule.is_denial else allowed).add(rule.operation)
+        if not has_acls:
+            return None
+        if Operation.ALL in denied:
+            return set()
+        return {
+            each for each in operations if each not in denied and not allowed.isdisjoint(ALLOWED_BY[each])
+        }
 
     def allows_any(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
         """Whether some resource of this type may be used so, one that there is or one that there could be.
@@ -107,6 +150,11 @@ class AclIndex:
                 rules = by_prefix.get(name[:length])
                 if rules is not None:
                     yield rules
+
+
+def _rule(acl: AccessControlEntry) -> Rule:
+    """As in Kafka what does not allow denies: a permission of a later release is none to us."""
+    return Rule(acl.host, acl.operation, acl.permission_type != _ALLOW)
 
 
 def _rules_for(rules: Rules, principal: str, host: str) -> Iterator[Rule]:

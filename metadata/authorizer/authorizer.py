@@ -1,12 +1,13 @@
 """The decisions of Kafka's StandardAuthorizer: super users may do anything, else the ACLs say, denials first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from uuid import UUID
 
 from immutables import Map
 
 from metadata.authorizer.acl_index import AclIndex, Decision
+from metadata.authorizer.codes import OPERATIONS
 from metadata.image.security import AccessControlEntry
 
 # `authorizer.class.name` of Kafka with KRaft.
@@ -33,13 +34,19 @@ class Authorizer:
         self._config = config
         self._is_loaded = is_loaded
         self._has_loaded = False
-        self._acls: Acls | None = None
-        self._index = AclIndex(())
+        self._acls: Acls = Map()
+        self._index = AclIndex()
+        # What is in the index, by identity: an ACL is the same object in each image that has it.
+        self._entries: dict[int, AccessControlEntry] = {}
 
     def index(self, acls: Acls) -> AclIndex:
-        """The same as long as the ACLs are."""
         if self._acls is not acls:
-            self._acls, self._index = acls, AclIndex(acls.values())
+            entries = {id(entry): entry for entry in acls.values()}
+            for key in self._entries.keys() - entries.keys():
+                self._index.remove(self._entries[key])
+            for key in entries.keys() - self._entries.keys():
+                self._index.add(entries[key])
+            self._acls, self._entries = acls, entries
         return self._index
 
     def is_super_user(self, principal: str) -> bool:
@@ -56,6 +63,19 @@ class Authorizer:
         if decision is Decision.NO_ACLS:
             return self._config.allow_everyone_if_no_acl_found
         return decision is Decision.ALLOWED
+
+    def operations(
+        self, acls: Acls, principal: str, host: str, resource_type: int, name: str
+    ) -> Collection[int]:
+        """All that `allows` allows on a topic or the cluster. Raises NotLoadedError."""
+        operations = OPERATIONS[resource_type]
+        if self.is_super_user(principal):
+            return operations
+        self.check_loaded()
+        allowed = self.index(acls).allowed_operations(principal, host, resource_type, name, operations)
+        if allowed is None:
+            return operations if self._config.allow_everyone_if_no_acl_found else ()
+        return allowed
 
     def allows_any(self, acls: Acls, principal: str, host: str, operation: int, resource_type: int) -> bool:
         """Whether for any resource of this type. Raises NotLoadedError.

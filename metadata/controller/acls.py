@@ -1,6 +1,6 @@
 """CreateAcls and DeleteAcls (KIP-140, KIP-290; kraft-semantics B18).
 
-ACLs are kept whether or not anything enforces them: they can be written before an authorizer is switched on.
+ACLs are kept whether or not an authorizer enforces them: they can be written before one is switched on.
 """
 
 from typing import Any, NamedTuple

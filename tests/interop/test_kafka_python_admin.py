@@ -30,7 +30,7 @@ PREFERRED = 0
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("kafka-python"), controllers=1, brokers=3) as running:
+    with Cluster(tmp_path_factory.mktemp("kafka-python"), controllers=3, brokers=3) as running:
         running.start()
         yield running
 
@@ -162,3 +162,19 @@ def test_features_are_described_and_changed(admin: KafkaAdminClient) -> None:
     assert admin.describe_features()["group.version"]["finalized"] == before
     with pytest.raises(KafkaError, match=r"metadata\.version"):
         admin.update_features({"metadata.version": 3000})
+
+
+def test_all_of_it_goes_on_while_the_quorum_changes_its_leader(
+    cluster: Cluster, admin: KafkaAdminClient
+) -> None:
+    names = [f"through-{number}" for number in range(12)]
+    leader = cluster.leader_id()
+    for number, name in enumerate(names):
+        if number == len(names) // 2:
+            cluster.kill(leader)
+        admin.create_topics({name: {"num_partitions": 1, "replication_factor": 1}})
+    assert wait_until(lambda: set(names) <= set(admin.list_topics()), WAIT_S)
+    admin.delete_topics(names)
+    assert wait_until(lambda: not set(names) & set(admin.list_topics()), WAIT_S)
+    assert cluster.leader_id() != leader
+    cluster.start_node(leader)

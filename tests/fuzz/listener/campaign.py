@@ -20,7 +20,7 @@ PEERS = 24
 FINDINGS_MAX = 10
 PROGRESS_INPUTS = 20_000
 # Of the process, peers and all; what one input takes and keeps would show after a hundred thousand.
-GROWTH_MAX_BYTES = 48 * 1024 * 1024
+GROWTH_MAX_BYTES = 64 * 1024 * 1024
 _SETTLING_S = 30.0
 
 
@@ -163,7 +163,7 @@ class Campaign:
         if len(self.report.findings) >= FINDINGS_MAX:
             return
         known = (
-            f"  {number}: {each.kind}, {len(each.data)} bytes: {each.data[:300].hex()}"
+            f"  {number}: {each.kind}, {len(each.data)} bytes: {each.data[:100].hex()}"
             for number, each in self._under_way.items()
         )
         self.report.findings.append("\n".join((f"FOUND {problem}", "under way were", *known)))

@@ -33,7 +33,7 @@ class After(Enum):
     RESET = auto()  # the peer resets the connection
     SILENCE = auto()  # nothing more comes, and the server closes in its own time
     DRIP = auto()  # a byte now and then comes, and the server closes in its own time
-    DEAF = auto()  # the answers are not taken for longer than the server allows
+    DEAF = auto()  # the answers are not taken for longer than the server allows; then the peer goes away
 
 
 @dataclass(frozen=True, slots=True)

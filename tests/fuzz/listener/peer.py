@@ -1,6 +1,7 @@
 """One misbehaving peer: it sends an input and tells whether the server coped."""
 
 import asyncio
+import socket
 import struct
 from typing import cast
 
@@ -56,6 +57,11 @@ class Peer:
     async def throw(self, thrown: Input) -> str | None:
         """What the server did wrong; None if nothing."""
         connection = await self._connected()
+        if thrown.after is After.DEAF:
+            connection.transport.pause_reading()
+            # Little, or the kernel would listen in its place.
+            client = connection.transport.get_extra_info("socket")
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
         connection.transport.write(thrown.data)
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -74,10 +80,9 @@ class Peer:
                     case After.DRIP:
                         await self._drip(connection)
                     case After.DEAF:
-                        connection.transport.pause_reading()
                         await asyncio.sleep(_DEAF_S)
-                        connection.transport.resume_reading()
-                        await self._see_answer(connection)
+                        connection.transport.abort()
+                        await self._see_end(connection)
         except TimeoutError:
             self.close()
             return f"neither an answer nor an end within {PATIENCE_S} s"

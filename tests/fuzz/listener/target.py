@@ -1,7 +1,7 @@
 """A KafkaServer with a broker's handlers over a small image; its controller is away, busy, or talks nonsense."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from random import Random
@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 from broker.adapters.forwarding import Forwarder
 from broker.adapters.listener import BrokerListener
 from broker.metadata_cache import MetadataCache
+from broker.repeated_requests import RepeatedRequests
 from metadata.adapters.controller_channel import ControllerUnavailable
 from metadata.adapters.listener import server_features
 from metadata.features import SUPPORTED_FEATURES
@@ -35,7 +36,7 @@ LIMITS = ServerLimits(
     drain_timeout_ms=1000,
 )
 # Small, so that it is reached now and then.
-BUDGET = BudgetLimits(max_bytes=4_000_000, max_requests=50)
+BUDGET = BudgetLimits(max_bytes=3_000_000, max_requests=20)
 
 
 class LowDice:
@@ -52,7 +53,9 @@ class AwkwardChannel:
     def __init__(self, seed: int) -> None:
         self._dice = Random(seed)
 
-    async def request(self, api_key: ApiKey, values: Any) -> Any:
+    async def request(self, api_key: ApiKey, values: Any, on_doubt: Callable[[], object]) -> Any:
+        if self._dice.random() < 0.3:
+            on_doubt()
         for _ in range(self._dice.choice((0, 0, 1, 5))):
             await asyncio.sleep(0)
         match self._dice.randrange(6):
@@ -96,7 +99,10 @@ async def serving(seed: int) -> AsyncIterator[Target]:
     cache.swap(image)
     listener = BrokerListener(
         cache=cache,
-        forwarder=Forwarder(AwkwardChannel(seed)),  # type: ignore[arg-type]
+        forwarder=Forwarder(
+            AwkwardChannel(seed),  # type: ignore[arg-type]
+            RepeatedRequests(lambda: image, lambda _image, _name: ()),
+        ),
         cluster_id="the-cluster",
         dice=LowDice(),
         auto_create_topics=True,

@@ -91,7 +91,9 @@ def test_the_levels_of_loggers_take_another_right_at_a_controller(direct: bool, 
 
 def test_configs_are_told_resource_by_resource() -> None:
     world = world_with_topics().allow(acl(Operation.ALTER_CONFIGS, "mine"))
-    named = [{"resource_type": kind, "resource_name": name, "configuration_keys": None} for kind, name in RESOURCES]
+    named = [
+        {"resource_type": kind, "resource_name": name, "configuration_keys": None} for kind, name in RESOURCES
+    ]
     answer = world.ask(ApiKey.DESCRIBE_CONFIGS, {"resources": named})
     assert errors(answer) == {
         (TOPIC, "mine"): NONE,
@@ -129,7 +131,8 @@ def creation(owner: str | None = None) -> dict[str, Any]:
 def test_tokens_are_for_who_has_proved_who_he_is(
     protocol: int, principal: str, is_token: bool, is_allowed: bool
 ) -> None:
-    world, asker = ListenerWorld(), {"principal": principal, "protocol": protocol, "is_token": is_token}
+    world = ListenerWorld()
+    asker: dict[str, Any] = {"principal": principal, "protocol": protocol, "is_token": is_token}
     wanted = {ErrorCode.delegation_token_not_found} if is_allowed else {NOT_ALLOWED}
     renewal = {"hmac": b"x", "renew_period": timedelta(0)}
     expiry = {"hmac": b"x", "expiry_time_period": timedelta(0)}

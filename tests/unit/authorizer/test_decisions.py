@@ -13,7 +13,7 @@ from metadata.authorizer.authorizer import (
     NotLoadedError,
     parse_super_users,
 )
-from metadata.authorizer.codes import Operation, ResourceType
+from metadata.authorizer.codes import TOPIC_OPERATIONS, Operation, ResourceType
 from metadata.image.security import AccessControlEntry
 from tests.unit.authorizer.acl_worlds import (
     ADMIN,
@@ -81,6 +81,30 @@ def test_some_resource_is_allowed_if_a_name_can_be_found_that_is(
         assert judge.allows_any(acls, principal, HERE, operation, TOPIC)
     elif not any(each.resource_name == "*" for each in direct):
         assert not judge.allows_any(acls, principal, HERE, operation, TOPIC)
+
+
+@given(st.lists(ENTRIES, max_size=10), QUESTIONS, st.booleans())
+def test_all_operations_together_are_those_one_by_one(
+    entries: list[AccessControlEntry],
+    question: tuple[str, str, Operation, int, str],
+    allow_everyone: bool,
+) -> None:
+    judge, acls = authorizer(allow_everyone=allow_everyone), acls_of(entries)
+    principal, host, _, _, name = question
+    one_by_one = {each for each in TOPIC_OPERATIONS if judge.allows(acls, principal, host, each, TOPIC, name)}
+    assert set(judge.operations(acls, principal, host, TOPIC, name)) == one_by_one
+
+
+@given(st.lists(st.lists(ENTRIES, max_size=8), min_size=2, max_size=5), QUESTIONS)
+def test_an_index_that_grew_and_shrank_is_as_one_made_anew(
+    generations: list[list[AccessControlEntry]], question: tuple[str, str, Operation, int, str]
+) -> None:
+    """Some ACLs stay from one image to the next, some go, and there are equal ones among them."""
+    judge, kept = authorizer(), list[AccessControlEntry]()
+    for entries in generations:
+        kept = [*kept[::2], *entries]
+        wanted = plain_decision(kept, *question, allow_everyone=False)
+        assert judge.allows(acls_of(kept), *question) is wanted
 
 
 def allowed(*entries: AccessControlEntry, operation: Operation = READ, name: str = "orders") -> bool:

@@ -1,5 +1,7 @@
 """Every version of every refused API gets an answer that can be encoded and that no client retries."""
 
+from typing import Any
+
 import pytest
 from kio.schema.errors import ErrorCode
 
@@ -17,6 +19,13 @@ FINAL = {
     ErrorCode.group_authorization_failed,
     ErrorCode.cluster_authorization_failed,
     ErrorCode.transactional_id_authorization_failed,
+    ErrorCode.group_id_not_found,
+    ErrorCode.invalid_request,
+    ErrorCode.transactional_id_not_found,
+}
+# Where the truth is no error: nothing is listed, and a group that is not there is dead.
+TRUTHS = {(ApiKey.LIST_TRANSACTIONS, version) for version in range(3)} | {
+    (ApiKey.DESCRIBE_GROUPS, version) for version in range(6)
 }
 VERSIONS = [
     (api_key, version)
@@ -33,8 +42,39 @@ def test_every_version_is_refused_for_good(api_key: ApiKey, version: int) -> Non
     cls = response_class(api_key, version)
     answer, _ = decode(cls, encode(build(cls, values)))
     codes = set(error_codes(answer)) - {ErrorCode.none}
-    assert codes
+    assert bool(codes) is ((api_key, version) not in TRUTHS)
     assert codes <= FINAL
+
+
+def test_unknown_states_of_transactions_are_named() -> None:
+    cls = request_class(ApiKey.LIST_TRANSACTIONS, 2)
+    request = build(cls, {"state_filters": ("Ongoing", "Gone"), "producer_id_filters": ()})
+    values = REFUSALS[ApiKey.LIST_TRANSACTIONS](request, 2)
+    assert values == {
+        "error_code": ErrorCode.none,
+        "unknown_state_filters": ["Gone"],
+        "transaction_states": (),
+    }
+
+
+def test_a_group_that_is_not_there_is_dead() -> None:
+    request = build(request_class(ApiKey.DESCRIBE_GROUPS, 2), {"groups": ("mine",)})
+    values: Any = REFUSALS[ApiKey.DESCRIBE_GROUPS](request, 2)
+    [group] = values["groups"]
+    assert (group["group_id"], group["group_state"], group["error_code"]) == ("mine", "Dead", ErrorCode.none)
+
+
+def test_a_topic_moved_from_two_directories_is_answered_once() -> None:
+    """The request goes by directory, the answer by topic."""
+    dirs = [
+        {"path": path, "topics": [{"name": "orders", "partitions": (index,)}]}
+        for index, path in enumerate("ab")
+    ]
+    request = build(request_class(ApiKey.ALTER_REPLICA_LOG_DIRS, 2), {"dirs": dirs})
+    values = REFUSALS[ApiKey.ALTER_REPLICA_LOG_DIRS](request, 2)
+    answer: Any = build(response_class(ApiKey.ALTER_REPLICA_LOG_DIRS, 2), values or {})
+    [topic] = answer.results
+    assert [partition.partition_index for partition in topic.partitions] == [0, 1]
 
 
 @pytest.mark.parametrize("version", range(7))
@@ -44,6 +84,7 @@ def test_each_kind_of_coordinator_is_refused_with_its_own_code(version: int) -> 
     kinds = {0: ErrorCode.group_authorization_failed}
     if version > 0:
         kinds[1] = ErrorCode.transactional_id_authorization_failed
+        kinds[2] = ErrorCode.invalid_request
     for key_type, code in kinds.items():
         request = build(cls, {"key": "mine", "key_type": key_type, "coordinator_keys": ("mine",)})
         values = REFUSALS[ApiKey.FIND_COORDINATOR](request, version)

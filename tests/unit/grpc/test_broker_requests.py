@@ -5,11 +5,14 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from metadata.adapters import grpc_broker_errors, grpc_broker_requests
 from metadata.adapters.grpc_broker_errors import BadMessage, status_name, words_for
 from tests.unit.grpc.member_world import MEMBERSHIP
+from tests.unit.metadata.controller_world import World
 from wire.codec import decode, encode
 from wire.proto import broker_pb2 as pb
 from wire.proto.inspect_pb2 import Endpoint
@@ -92,13 +95,14 @@ def test_every_version_of_a_request_carries_the_message(
     low, high = supported_versions(api_key)
     for version in range(low, high + 1):
         cls = request_class(api_key, version)
-        entity = build(cls, values())
+        entity: Any = build(cls, values())
         assert decode(cls, encode(entity))[0] == entity
         assert entity.broker_id == 5
 
 
 def test_partitions_of_one_topic_go_together_and_recovery_is_told() -> None:
-    (topic,) = alteration(TOPIC_ID)["topics"]  # type: ignore[misc]
+    told: Any = alteration(TOPIC_ID)["topics"]
+    (topic,) = told
     assert [each["leader_recovery_state"] for each in topic["partitions"]] == [0, 1]
     assert topic["topic_id"] == UUID(int=1234)
 
@@ -122,3 +126,80 @@ def test_every_error_has_a_status_and_words() -> None:
         assert words_for(error)
     with pytest.raises(grpc_broker_errors.Refused, match="Kafka's error KAFKA_STORAGE_ERROR"):
         raise grpc_broker_errors.Refused(ErrorCode.kafka_storage_error)
+
+
+SMALL = st.integers(-1, 3)
+WIDE = st.one_of(SMALL, st.integers(-(1 << 31), (1 << 31) - 1))
+LONG = st.one_of(SMALL, st.integers(-(1 << 63), (1 << 63) - 1))
+IDS = st.one_of(st.binary(max_size=18), st.binary(min_size=16, max_size=16))
+ENDPOINTS = st.builds(
+    Endpoint, name=st.text(max_size=3), host=st.text(max_size=3), port=WIDE, security_protocol=WIDE
+)
+FEATURES = st.builds(pb.SupportedFeature, name=st.text(max_size=3), min_level=WIDE, max_level=WIDE)
+REPLICAS = st.builds(pb.InSyncReplica, broker_id=WIDE, broker_epoch=LONG)
+CHANGES = st.builds(
+    pb.PartitionChange,
+    topic_id=st.one_of(st.text(max_size=24), st.just(TOPIC_ID)),
+    partition_id=WIDE,
+    leader_epoch=WIDE,
+    partition_epoch=WIDE,
+    isr=st.lists(REPLICAS, max_size=3),
+    is_recovering=st.booleans(),
+)
+REQUESTS = st.one_of(
+    st.builds(
+        pb.RegisterRequest,
+        broker_id=WIDE,
+        incarnation_id=IDS,
+        endpoints=st.lists(ENDPOINTS, max_size=2),
+        rack=st.text(max_size=3),
+        directories=st.lists(IDS, max_size=2),
+        features=st.lists(FEATURES, max_size=2),
+        previous_broker_epoch=LONG,
+    ),
+    st.builds(
+        pb.HeartbeatRequest,
+        broker_id=WIDE,
+        broker_epoch=LONG,
+        applied_offset=LONG,
+        failed_directories=st.lists(IDS, max_size=2),
+    ),
+    st.builds(
+        pb.AlterPartitionRequest, broker_id=WIDE, broker_epoch=LONG, partitions=st.lists(CHANGES, max_size=3)
+    ),
+    st.builds(pb.UnregisterRequest, broker_id=WIDE),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(REQUESTS)
+def test_whatever_a_message_holds_it_is_refused_or_can_be_sent(request: Any) -> None:
+    api_key, values_of = {
+        pb.RegisterRequest: (
+            ApiKey.BROKER_REGISTRATION,
+            lambda: grpc_broker_requests.registration_values(request, MEMBERSHIP),
+        ),
+        pb.HeartbeatRequest: (
+            ApiKey.BROKER_HEARTBEAT,
+            lambda: grpc_broker_requests.heartbeat_values(request),
+        ),
+        pb.AlterPartitionRequest: (
+            ApiKey.ALTER_PARTITION,
+            lambda: grpc_broker_requests.alter_partition_values(request),
+        ),
+        pb.UnregisterRequest: (
+            ApiKey.UNREGISTER_BROKER,
+            lambda: grpc_broker_requests.unregistration_values(request),
+        ),
+    }[type(request)]
+    try:
+        values = values_of()
+    except BadMessage:
+        return
+    cls = request_class(api_key, supported_versions(api_key)[1])
+    entity = build(cls, values)
+    assert decode(cls, encode(entity))[0] == entity
+    world = World().lead()
+    world.add_brokers(1)
+    assert len(world.send(api_key, supported_versions(api_key)[1], **values)) <= 1
+    world.commit()

@@ -1,28 +1,11 @@
 """The node's budget of memory: who goes on without room, who waits, and that nobody waits for good."""
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
 import pytest
 
-from network.limits import BudgetLimits, ServerLimits
+from network.limits import BudgetLimits
 from network.request_budget import RequestBudget
-from network.server import SharedLimits
-from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import (
-    FLEXIBLE,
-    Held,
-    RawClient,
-    echo_handler,
-    echo_request,
-    echo_response,
-    holding_handler,
-    raw_client,
-    serving,
-    settled,
-    until,
-)
 
 LIMITS = BudgetLimits(max_bytes=100_000, max_requests=4, guaranteed_bytes=1000, guaranteed_requests=2)
 
@@ -201,158 +184,6 @@ def test_what_was_forgotten_is_neither_counted_nor_told() -> None:
     assert (table.budget.held_bytes, table.budget.held_requests, table.budget.waiting) == (150_000, 0, 0)
     one.holds(0)
     assert table.turn() == []
-
-
-# With real sockets
-
-
-SMALL_BUDGET = BudgetLimits(max_bytes=1_000_000, guaranteed_bytes=2000, guaranteed_requests=2)
-LARGE = "x" * 30_000  # as large as a string may be in this request is 32,767
-
-
-def pushing(client: RawClient, requests: int) -> None:
-    client.writer.write(b"".join(echo_request(LARGE, number) for number in range(requests)))
-
-
-def test_reading_pauses_while_unanswered_requests_fill_the_budget_and_goes_on_after(run: RunTest) -> None:
-    async def test() -> None:
-        held: Held = []
-        shared = SharedLimits(budget=SMALL_BUDGET)
-        limits = ServerLimits(max_in_flight_requests=5000, drain_timeout_ms=200)
-        async with (
-            serving(holding_handler(held), shared=shared, limits=limits) as server,
-            raw_client(server) as client,
-        ):
-            pushing(client, 200)
-            await until(lambda: server.counters.muted_connections == 1)
-            assert await settled(lambda: len(held)) < 200
-            # A chunk is read as a whole before it counts.
-            assert shared.budget.held_bytes < SMALL_BUDGET.max_bytes + 400_000
-            for number in range(200):
-                await until(partial(has_come, held, number))
-                held[number][2](echo_response(FLEXIBLE, str(number)))
-            assert [await client.next_echo() for _ in range(200)] == [(n, str(n)) for n in range(200)]
-            assert server.counters.mutings >= 1
-            assert server.counters.muted_connections == server.counters.pending_requests == 0
-            await until(lambda: shared.budget.held_bytes == 0)
-
-    run(test())
-
-
-def test_peers_with_small_requests_are_served_while_others_fill_the_budget(run: RunTest) -> None:
-    held: Held = []
-
-    def handler(context: Any, request: Any, reply: Any) -> None:
-        if request.key == LARGE:
-            held.append((context, request, reply))
-        else:
-            echo_handler(context, request, reply)
-
-    async def test() -> None:
-        shared = SharedLimits(budget=SMALL_BUDGET)
-        async with (
-            serving(handler, shared=shared) as server,
-            serving(handler, shared=shared) as other_listener,
-            raw_client(server) as greedy,
-            raw_client(server) as modest,
-            raw_client(other_listener) as elsewhere,
-        ):
-            pushing(greedy, 100)
-            await until(lambda: server.counters.muted_connections == 1)
-            for number in range(5):
-                for client in (modest, elsewhere):
-                    client.writer.write(echo_request("small", number))
-                    assert await client.next_echo() == (number, "small")
-            assert server.counters.muted_connections == 1
-
-    run(test())
-
-
-def test_a_request_larger_than_the_budget_is_answered(run: RunTest) -> None:
-    async def test() -> None:
-        shared = SharedLimits(budget=BudgetLimits(max_bytes=1000, guaranteed_bytes=10))
-        async with serving(shared=shared) as server, raw_client(server) as one, raw_client(server) as two:
-            for client in (one, two):
-                client.writer.write(echo_request(LARGE, 1)[:20_000])
-            await until(lambda: shared.budget.held_bytes == 40_000)
-            for client in (one, two):
-                client.writer.write(echo_request(LARGE, 1)[20_000:])
-            for client in (one, two):
-                assert await client.next_echo() == (1, LARGE)
-            await until(lambda: shared.budget.held_bytes == 0)
-
-    run(test())
-
-
-def test_no_more_requests_are_handled_at_once_than_the_node_allows_beyond_the_guaranteed(
-    run: RunTest,
-) -> None:
-    async def test() -> None:
-        held: Held = []
-        shared = SharedLimits(budget=BudgetLimits(max_requests=5, guaranteed_requests=2))
-        async with (
-            serving(holding_handler(held), shared=shared) as server,
-            raw_client(server) as one,
-            raw_client(server) as two,
-        ):
-            one.writer.write(b"".join(echo_request(str(number), number) for number in range(10)))
-            await until(lambda: len(held) == 5)
-            two.writer.write(b"".join(echo_request(str(number), number) for number in range(10)))
-            assert await settled(lambda: len(held)) == 7, "five, and two that each is guaranteed"
-            for number in range(20):
-                await until(partial(has_come, held, number))
-                _, request, reply = held[number]
-                reply(echo_response(FLEXIBLE, request.key))
-            for client in (one, two):
-                assert [await client.next_echo() for _ in range(10)] == [(n, str(n)) for n in range(10)]
-            assert shared.budget.held_requests == 0
-
-    run(test())
-
-
-def test_requests_count_until_they_are_answered_though_their_connection_is_gone(run: RunTest) -> None:
-    """Else clients that ask and go away would fill the memory with what their requests hold."""
-
-    async def test() -> None:
-        held: Held = []
-        shared = SharedLimits()
-        async with serving(holding_handler(held), shared=shared) as server:
-            for _ in range(3):
-                async with raw_client(server) as client:
-                    pushing(client, 4)
-                    client.writer.write(echo_request(LARGE, 5)[:100])
-                    await until(lambda: len(held) % 4 == 0 and shared.budget.half_read_bytes > 0)
-                await until(lambda: server.counters.open_connections == 0)
-            assert shared.budget.held_requests == server.counters.pending_requests == 12
-            assert shared.budget.held_bytes > 12 * 30_000
-            assert shared.budget.half_read_bytes == 0, "nobody will complete it"
-            for _, _, reply in held:
-                reply(echo_response(FLEXIBLE, ""))
-            assert (shared.budget.held_bytes, shared.budget.held_requests) == (0, 0)
-            assert server.counters.pending_requests == 0
-
-    run(test())
-
-
-def test_a_request_that_is_never_answered_counts_only_until_it_is_overdue(run: RunTest) -> None:
-    async def test() -> None:
-        held: Held = []
-        shared = SharedLimits()
-        limits = ServerLimits(request_timeout_ms=60, drain_timeout_ms=200)
-        async with serving(holding_handler(held), shared=shared, limits=limits) as server:
-            async with raw_client(server) as client:
-                client.writer.write(echo_request("never", 1))
-                await until(lambda: len(held) == 1)
-            await until(lambda: server.counters.open_connections == 0)
-            await until(lambda: shared.budget.held_requests == 0)
-            held[0][2](echo_response(FLEXIBLE, "much too late"))
-            assert (shared.budget.held_bytes, server.counters.pending_requests) == (0, 0)
-
-    run(test())
-
-
-def has_come(held: Held, number: int) -> bool:
-    return len(held) > number
 
 
 @pytest.mark.parametrize("name", ["max_bytes", "max_requests", "guaranteed_requests"])

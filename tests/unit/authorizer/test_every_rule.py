@@ -158,6 +158,4 @@ def test_before_the_acls_are_read_all_but_super_users_are_told_to_come_again(api
             assert codes <= {again}, version
         assert not AUTHORIZATION & codes
         if api_key in ON_CLUSTER:
-            assert not AUTHORIZATION & set(
-                error_codes(world.ask(api_key, body, version, principal=ADMIN))
-            )
+            assert not AUTHORIZATION & set(error_codes(world.ask(api_key, body, version, principal=ADMIN)))

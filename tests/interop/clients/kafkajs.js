@@ -1,0 +1,62 @@
+// What an administrator, a producer and a consumer do with kafkajs: node kafkajs.js BOOTSTRAP TOPICS
+// One line of JSON for each step; the topics of the last part are created one by one, whoever leads the quorum.
+const { Kafka, logLevel, ConfigResourceTypes } = require('kafkajs')
+
+const [bootstrap, topics] = process.argv.slice(2)
+const kafka = new Kafka({
+  brokers: bootstrap.split(','), clientId: 'interop', logLevel: logLevel.NOTHING, retry: { retries: 20 },
+})
+const tell = (step, value) => console.log(JSON.stringify({ step, value }))
+
+async function administer(admin) {
+  tell('cluster', (await admin.describeCluster()).brokers.map((each) => each.nodeId).sort())
+  await admin.createTopics({ topics: [{ topic: 'js', numPartitions: 2, replicationFactor: 2 }], waitForLeaders: true })
+  tell('created', (await admin.listTopics()).includes('js'))
+  await admin.createPartitions({ topicPartitions: [{ topic: 'js', count: 4 }] })
+  const resource = { type: ConfigResourceTypes.TOPIC, name: 'js' }
+  await admin.alterConfigs({
+    validateOnly: false, resources: [{ ...resource, configEntries: [{ name: 'retention.ms', value: '60000' }] }],
+  })
+  const { resources } = await admin.describeConfigs({ includeSynonyms: false, resources: [resource] })
+  tell('retention', resources[0].configEntries.find((each) => each.configName === 'retention.ms').configValue)
+  const { topics: described } = await admin.fetchTopicMetadata({ topics: ['js'] })
+  tell('partitions', described[0].partitions.length)
+  await admin.createTopics({ topics: [{ topic: 'js-gone' }] })
+  await admin.deleteTopics({ topics: ['js-gone'] })
+  tell('groups', (await admin.listGroups()).groups.length)
+}
+
+async function failureOf(work) {
+  const began = Date.now()
+  try {
+    await work()
+    return 'no failure'
+  } catch (error) {
+    return { type: error.type ?? error.cause?.type ?? error.name, ms: Date.now() - began }
+  }
+}
+
+async function main() {
+  const admin = kafka.admin()
+  await admin.connect()
+  await administer(admin)
+  const producer = kafka.producer()
+  await producer.connect()
+  tell('produce', await failureOf(() => producer.send({ topic: 'js', messages: [{ value: 'x' }] })))
+  await producer.disconnect()
+  const consumer = kafka.consumer({ groupId: 'js-group', retry: { retries: 2 } })
+  await consumer.connect()
+  await consumer.subscribe({ topics: ['js'] })
+  const crashed = new Promise((resolve, reject) => consumer.on('consumer.crash', ({ payload }) => reject(payload.error)))
+  tell('consume', await failureOf(async () => { await consumer.run({ eachMessage: async () => {} }); await crashed }))
+  await consumer.disconnect()
+  for (let number = 0; number < Number(topics); number++) {
+    const topic = `js-${number}`
+    await admin.createTopics({ topics: [{ topic, numPartitions: 1, replicationFactor: 1 }], waitForLeaders: false })
+    tell('topic', topic)
+  }
+  tell('done', (await admin.listTopics()).filter((name) => /^js-\d+$/.test(name)).length)
+  await admin.disconnect()
+}
+
+main().catch((error) => { tell('failed', String(error.stack ?? error)); process.exit(1) })

@@ -1,0 +1,180 @@
+"""aiokafka against a running cluster: an administrator, while the quorum changes its leader; producers; consumers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import pytest
+
+from tests.support.cluster import Cluster
+
+aiokafka = pytest.importorskip("aiokafka")
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, errors  # noqa: E402
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic  # noqa: E402
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType  # noqa: E402
+
+pytestmark = pytest.mark.interop
+
+Result = TypeVar("Result")
+WAIT_S = 30.0
+# Well below any timeout of the library's: an error that comes so soon was not waited for.
+AT_ONCE_S = 8.0
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("aiokafka"), controllers=3, brokers=2) as running:
+        running.start()
+        yield running
+
+
+def servers(cluster: Cluster) -> list[str]:
+    return [cluster.address(broker_id) for broker_id in cluster.broker_ids]
+
+
+@asynccontextmanager
+async def admin_of(cluster: Cluster) -> AsyncIterator[AIOKafkaAdminClient]:
+    client = AIOKafkaAdminClient(bootstrap_servers=servers(cluster))
+    await client.start()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def eventually(condition: Callable[[], Awaitable[object]]) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while not await condition():  # noqa: ASYNC110 - the condition is a broker's image
+            await asyncio.sleep(0.05)
+
+
+def errors_of(response: Any) -> list[int]:
+    return [entry[1] for entry in getattr(response, "topic_errors", None) or response.topic_error_codes]
+
+
+async def create(admin: AIOKafkaAdminClient, topic: NewTopic) -> None:
+    assert errors_of(await admin.create_topics([topic])) == [0]
+
+    async def is_told() -> bool:
+        return topic.name in await admin.list_topics()
+
+    await eventually(is_told)
+
+
+def test_topics_configs_and_groups(cluster: Cluster) -> None:
+    async def work() -> None:
+        async with admin_of(cluster) as admin:
+            told = await admin.describe_cluster()
+            assert sorted(broker["node_id"] for broker in told["brokers"]) == list(cluster.broker_ids)
+            await create(admin, NewTopic("grown", 2, 2))
+            assert errors_of(await admin.create_topics([NewTopic("grown", 1, 1)])) == [36]
+            await admin.create_partitions({"grown": NewPartitions(4)})
+
+            async def has_grown() -> bool:
+                [topic] = await admin.describe_topics(["grown"])
+                return len(topic["partitions"]) == 4
+
+            await eventually(has_grown)
+            wanted = ConfigResource(ConfigResourceType.TOPIC, "grown", {"retention.ms": "60000"})
+            await admin.alter_configs([wanted])
+
+            async def is_altered() -> bool:
+                asked = ConfigResource(ConfigResourceType.TOPIC, "grown", {"retention.ms": None})
+                [answer] = await admin.describe_configs([asked])
+                [(_, _, _, _, entries)] = answer.resources
+                return [entry[1] for entry in entries if entry[0] == "retention.ms"] == ["60000"]
+
+            await eventually(is_altered)
+            assert await admin.list_consumer_groups() == []
+            assert errors_of(await admin.delete_topics(["grown"])) == [0]
+
+            async def is_gone() -> bool:
+                return "grown" not in await admin.list_topics()
+
+            await eventually(is_gone)
+
+    asyncio.run(work())
+
+
+def test_it_goes_on_while_the_quorum_changes_its_leader(cluster: Cluster) -> None:
+    leader = cluster.leader_id()
+    names = [f"through-{number}" for number in range(12)]
+
+    async def work() -> None:
+        async with admin_of(cluster) as admin:
+            for number, name in enumerate(names):
+                if number == len(names) // 2:
+                    cluster.kill(leader)
+                assert errors_of(await admin.create_topics([NewTopic(name, 1, 1)])) == [0]
+
+            async def all_are_told() -> bool:
+                return set(names) <= set(await admin.list_topics())
+
+            await eventually(all_are_told)
+
+    asyncio.run(work())
+    assert cluster.leader_id() != leader
+    cluster.start_node(leader)
+
+
+@pytest.fixture(scope="module")
+def topic(cluster: Cluster) -> str:
+    async def work() -> None:
+        async with admin_of(cluster) as admin:
+            await create(admin, NewTopic("orders", 2, 1))
+
+    asyncio.run(work())
+    return "orders"
+
+
+def bounded(work: Awaitable[Result]) -> Result:
+    async def run() -> Result:
+        async with asyncio.timeout(AT_ONCE_S):
+            return await work
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({}, errors.TopicAuthorizationFailedError),
+        ({"enable_idempotence": True}, errors.ClusterAuthorizationFailedError),
+        ({"transactional_id": "mine"}, errors.TransactionalIdAuthorizationFailed),
+    ],
+)
+def test_a_producer_is_told_at_once(
+    cluster: Cluster, topic: str, options: dict[str, Any], error: type[Exception]
+) -> None:
+    async def produce() -> None:
+        producer = AIOKafkaProducer(bootstrap_servers=servers(cluster), **options)
+        try:
+            await producer.start()
+            await producer.send_and_wait(topic, b"x")
+        finally:
+            await producer.stop()
+
+    with pytest.raises(error):
+        bounded(produce())
+
+
+@pytest.mark.parametrize(
+    ("group_id", "error"),
+    [("group", errors.GroupAuthorizationFailedError), (None, errors.TopicAuthorizationFailedError)],
+)
+def test_a_consumer_is_told_at_once(
+    cluster: Cluster, topic: str, group_id: str | None, error: type[Exception]
+) -> None:
+    async def consume() -> None:
+        consumer = AIOKafkaConsumer(
+            topic, bootstrap_servers=servers(cluster), group_id=group_id, auto_offset_reset="earliest"
+        )
+        try:
+            await consumer.start()
+            await consumer.getone()
+        finally:
+            await consumer.stop()
+
+    with pytest.raises(error):
+        bounded(consume())

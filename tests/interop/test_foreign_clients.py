@@ -1,0 +1,96 @@
+"""kafkajs, franz-go and kcat list, describe, create, alter and delete, also while the quorum changes its leader."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.interop.foreign_clients import Program, franz_go, kafkajs, kcat
+from tests.interop.kafka_release import Unavailable
+from tests.support.cluster import Cluster
+
+pytestmark = pytest.mark.interop
+
+TOPICS = 12
+WAIT_S = 90.0
+# Far below the time-outs of these libraries.
+AT_ONCE_MS = 5_000
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("foreign"), controllers=3, brokers=2) as running:
+        running.start()
+        yield running
+
+
+def available(find: Callable[[], Program]) -> Program:
+    try:
+        return find()
+    except Unavailable as error:
+        pytest.skip(str(error))
+
+
+def bootstrap(cluster: Cluster) -> str:
+    return ",".join(cluster.address(broker_id) for broker_id in cluster.broker_ids)
+
+
+def run_through_a_leader_change(cluster: Cluster, program: Program) -> dict[str, Any]:
+    """What it told of each step; the leader dies when half of the topics are there."""
+    leader = cluster.leader_id()
+    told: dict[str, Any] = {}
+    topics = 0
+    with program.start(bootstrap(cluster), str(TOPICS)) as process:
+        try:
+            for line in process.stdout or ():
+                assert line.startswith("{"), line
+                step = json.loads(line)
+                told[step["step"]] = step["value"]
+                topics += step["step"] == "topic"
+                if step["step"] == "topic" and topics == TOPICS // 2:
+                    cluster.kill(leader)
+            assert process.wait(WAIT_S) == 0, told
+        finally:
+            process.kill()
+            if not cluster.is_running(leader):
+                cluster.start_node(leader)
+    assert topics == TOPICS
+    return told
+
+
+@pytest.mark.parametrize("find", [kafkajs, franz_go], ids=["kafkajs", "franz-go"])
+def test_administration_and_the_refusals(cluster: Cluster, find: Callable[[], Program]) -> None:
+    told = run_through_a_leader_change(cluster, available(find))
+    assert sorted(told["cluster"]) == list(cluster.broker_ids)
+    assert (told["partitions"], told["retention"], told["groups"]) == (4, "60000", 0)
+    assert told["done"] == TOPICS
+    refusals = {step: told[step] for step in told if step.startswith(("produce", "consume"))}
+    assert len(refusals) >= 2
+    for step, refusal in refusals.items():
+        assert isinstance(refusal, dict), (step, refusal)
+        assert refusal["ms"] < AT_ONCE_MS, (step, refusal)
+    assert "AUTHORIZATION" in refusals["produce"]["type"]
+
+
+def test_kcat_lists_and_is_refused_at_once(cluster: Cluster) -> None:
+    program = available(kcat)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        with program.start("-b", bootstrap(cluster), *arguments) as process:
+            output, _ = process.communicate(timeout=WAIT_S)
+        return process.returncode, output
+
+    status, output = run("-L", "-J")
+    assert status == 0
+    assert {broker["id"] for broker in json.loads(output)["brokers"]} == set(cluster.broker_ids)
+    status, output = run("-G", "mine", "orders")
+    assert status != 0
+    assert "coordinates no groups" in output
+
+
+def test_a_program_that_is_not_there_is_a_reason_to_skip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    for find in (kafkajs, franz_go, kcat):
+        with pytest.raises(Unavailable, match=r"there is no|not installed"):
+            find()

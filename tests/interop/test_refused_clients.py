@@ -1,0 +1,152 @@
+"""Producers and consumers of librdkafka and kafka-python: told at once, and clearly, that there are no records here.
+
+aiokafka's are in `test_aiokafka`, those of other languages in `test_foreign_clients`.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer
+from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import errors as kafka_errors
+
+from cli.processes import wait_until
+from tests.support.cluster import Cluster
+
+pytestmark = pytest.mark.interop
+
+WAIT_S = 30.0
+# Below every time-out of these libraries.
+AT_ONCE_S = 8.0
+TOPIC = "orders"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with Cluster(tmp_path_factory.mktemp("refused"), controllers=1, brokers=2) as running:
+        running.start()
+        address = running.address(running.broker_ids[0])
+        admin = AdminClient({"bootstrap.servers": address})
+        admin.create_topics([NewTopic(TOPIC, 2, 1)])[TOPIC].result(WAIT_S)
+        assert wait_until(lambda: TOPIC in admin.list_topics(timeout=WAIT_S).topics, WAIT_S)
+        yield address
+
+
+@pytest.fixture(autouse=True)
+def at_once() -> Iterator[None]:
+    began_s = time.monotonic()
+    yield
+    assert time.monotonic() - began_s < AT_ONCE_S
+
+
+class TestLibrdkafka:
+    def test_a_producer(self, address: str) -> None:
+        told: list[str] = []
+        producer = Producer({"bootstrap.servers": address})
+        producer.produce(TOPIC, b"x", callback=lambda error, _message: told.append(error.name()))
+        assert producer.flush(AT_ONCE_S) == 0
+        assert told == ["TOPIC_AUTHORIZATION_FAILED"]
+
+    def test_an_idempotent_producer(self, address: str) -> None:
+        producer = Producer({"bootstrap.servers": address, "enable.idempotence": True})
+        with pytest.raises(KafkaException, match="CLUSTER_AUTHORIZATION_FAILED"):
+            assert not wait_until(lambda: producer.poll(0.05), AT_ONCE_S), "delivered"
+
+    def test_a_transactional_producer(self, address: str) -> None:
+        producer = Producer({"bootstrap.servers": address, "transactional.id": "mine"})
+        with pytest.raises(KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
+            producer.init_transactions(AT_ONCE_S)
+
+    @pytest.mark.parametrize("protocol", ["classic", "consumer"])
+    def test_a_member_of_a_group(self, address: str, protocol: str) -> None:
+        consumer = Consumer({"bootstrap.servers": address, "group.id": "mine", "group.protocol": protocol})
+        consumer.subscribe([TOPIC])
+        try:
+            message = consumer.poll(AT_ONCE_S)
+            assert message is not None
+            assert message.error().name() == "GROUP_AUTHORIZATION_FAILED"
+            assert "coordinates no groups" in message.error().str()
+        finally:
+            consumer.close()
+
+    def test_watermarks_and_offsets_are_those_of_an_empty_log(self, address: str) -> None:
+        consumer = Consumer({"bootstrap.servers": address, "group.id": "mine"})
+        where = ConfluentPartition(TOPIC, 0, OFFSET_BEGINNING)
+        try:
+            assert consumer.get_watermark_offsets(where, timeout=AT_ONCE_S) == (0, 0)
+        finally:
+            consumer.close()
+        admin = AdminClient({"bootstrap.servers": address})
+        [told] = admin.list_offsets({ConfluentPartition(TOPIC, 1): OffsetSpec.latest()}).values()
+        assert told.result(AT_ONCE_S).offset == 0
+
+    def test_groups_are_listed_and_none_is_there(self, address: str) -> None:
+        admin = AdminClient({"bootstrap.servers": address})
+        listed = admin.list_consumer_groups().result(AT_ONCE_S)
+        assert (listed.valid, listed.errors) == ([], [])
+        for asked in (admin.describe_consumer_groups(["mine"]), admin.delete_consumer_groups(["mine"])):
+            with pytest.raises(KafkaException, match="GROUP_AUTHORIZATION_FAILED"):
+                asked["mine"].result(AT_ONCE_S)
+        [deleted] = admin.delete_records([ConfluentPartition(TOPIC, 0, 1)]).values()
+        with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+            deleted.result(AT_ONCE_S)
+
+
+class TestKafkaPython:
+    @pytest.mark.parametrize(
+        ("options", "error"),
+        [
+            ({"enable_idempotence": False}, "TopicAuthorizationFailed"),
+            ({}, "ClusterAuthorizationFailed"),
+        ],
+    )
+    def test_a_producer(self, address: str, options: dict[str, Any], error: str) -> None:
+        producer = KafkaProducer(bootstrap_servers=address, **options)
+        try:
+            with pytest.raises(kafka_errors.KafkaError, match=error):
+                producer.send(TOPIC, b"x").get(AT_ONCE_S)
+        finally:
+            producer.close(timeout=1)
+
+    def test_a_transactional_producer(self, address: str) -> None:
+        producer = KafkaProducer(bootstrap_servers=address, transactional_id="mine")
+        try:
+            with pytest.raises(kafka_errors.TransactionalIdAuthorizationFailedError):
+                producer.init_transactions()
+        finally:
+            producer.close(timeout=1)
+
+    @pytest.mark.parametrize(
+        ("group_id", "error"),
+        [
+            ("mine", kafka_errors.GroupAuthorizationFailedError),
+            (None, kafka_errors.TopicAuthorizationFailedError),
+        ],
+    )
+    def test_a_consumer(self, address: str, group_id: str | None, error: type[Exception]) -> None:
+        consumer = KafkaConsumer(bootstrap_servers=address, group_id=group_id, auto_offset_reset="earliest")
+        if group_id is None:
+            consumer.assign([TopicPartition(TOPIC, 0)])
+        else:
+            consumer.subscribe([TOPIC])
+        try:
+            with pytest.raises(error):
+                assert not wait_until(lambda: consumer.poll(100), AT_ONCE_S), "records"
+        finally:
+            consumer.close(timeout_ms=1000)
+
+    def test_groups_and_transactions_are_listed_and_none_is_there(self, address: str) -> None:
+        admin = KafkaAdminClient(bootstrap_servers=address)
+        try:
+            assert admin.list_groups() == []
+            assert set(map(str, admin.list_transactions().values())) == {"[]"}
+            with pytest.raises(kafka_errors.GroupAuthorizationFailedError):
+                admin.describe_groups(["mine"])
+            with pytest.raises(kafka_errors.TopicAuthorizationFailedError):
+                admin.describe_producers([TopicPartition(TOPIC, 0)])
+        finally:
+            admin.close()

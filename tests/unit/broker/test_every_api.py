@@ -1,0 +1,81 @@
+"""Every API that kio knows, in every version: answered over a real socket, or not offered with a reason."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from kio.schema.index import api_key_map
+
+from broker.adapters.listener import FORWARDED_APIS
+from broker.handlers.not_offered import NOT_OFFERED
+from tests.support.wire_values import fullest, least
+from tests.unit.broker.test_listener import Broker, broker
+from tests.unit.metadata_adapters.controllers import run
+from wire.codegen.kio_plans import plan_of
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, supported_versions
+
+KNOWN = {ApiKey(api_key) for api_key in api_key_map}
+# A socket that never gets its answer would fail the test through this.
+ANSWERED_WITHIN_S = 20.0
+NAME = {"client_software_name": "test", "client_software_version": "1"}
+# SASL's two end a connection that has none; the tests of the network ask them.
+ASKED = sorted(KNOWN - NOT_OFFERED.keys() - {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+
+
+async def offered(node: Broker) -> dict[ApiKey, tuple[int, int]]:
+    answer = await node.ask(ApiKey.API_VERSIONS, NAME)
+    return {ApiKey(each.api_key): (each.min_version, each.max_version) for each in answer.api_keys}
+
+
+def versions(api_key: ApiKey) -> range:
+    lowest, highest = supported_versions(api_key)
+    return range(lowest, highest + 1)
+
+
+def test_each_is_offered_in_all_versions_or_there_is_a_reason_why_not() -> None:
+    async def work() -> dict[ApiKey, tuple[int, int]]:
+        async with broker(lambda: None) as node:
+            return await offered(node)
+
+    told = run(work())
+    assert told.keys() | NOT_OFFERED.keys() == KNOWN
+    assert not told.keys() & NOT_OFFERED.keys()
+    # Version 0 of SaslHandshake goes on without frames, which no client does any more.
+    assert told.pop(ApiKey.SASL_HANDSHAKE) == (1, 1)
+    assert told == {api_key: supported_versions(api_key) for api_key in told}
+    assert all(len(reason) > 20 for reason in NOT_OFFERED.values())
+
+
+@pytest.mark.parametrize("api_key", ASKED, ids=lambda api_key: api_key.name)
+def test_every_version_of_what_is_offered_is_answered(api_key: ApiKey) -> None:
+    """With the emptiest and with the fullest request that the schema allows; for what is forwarded there is nobody."""
+    makers = [least, fullest]
+
+    async def work() -> list[Any]:
+        async with broker(lambda: None, retry_timeout_ms=50) as node:
+            asked = [
+                node.client.send(api_key, version, entity)
+                for version in versions(api_key)
+                for make in makers
+                if not is_without_answer(entity := make(plan_of(request_class(api_key, version))))
+            ]
+            async with asyncio.timeout(ANSWERED_WITHIN_S):
+                answers = await asyncio.gather(*asked)
+            # The connection has survived all of them.
+            assert api_key in await offered(node)
+            return answers
+
+    answers = run(work())
+    assert [answer.__version__ for answer in answers] == sorted(
+        (*versions(api_key),) * (1 if api_key is ApiKey.PRODUCE else 2)
+    )
+
+
+def is_without_answer(request: Any) -> bool:
+    """A producer that wants no acknowledgement loses its connection instead, as at Kafka's brokers."""
+    return getattr(request, "acks", None) == 0
+
+
+def test_what_is_forwarded_is_among_them() -> None:
+    assert set(ASKED) >= FORWARDED_APIS
