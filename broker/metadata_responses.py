@@ -19,10 +19,10 @@ from immutables import Map
 from broker.client_access import UNLIMITED, ClientAccess
 from broker.cluster_view import ClusterView, ViewState, view_state
 from broker.handlers.metadata import (
+    AskedTopics,
     RequestView,
     Values,
     asked_cluster_operations,
-    asked_topics,
     asks_for_all,
     cluster_values,
     known_topic,
@@ -33,6 +33,7 @@ from broker.handlers.metadata_encoding import (
     TopicsLayout,
     can_encode,
     count_bytes,
+    encode_error,
     encode_topic_in_parts,
     encode_topics,
 )
@@ -51,6 +52,8 @@ from wire.protocol.headers import EncodedBody
 SLICE_PARTITIONS: Final = 6_000
 TOPIC_COST: Final = 20
 SLICE_TOPICS: Final = 10_000
+SLICE_ASKED: Final = 5_000
+ERROR_COST: Final = 2
 SLICE_DECISIONS: Final = 1_000
 # Clients of a few releases and listeners; what more there are share these.
 MOST_SHELVES: Final = 4
@@ -145,16 +148,14 @@ class MetadataWork:
         self._shelf = shelf
         self._frame = frame
         self._is_of_all = view.access.is_unlimited and asks_for_all(request, view.version)
-        self.topics_to_create: tuple[str, ...] = ()
-        self._topics: Sequence[TopicImage | Values] = ()
+        self._asked = AskedTopics()
         self._pieces: list[bytes] = []
-        done = shelf.all_topics if self._is_of_all else None
-        if done is None or done[0] is not view.image.topics:
-            self._topics, self.topics_to_create = asked_topics(view, request)
-            self._pieces = [b""] * len(self._topics)
-        else:
-            self._pieces = list(done[1])
-        self._slices = self._encode()
+        self._slices = self._make(request)
+
+    @property
+    def topics_to_create(self) -> tuple[str, ...]:
+        """All of them once the response is there."""
+        return tuple(self._asked.to_create)
 
     def advance(self) -> EncodedBody | None:
         """The response, or None after a slice of the work."""
@@ -169,7 +170,7 @@ class MetadataWork:
     def _fill_in_operations(self) -> Iterator[None]:
         """Topics are encoded for all clients alike; what this one may do with each stands at its end."""
         tags = 1 if self._layout.is_flexible else 0
-        for place, topic in enumerate(self._topics):
+        for place, topic in enumerate(self._asked.topics):
             if isinstance(topic, TopicImage):
                 piece = self._pieces[place]
                 told = operations_on(self._view, topic).to_bytes(4, "big", signed=True)
@@ -177,14 +178,24 @@ class MetadataWork:
             if place % SLICE_DECISIONS == SLICE_DECISIONS - 1:
                 yield
 
+    def _make(self, request: Any) -> Iterator[None]:
+        """Ends a slice where it yields."""
+        done = self._shelf.all_topics if self._is_of_all else None
+        if done is not None and done[0] is self._view.image.topics:
+            self._pieces = list(done[1])
+            return
+        yield from self._asked.find(self._view, request, SLICE_ASKED)
+        self._pieces = [b""] * len(self._asked.topics)
+        yield from self._encode()
+
     def _encode(self) -> Iterator[None]:
         """Ends a slice where it yields."""
         together: list[tuple[int, TopicImage]] = []
         cost = 0
-        for place, topic in enumerate(self._topics):
+        for place, topic in enumerate(self._asked.topics):
             if not isinstance(topic, TopicImage):
-                self._pieces[place] = _encoded_by_kio(self._view.version, topic)
-                cost += TOPIC_COST
+                self._pieces[place] = encode_error(self._layout, topic)
+                cost += ERROR_COST
             elif (known := self._shelf.find(topic)) is not None:
                 self._pieces[place] = known
             elif not can_encode(topic) or len(topic.partitions) > SLICE_PARTITIONS:

@@ -80,7 +80,11 @@ def reason_of(error: grpc.aio.AioRpcError) -> str:
     """Our server's own words; gRPC's are of use only in part."""
     details = error.details() or ""
     match error.code():
-        case grpc.StatusCode.FAILED_PRECONDITION | grpc.StatusCode.DATA_LOSS:
+        case (
+            grpc.StatusCode.FAILED_PRECONDITION
+            | grpc.StatusCode.DATA_LOSS
+            | grpc.StatusCode.PERMISSION_DENIED
+        ):
             return details
         case grpc.StatusCode.UNIMPLEMENTED:
             return (

@@ -138,6 +138,8 @@ class ChangeStream:
                 self._progress.next_offset, self._progress.seen_at_offset = None, 0
             case grpc.StatusCode.OUT_OF_RANGE | grpc.StatusCode.INVALID_ARGUMENT:
                 raise CliError(f"{address}: {error.details()}", status=ExitStatus.USAGE) from None
+            case grpc.StatusCode.PERMISSION_DENIED:
+                raise CliError(f"{address}: {error.details()}", status=ExitStatus.FAILED) from None
             case grpc.StatusCode.DATA_LOSS:
                 raise CliError(f"{address}: {error.details()}", status=ExitStatus.DAMAGED_INPUT) from None
 

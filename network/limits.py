@@ -8,6 +8,7 @@ NO_LIMIT = 2**31 - 1
 
 _AT_LEAST_ONE = (
     "max_request_bytes",
+    "max_request_elements",
     "max_idle_ms",
     "max_in_flight_requests",
     "frame_timeout_ms",
@@ -23,6 +24,10 @@ class ServerLimits:
     prefix `max.connections` and `max.connection.creation.rate`."""
 
     max_request_bytes: int = 104_857_600
+    # Of all arrays in a request together: one of a byte each costs some hundred bytes, and some microseconds.
+    max_request_elements: int = 200_000
+    # Where it is less than that, by api key.
+    max_elements_by_api: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     max_idle_ms: int = 600_000
     max_connections: int = NO_LIMIT
     max_connection_creation_rate: int = NO_LIMIT
@@ -44,6 +49,11 @@ class ServerLimits:
     def __post_init__(self) -> None:
         _check_least(self, _AT_LEAST_ONE, 1)
         _check_least(self, _NOT_NEGATIVE, 0)
+
+    def max_elements(self, api_key: int) -> int:
+        return min(
+            self.max_request_elements, self.max_elements_by_api.get(api_key, self.max_request_elements)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from network.replies import PendingReply, ReplyQueue
 from network.requests import RequestContext
 from network.security.sasl_session import SaslAnswer
 from network.server_state import Peer, ServerState
-from wire.codec import decode
+from wire.codec import decode_bounded
 from wire.errors import DecodeError
 from wire.protocol.apis import ApiKey, api_name, api_version
 from wire.protocol.entities import build
@@ -63,7 +63,8 @@ class RequestServing:
             self._refuse_unauthenticated(header)
         api = api_version(header.api_key, header.api_version)
         # Bytes after the body are passed over, as Kafka's brokers do.
-        request, _ = decode(api.request_class, frame, position)
+        most = state.limits.max_elements(header.api_key)
+        request, _ = decode_bounded(api.request_class, frame, position, most)
         reply = self._replies.open(api, header.correlation_id, received_at_s, len(frame))
         if api.api_key == ApiKey.API_VERSIONS:
             reply(state.api_versions.answer(request, state.features()))

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from wire.codegen.compiler import Codec, compile_codec
 from wire.codegen.kio_plans import plan_of
+from wire.codegen.runtime import ElementsLeft
 from wire.errors import BufferUnderflow, DecodeError
 from wire.primitives import Buffer
 
@@ -16,6 +17,8 @@ E = TypeVar("E")
 
 
 _CODECS: Final[dict[type[Any], Codec]] = {}
+_BOUNDED: Final[dict[type[Any], Codec]] = {}
+_ELEMENTS: Final = ElementsLeft()
 
 
 def codec_of(cls: type[Any]) -> Codec:
@@ -50,9 +53,23 @@ def decode(cls: type[E], buffer: Buffer, position: int = 0) -> tuple[E, int]:
 
     Raises DecodeError (BufferUnderflow if the buffer is too short).
     """
+    return _decoded(codec_of(cls), cls, buffer, position)
+
+
+def decode_bounded(cls: type[E], buffer: Buffer, position: int, most_elements: int) -> tuple[E, int]:
+    """The same of what a stranger wrote: raises TooManyElements, before it makes them, for arrays that have more
+    elements than that together, those of nested arrays counted too. Of one thread."""
+    codec = _BOUNDED.get(cls)
+    if codec is None:
+        codec = _BOUNDED[cls] = compile_codec(plan_of(cls), _ELEMENTS)
+    _ELEMENTS.allow(most_elements)
+    return _decoded(codec, cls, buffer, position)
+
+
+def _decoded(codec: Codec, cls: type[E], buffer: Buffer, position: int) -> tuple[E, int]:
     data = buffer if type(buffer) is bytes else bytes(buffer)
     try:
-        return codec_of(cls).decode(data, position)
+        return codec.decode(data, position)
     except (struct.error, IndexError):
         raise BufferUnderflow(f"{cls.__name__} is cut short", len(data)) from None
     except UnicodeDecodeError as error:

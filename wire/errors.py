@@ -21,6 +21,10 @@ class BufferUnderflow(DecodeError):
     """The buffer ends before the value does."""
 
 
+class TooManyElements(DecodeError):
+    """The arrays of a message have more elements together than its reader takes."""
+
+
 class CorruptBatch(DecodeError):
     """A record batch has a header that cannot be right, or a checksum that does not match."""
 

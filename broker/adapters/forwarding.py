@@ -6,6 +6,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from broker.adapters.long_answers import is_long
 from broker.repeated_requests import RepeatedRequests, RequestIdentity, Watched
 from metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
 from metadata.controller.refusals import refusal
@@ -61,7 +62,7 @@ class Forwarder:
                 ApiKey.ENVELOPE, _envelope(context, request), watched.doubt
             )
         except ControllerUnavailable as error:
-            return _refused(header, request, ErrorCode.request_timed_out, str(error))
+            return await self._refuse(context, request, ErrorCode.request_timed_out, str(error))
         except NoCommonVersion as error:
             log.warning("cannot forward: %s", error)
             return None
@@ -73,8 +74,16 @@ class Forwarder:
         if envelope.error_code is not ErrorCode.none:
             reason = f"the controller refused the envelope: {envelope.error_code.name}"
             log.error("forwarding %s: %s", ApiKey(header.api_key).name, reason)
-            return _refused(header, request, ErrorCode.unknown_server_error, reason)
+            return await self._refuse(context, request, ErrorCode.unknown_server_error, reason)
         return _body_of(header, envelope.response_data)
+
+    async def _refuse(
+        self, context: RequestContext, request: Any, error: ErrorCode, reason: str
+    ) -> EncodedBody:
+        """Each entry of the request with the error."""
+        if not is_long(context):
+            return _refused(context.header, request, error, reason)
+        return await asyncio.to_thread(_refused, context.header, request, error, reason)
 
     async def _first_answer(
         self, header: RequestHeader, request: Any, answer: EncodedBody, watched: Watched

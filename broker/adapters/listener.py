@@ -6,13 +6,14 @@ without which clients lose their way are offered and refused (`broker.handlers.d
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
 from broker.adapters.forwarding import Forwarder
+from broker.adapters.long_answers import LongAnswers, is_long
 from broker.client_access import TopicLists, client_access
 from broker.handlers.data_listings import handle_describe_log_dirs, handle_list_groups
 from broker.handlers.data_refusals import REFUSALS
@@ -33,6 +34,7 @@ from metadata.describe.table import DESCRIBERS
 from metadata.forwarding import FORWARDABLE_APIS
 from network.requests import Reply, RequestContext
 from raft.ports import Dice
+from wire.codec import encode
 from wire.errors import DecodeError
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class, supported_versions
@@ -56,6 +58,8 @@ QUORUM_APIS = frozenset({ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.R
 FORWARDED_APIS = FORWARDABLE_APIS & {*HANDLERS, *READERS, *QUORUM_APIS}
 # The controller judges what is forwarded; but only here is it known how good a client's connection is for tokens.
 JUDGED_APIS = DESCRIBERS.keys() | TOKEN_APIS
+# What these answer follows from the request and an image, so it may be made in a thread.
+PURE_APIS = REFUSALS.keys() | DESCRIBERS.keys() | {ApiKey.LIST_OFFSETS, ApiKey.DESCRIBE_TOPIC_PARTITIONS}
 
 
 class BrokerListener:
@@ -89,6 +93,7 @@ class BrokerListener:
         self._gate = gate or Gate(None)
         self._topic_lists = TopicLists()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._long_answers = LongAnswers()
         self._being_created: set[str] = set()
         self.supported = {
             api_key: supported_versions(api_key)
@@ -102,22 +107,45 @@ class BrokerListener:
             return
         version = context.header.api_version
         passage = self._judge(context, request) if api_key in JUDGED_APIS else None
-        if passage is not None and passage.answer is not None:
-            values: Values | None = passage.answer
-        elif api_key in FORWARDED_APIS:
+        is_refused = passage is not None and passage.answer is not None
+        if api_key in FORWARDED_APIS and not is_refused:
             self._run(self._forward(context, request, reply))
             return
-        elif passage is not None:
-            question = self._question(context, passage.verdict.body)
-            values = passage.verdict.complete(DESCRIBERS[api_key](question))
-        elif api_key in REFUSALS:
-            values = REFUSALS[api_key](request, version)
+
+        def make() -> Any:
+            values = self._values(context, request, passage)
+            return None if values is None else build(response_class(api_key, version), values)
+
+        if is_long(context) and api_key in PURE_APIS:
+            self._run(self._answer_aside(make, reply))
         else:
-            values = self._answer(api_key, context, request)
-        reply(None if values is None else build(response_class(api_key, version), values))
+            reply(make())
+
+    def _values(self, context: RequestContext, request: Any, passage: Passage | None) -> Values | None:
+        api_key = ApiKey(context.header.api_key)
+        if passage is not None and passage.answer is not None:
+            return passage.answer
+        if passage is not None:
+            question = self._question(context, passage.verdict.body)
+            return passage.verdict.complete(DESCRIBERS[api_key](question))
+        if api_key in REFUSALS:
+            return REFUSALS[api_key](request, context.header.api_version)
+        return self._answer(api_key, context, request)
+
+    async def _answer_aside(self, make: Callable[[], Any], reply: Reply) -> None:
+        def encoded() -> EncodedBody | None:
+            entity = make()
+            return None if entity is None else EncodedBody(encode(entity))
+
+        answer: EncodedBody | None = None
+        try:
+            answer = await self._long_answers.make(encoded)
+        finally:
+            reply(answer)
 
     async def stop(self) -> None:
         """Give up what is still being forwarded."""
+        self._long_answers.close()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -183,23 +211,27 @@ class BrokerListener:
             client_access(self._access(context), self._topic_lists),
             creates_topics=self._auto_create_topics,
         )
-        names = tuple(name for name in work.topics_to_create if name not in self._being_created)
-        if names:
-            self._run(self._create(context, names))
         answer = work.advance()
-        if answer is not None:
-            reply(answer)
-        else:
-            self._run(self._go_on_with(work, reply))
+        if answer is None:
+            self._run(self._go_on_with(context, work, reply))
+            return
+        self._create_missing(context, work)
+        reply(answer)
 
-    async def _go_on_with(self, work: MetadataWork, reply: Reply) -> None:
+    async def _go_on_with(self, context: RequestContext, work: MetadataWork, reply: Reply) -> None:
         answer: EncodedBody | None = None
         try:
             while answer is None:
                 await asyncio.sleep(0)
                 answer = work.advance()
+            self._create_missing(context, work)
         finally:
             reply(answer)
+
+    def _create_missing(self, context: RequestContext, work: MetadataWork) -> None:
+        names = tuple(name for name in work.topics_to_create if name not in self._being_created)
+        if names:
+            self._run(self._create(context, names))
 
     async def _forward(self, context: RequestContext, request: Any, reply: Reply) -> None:
         answer: EncodedBody | None = None
@@ -229,4 +261,4 @@ class BrokerListener:
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a forwarded request failed", exc_info=error)
+            log.error("a request could not be answered", exc_info=error)

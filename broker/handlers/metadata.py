@@ -5,7 +5,8 @@ This is the plain statement of the rules, a partition after the other. Clients a
 hold the two against each other.
 """
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -35,6 +36,13 @@ OPERATIONS_NOT_ASKED = -(2**31)
 FIRST_VERSION_WITH_NULL_FOR_ALL = 1
 FIRST_VERSION_WITH_LISTENER_ERRORS = 6
 FIRST_VERSION_WITH_OPTIONAL_CREATION = 4
+# Versions 10 and 11 have a field for the topic's id, but nobody may use it (KAFKA-12701).
+FIRST_VERSION_WITH_TOPICS_BY_ID = 12
+
+
+# The name and the id of an entry.
+_Asked = tuple[str | None, UUID | None]
+_Answerer = Callable[[str | None, UUID | None], Sequence[TopicImage | Values]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ def handle_metadata(
 ) -> MetadataAnswer:
     """`request` is any version of MetadataRequest; topics by name, by id, or all."""
     view = request_view(request, version, image, listener_name, access, creates_topics=creates_topics)
-    topics, missing = asked_topics(view, request)
+    asked = asked_topics(view, request)
     values = cluster_values(
         image,
         cluster_id,
@@ -80,8 +88,10 @@ def handle_metadata(
         controller_id_for_clients(image, dice),
         asked_cluster_operations(request, access),
     )
-    values["topics"] = [known_topic(view, each) if isinstance(each, TopicImage) else each for each in topics]
-    return MetadataAnswer(values, missing)
+    values["topics"] = [
+        known_topic(view, each) if isinstance(each, TopicImage) else each for each in asked.topics
+    ]
+    return MetadataAnswer(values, tuple(asked.to_create))
 
 
 def request_view(
@@ -133,53 +143,95 @@ def asks_for_all(request: Any, version: int) -> bool:
     return request.topics is None or (not request.topics and version < FIRST_VERSION_WITH_NULL_FOR_ALL)
 
 
-def asked_topics(view: RequestView, request: Any) -> tuple[list[TopicImage | Values], tuple[str, ...]]:
-    """The topics to tell of, with the error in place of one that is not there; and the names of unknown topics that
-    the client agreed to see created."""
-    if asks_for_all(request, view.version):
-        by_name = view.image.topics.by_name
-        return [by_name[name] for name in view.access.describable(view.image.topics)], ()
-    missing: list[str] = []
-    asks_creation = view.creates_topics and (
-        view.version < FIRST_VERSION_WITH_OPTIONAL_CREATION or request.allow_auto_topic_creation
-    )
-    found = [_asked_topic(view, topic, missing.append, asks_creation) for topic in request.topics]
-    return found, tuple(missing) if asks_creation else ()
+def asked_topics(view: RequestView, request: Any) -> "AskedTopics":
+    asked = AskedTopics()
+    for _ in asked.find(view, request, sys.maxsize):
+        pass
+    return asked
 
 
-def _asked_topic(
-    view: RequestView, asked: Any, report_missing: Callable[[str], object], asks_creation: bool
+class AskedTopics:
+    """The topics to tell of, with the error in place of one that is not there; and the names of unknown topics that the
+    client agreed to see created."""
+
+    def __init__(self) -> None:
+        self.topics: list[TopicImage | Values] = []
+        self.to_create: list[str] = []
+
+    def find(self, view: RequestView, request: Any, slice_topics: int) -> Iterator[None]:
+        """Ends a slice where it yields. What is asked for twice is told once: Kafka's broker makes sets of it."""
+        if asks_for_all(request, view.version):
+            by_name = view.image.topics.by_name
+            self.topics += [by_name[name] for name in view.access.describable(view.image.topics)]
+            return
+        asked = dict.fromkeys((topic.name, getattr(topic, "topic_id", None)) for topic in request.topics)
+        answer = self._answerer(view, request, asked)
+        for place, (name, topic_id) in enumerate(asked, 1):
+            self.topics += answer(name, topic_id)
+            if place % slice_topics == 0:
+                yield
+
+    def _answerer(self, view: RequestView, request: Any, asked: Iterable[_Asked]) -> _Answerer:
+        """Where any id is asked for, names are not (as in Kafka)."""
+        if view.version < FIRST_VERSION_WITH_TOPICS_BY_ID:
+            if any(name is None or topic_id is not None for name, topic_id in asked):
+                return lambda name, topic_id: (_refused_request(name, topic_id),)
+        elif any(topic_id is not None for _, topic_id in asked):
+            seen: set[UUID] = set()
+            return lambda _, topic_id: _topic_by_id(view, topic_id, seen)
+        asks_creation = view.creates_topics and (
+            view.version < FIRST_VERSION_WITH_OPTIONAL_CREATION or request.allow_auto_topic_creation
+        )
+        report_missing = self.to_create.append if asks_creation else None
+        return lambda name, _: (_topic_by_name(view, name, report_missing),)
+
+
+def _refused_request(name: str | None, topic_id: UUID | None) -> Values:
+    """One bad entry fails them all, as where Kafka's broker answers with an exception of the whole request."""
+    return _error(name or "", topic_id or ZERO_UUID, ErrorCode.invalid_request) | {"is_internal": False}
+
+
+def _topic_by_id(
+    view: RequestView, topic_id: UUID | None, seen: set[UUID]
+) -> tuple[TopicImage | Values, ...]:
+    """Nothing for what has no id, and for an id that another entry had with another name."""
+    if topic_id is None or topic_id in seen:
+        return ()
+    seen.add(topic_id)
+    topic = view.image.topics.by_id.get(topic_id)
+    if topic is None:
+        return (_error(None, topic_id, ErrorCode.unknown_topic_id),)
+    if not view.access.may_describe(topic.name):
+        return (_error(None, topic_id, ErrorCode.topic_authorization_failed),)
+    return (topic,)
+
+
+def _topic_by_name(
+    view: RequestView, name: str | None, report_missing: Callable[[str], object] | None
 ) -> TopicImage | Values:
-    name: str | None = asked.name
-    topic_id: UUID | None = getattr(asked, "topic_id", None)
-    if topic_id is not None:
-        by_id = view.image.topics.by_id.get(topic_id)
-        if by_id is None:
-            return _error(view, None, topic_id, ErrorCode.unknown_topic_id)
-        if not view.access.may_describe(by_id.name):
-            return _error(view, None, topic_id, ErrorCode.topic_authorization_failed)
-        return by_id
+    """Without `report_missing` the client does not ask for missing topics to be created."""
     if name is None:
-        return _error(view, None, ZERO_UUID, ErrorCode.invalid_request)
+        return _error(None, ZERO_UUID, ErrorCode.invalid_request)
     if not view.access.may_describe(name):
         # Nothing in it says whether there is such a topic.
-        refused = _error(view, name, ZERO_UUID, ErrorCode.topic_authorization_failed)
+        refused = _error(name, ZERO_UUID, ErrorCode.topic_authorization_failed)
         return {**refused, "is_internal": False}
     by_name = view.image.topics.by_name.get(name)
     if by_name is not None:
         return by_name
     if not is_legal_topic_name(name):
-        return _error(view, name, ZERO_UUID, ErrorCode.invalid_topic_exception)
-    if asks_creation and not view.access.may_create(name):
-        return _error(view, name, ZERO_UUID, ErrorCode.topic_authorization_failed)
-    report_missing(name)
-    return _error(view, name, ZERO_UUID, ErrorCode.unknown_topic_or_partition)
+        return _error(name, ZERO_UUID, ErrorCode.invalid_topic_exception)
+    if report_missing is not None:
+        if not view.access.may_create(name):
+            return _error(name, ZERO_UUID, ErrorCode.topic_authorization_failed)
+        report_missing(name)
+    return _error(name, ZERO_UUID, ErrorCode.unknown_topic_or_partition)
 
 
-def _error(view: RequestView, name: str | None, topic_id: UUID, error: ErrorCode) -> Values:
+def _error(name: str | None, topic_id: UUID, error: ErrorCode) -> Values:
     return {
         "error_code": error,
-        "name": name if name is not None or view.version >= 12 else "",
+        "name": name,
         "topic_id": topic_id,
         "is_internal": name is not None and is_internal_topic(name),
         "partitions": (),

@@ -5,9 +5,10 @@ topics become the rows of one array, laid out as on the wire; the lists in it ar
 too much in a row is left out when the bytes are taken. The rules are those of `broker.handlers.metadata`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from kio.schema.errors import ErrorCode
@@ -83,6 +84,26 @@ def encode_topic_in_parts(
         rows = _Rows([topic.partitions.part(start, start + partitions_at_once)], view)
         yield _partition_bytes(rows, view, layout)[0]
     yield _operations_and_tags(layout, operations)
+
+
+def encode_error(layout: TopicsLayout, topic: Mapping[str, Any]) -> bytes:
+    """A topic of which there is only an error to tell (`broker.handlers.metadata`), as an element of the array."""
+    name = topic["name"]
+    out = int(topic["error_code"]).to_bytes(2, "big")
+    if name is None:
+        out += b"\x00"  # only versions that name no topic asked for by id come here, and these are compact
+    else:
+        data = name.encode()
+        out += (
+            count_bytes(len(data), is_flexible=True) if layout.is_flexible else len(data).to_bytes(2, "big")
+        )
+        out += data
+    if layout.has_topic_id:
+        out += topic["topic_id"].bytes
+    if layout.has_is_internal:
+        out += b"\x01" if topic["is_internal"] else b"\x00"
+    none_of_them = count_bytes(0, is_flexible=layout.is_flexible)
+    return out + none_of_them + _operations_and_tags(layout, topic["topic_authorized_operations"])
 
 
 def count_bytes(count: int, *, is_flexible: bool) -> bytes:

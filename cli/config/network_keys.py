@@ -50,6 +50,9 @@ def parse_address_limit(text: str) -> AddressLimit:
 
 class NetworkKeys(BaseModel):
     socket_request_max_bytes: _Positive = Field(_DEFAULTS.max_request_bytes, alias="socket.request.max.bytes")
+    kquorum_request_max_elements: _Positive = Field(
+        _DEFAULTS.max_request_elements, alias="kquorum.request.max.elements"
+    )
     connections_max_idle_ms: _Positive = Field(_DEFAULTS.max_idle_ms, alias="connections.max.idle.ms")
     max_connections: _UpTo31Bits = Field(NO_LIMIT, alias="max.connections")
     max_connections_per_ip: _UpTo31Bits = Field(NO_LIMIT, alias="max.connections.per.ip")

@@ -5,14 +5,19 @@ import resource
 
 from cli.config.addresses import Listener
 from cli.config.model import NodeConfig
+from metadata.forwarding import FORWARDABLE_APIS
 from network.limits import BudgetLimits, ConnectionLimits, ServerLimits
 from network.server import SharedLimits
+from wire.protocol.api_keys import ApiKey
 
 log = logging.getLogger("cli.servers")
 
 # Descriptors that no client may have: of the log, of connections to other nodes, of gRPC.
 _RESERVED_DESCRIPTORS = 256
 _DESCRIPTORS_MAX = 1_048_576
+# Each entry takes the active controller up to some 40 microseconds, in which it does nothing else. Topics are made and
+# deleted for less.
+_COSTLY = FORWARDABLE_APIS - {ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS}
 
 
 def shared_limits(config: NodeConfig) -> SharedLimits:
@@ -35,8 +40,12 @@ def shared_limits(config: NodeConfig) -> SharedLimits:
 
 
 def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
+    # A broker tells of all its partitions in one request.
+    is_of_controllers = listener.name in config.controller_listener_names
     return ServerLimits(
         max_request_bytes=config.socket_request_max_bytes,
+        max_request_elements=config.kquorum_request_max_elements * (10 if is_of_controllers else 1),
+        max_elements_by_api=dict.fromkeys(_COSTLY, config.kquorum_request_max_elements // 4),
         max_idle_ms=config.connections_max_idle_ms,
         max_connections=min(
             config.limit_of(listener.name, "max.connections"),

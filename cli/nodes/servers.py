@@ -71,13 +71,15 @@ async def start_grpc(
         return None
     from metadata.adapters.grpc_inspect import start_inspect_server
 
+    calls = broker_calls()
     return await start_inspect_server(
         address.host,
         address.port,
         source,
         quorum=quorum,
         members=members,
-        broker_calls=broker_calls(),
+        broker_calls=calls,
+        gate=calls.gate,
         tls=grpc_keys(config),
     )
 

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import grpc
 
 from metadata.adapters.controller_channel import ControllerUnavailable
-from metadata.adapters.grpc_broker_access import Caller, MemberGate
-from metadata.adapters.grpc_broker_errors import BadMessage, Refused, check, status_name
+from metadata.adapters.grpc_broker_access import Context as GateContext
+from metadata.adapters.grpc_broker_access import MemberGate, refuse
+from metadata.adapters.grpc_broker_errors import BadMessage, Refused, check
 from metadata.adapters.grpc_broker_requests import (
     Membership,
     Values,
@@ -41,10 +42,8 @@ class ToController(Protocol):
     async def request(self, api_key: ApiKey, body: Mapping[str, object]) -> Any: ...
 
 
-class Context(StreamContext, Caller, Protocol):
+class Context(StreamContext, GateContext, Protocol):
     """What is used of gRPC's context of a call."""
-
-    def set_trailing_metadata(self, trailing_metadata: tuple[tuple[str, str], ...]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +90,7 @@ class BrokerService(BrokerServicer):
         return pb.UnregisterResponse()
 
     async def Watch(self, request: pb.WatchRequest, context: Context) -> None:  # noqa: N802
-        try:
-            self._calls.gate.check(context, ApiKey.FETCH)
-        except Refused as refusal:
-            await _refuse(context, refusal)
+        await self._calls.gate.admit(context, ApiKey.FETCH)
         messages = watch(request, self._log, self._feed, self._watcher_queue_changes)
         await send_all(messages, context, self._log.source.node_id)
 
@@ -115,10 +111,7 @@ async def _refuse(context: Context, error: Exception) -> None:
     """End the call; always raises."""
     match error:
         case Refused():
-            code = error.error
-            name = code.name.upper()
-            context.set_trailing_metadata((("kafka-error-code", str(code.value)), ("kafka-error", name)))
-            await context.abort(grpc.StatusCode[status_name(code)], f"{name}: {error}")
+            await refuse(context, error)
         case BadMessage():
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         case ControllerUnavailable():

@@ -1,4 +1,4 @@
-"""Who calls the service `Broker`, and whether they may: as at the listeners for Kafka's protocol (KIP-11's operations).
+"""Who calls a service, and whether they may: as at the listeners for Kafka's protocol (KIP-11's operations).
 
 The certificate that a client was asked for names it (`ssl.client.auth=required`); nobody else is anybody in particular.
 What goes on to the active controller is asked for by this node, which may do it, so it is judged here.
@@ -7,11 +7,12 @@ What goes on to the active controller is asked for by this node, which may do it
 import ssl
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
+import grpc
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.grpc_broker_errors import Refused
+from metadata.adapters.grpc_broker_errors import Refused, status_name
 from metadata.authorizer.authorizer import NotLoadedError
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.gate import Gate
@@ -25,6 +26,10 @@ _OPERATIONS: Final[Mapping[ApiKey, Operation]] = {
     ApiKey.ALTER_PARTITION: Operation.CLUSTER_ACTION,
     ApiKey.FETCH: Operation.CLUSTER_ACTION,
     ApiKey.UNREGISTER_BROKER: Operation.ALTER,
+    # What Kafka has no request for needs the right of the request that is most like it.
+    ApiKey.DESCRIBE_CLUSTER: Operation.DESCRIBE,
+    ApiKey.DESCRIBE_QUORUM: Operation.DESCRIBE,
+    ApiKey.ELECT_LEADERS: Operation.ALTER,
 }
 _CERTIFICATE: Final = "x509_pem_cert"
 
@@ -37,6 +42,16 @@ class Caller(Protocol):
     def auth_context(self) -> Mapping[str, Sequence[bytes]]: ...
 
 
+class Context(Caller, Protocol):
+    """What it takes besides to turn the caller away."""
+
+    def set_trailing_metadata(self, trailing_metadata: tuple[tuple[str, str], ...]) -> None: ...
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> Any:
+        """Always raises."""
+        ...
+
+
 class MemberGate:
     def __init__(
         self, gate: Gate, image: Callable[[], MetadataImage], principal_of: Callable[[bytes | None], str]
@@ -45,6 +60,13 @@ class MemberGate:
         self._gate = gate
         self._image = image
         self._principal_of = principal_of
+
+    async def admit(self, context: Context, api_key: ApiKey) -> None:
+        """Ends the call of who lacks the right."""
+        try:
+            self.check(context, api_key)
+        except Refused as refusal:
+            await refuse(context, refusal)
 
     def check(self, caller: Caller, api_key: ApiKey) -> None:
         """Raises Refused."""
@@ -61,6 +83,13 @@ class MemberGate:
         if not is_allowed:
             reason = f"{principal} lacks {operation.name} on the cluster"
             raise Refused(ErrorCode.cluster_authorization_failed, reason)
+
+
+async def refuse(context: Context, refusal: Refused) -> None:
+    """End the call, with Kafka's error in the trailers; always raises."""
+    name = refusal.error.name.upper()
+    context.set_trailing_metadata((("kafka-error-code", str(refusal.error.value)), ("kafka-error", name)))
+    await context.abort(grpc.StatusCode[status_name(refusal.error)], f"{name}: {refusal}")
 
 
 def host_of(peer: str) -> str:

@@ -11,6 +11,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from metadata.adapters.grpc_broker import BrokerCalls, BrokerService
+from metadata.adapters.grpc_broker_access import MemberGate
 from metadata.adapters.grpc_feed import WATCHER_QUEUE_CHANGES, ChangeFeed
 from metadata.adapters.grpc_members import MembersSource
 from metadata.adapters.grpc_quorum import QuorumService, QuorumSource
@@ -75,21 +76,22 @@ async def start_inspect_server(
     quorum: QuorumSource | None = None,
     members: MembersSource | None = None,
     broker_calls: BrokerCalls | None = None,
+    gate: MemberGate | None = None,
     tls: TlsFiles | None = None,
     watcher_queue_changes: int = WATCHER_QUEUE_CHANGES,
 ) -> InspectServer:
-    """Serve until `stop`, `Quorum` and `Broker` too where their sources are given. Raises GrpcPortInUse, or
-    GrpcCannotListen for another reason."""
+    """Serve until `stop`, `Quorum` and `Broker` too where their sources are given. `gate` judges who calls `Inspect`
+    and `Quorum` (none: all may), `Broker` has its own. Raises GrpcPortInUse, or GrpcCannotListen for another reason."""
     server = grpc.aio.server(options=_OPTIONS)
     bound_port = _bind(server, host, port, tls)
     log = CommittedLog(source)
     feed = ChangeFeed(log)
     add_inspect: Callable[..., None] = add_InspectServicer_to_server  # generated without types
-    add_inspect(InspectService(log, feed, watcher_queue_changes), server)
+    add_inspect(InspectService(log, feed, watcher_queue_changes, gate), server)
     names: tuple[str, ...] = (SERVICE_NAME,)
     if quorum is not None:
         add_quorum: Callable[..., None] = add_QuorumServicer_to_server
-        add_quorum(QuorumService(quorum, members), server)
+        add_quorum(QuorumService(quorum, members, gate), server)
         names = (*names, QUORUM_SERVICE_NAME)
     if broker_calls is not None:
         add_broker: Callable[..., None] = add_BrokerServicer_to_server

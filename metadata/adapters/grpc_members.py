@@ -3,14 +3,16 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import grpc
 
+from metadata.adapters.grpc_broker_access import Context, MemberGate
 from metadata.adapters.grpc_source import NotTheLeader
 from metadata.image.image import Provenance
 from metadata.members import BrokerProgress, BrokerStanding, Waited, waited_for
 from wire.proto import quorum_pb2 as pb
+from wire.protocol.api_keys import ApiKey
 
 WAIT_TIMEOUT_MS: Final = 10_000
 LONGEST_WAIT_MS: Final = 600_000
@@ -66,18 +68,16 @@ class MembersSource(Protocol):
         ...
 
 
-class Context(Protocol):
-    """What is used of gRPC's context of a call."""
-
-    async def abort(self, code: grpc.StatusCode, details: str) -> Any:
-        """Always raises."""
-        ...
-
-
 class MembersCalls:
-    """Mixed into the servicer of `Quorum`."""
+    """Mixed into the servicer of `Quorum`. `gate` judges callers; none: all may call."""
 
     members: MembersSource | None = None
+    gate: MemberGate | None = None
+
+    async def admit(self, context: Context, api_key: ApiKey) -> None:
+        """Ends the call of who lacks the right."""
+        if self.gate is not None:
+            await self.gate.admit(context, api_key)
 
     async def DescribeNode(  # noqa: N802
         self,
@@ -127,6 +127,7 @@ class MembersCalls:
         )
 
     async def _members(self, context: Context) -> MembersSource:
+        await self.admit(context, ApiKey.DESCRIBE_QUORUM)
         if self.members is None:
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this node tells nothing of members")
         assert self.members is not None, "an aborted call does not go on"

@@ -6,7 +6,8 @@ from typing import Protocol
 
 import grpc
 
-from metadata.adapters.grpc_members import Context, MembersCalls, MembersSource
+from metadata.adapters.grpc_broker_access import Context, MemberGate
+from metadata.adapters.grpc_members import MembersCalls, MembersSource
 from metadata.adapters.grpc_source import LogUnreadable, NotTheLeader
 from metadata.adapters.state_messages import reports_message
 from metadata.state_comparison import StateComparison
@@ -15,6 +16,7 @@ from raft.messages import DescribeQuorumResponse, ReplicaStatus
 from wire.errors import DecodeError
 from wire.proto import quorum_pb2 as pb
 from wire.proto.quorum_pb2_grpc import QuorumServicer
+from wire.protocol.api_keys import ApiKey
 
 
 class TransferRefused(Exception):
@@ -51,14 +53,18 @@ class QuorumSource(Protocol):
 
 
 class QuorumService(MembersCalls, QuorumServicer):
-    def __init__(self, source: QuorumSource, members: MembersSource | None = None) -> None:
+    def __init__(
+        self, source: QuorumSource, members: MembersSource | None = None, gate: MemberGate | None = None
+    ) -> None:
         """Without `members` the calls that tell of nodes and brokers are not served."""
         self._source = source
+        self.gate = gate
         self.members = members
 
     async def TransferLeadership(  # noqa: N802
         self, request: pb.TransferLeadershipRequest, context: Context
     ) -> pb.TransferLeadershipResponse:
+        await self.admit(context, ApiKey.ELECT_LEADERS)
         leader_epoch = self._source.leader_epoch
         try:
             await self._source.transfer_leadership(request.target_id)
@@ -71,6 +77,7 @@ class QuorumService(MembersCalls, QuorumServicer):
         request: pb.DescribeQuorumRequest,  # noqa: ARG002 - gRPC's signature
         context: Context,
     ) -> pb.DescribeQuorumResponse:
+        await self.admit(context, ApiKey.DESCRIBE_QUORUM)
         try:
             found = await self._source.describe_quorum()
         except NotTheLeader as refusal:
@@ -89,6 +96,7 @@ class QuorumService(MembersCalls, QuorumServicer):
     async def GetElections(  # noqa: N802
         self, request: pb.GetElectionsRequest, context: Context
     ) -> pb.GetElectionsResponse:
+        await self.admit(context, ApiKey.DESCRIBE_QUORUM)
         response = pb.GetElectionsResponse(node_id=self._source.node_id)
         try:
             response.events.extend(

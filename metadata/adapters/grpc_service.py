@@ -2,38 +2,58 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from typing import Protocol
 
+from metadata.adapters.grpc_broker_access import Context as GateContext
+from metadata.adapters.grpc_broker_access import MemberGate
 from metadata.adapters.grpc_feed import ChangeFeed, Watcher
 from metadata.adapters.grpc_following import catch_up, check_in_range, tracker_before
 from metadata.adapters.grpc_messages import change_message, image_chunks, image_header
 from metadata.adapters.grpc_records import RecordFilter
-from metadata.adapters.grpc_sending import BadRange, Context, send_all
+from metadata.adapters.grpc_sending import BadRange, send_all
+from metadata.adapters.grpc_sending import Context as StreamContext
 from metadata.adapters.grpc_source import CommittedLog
 from metadata.changes import ChangeKind, ChangeTracker
 from wire.proto import inspect_pb2 as pb
 from wire.proto.inspect_pb2_grpc import InspectServicer
+from wire.protocol.api_keys import ApiKey
+
+
+class Context(StreamContext, GateContext, Protocol):
+    """What is used of gRPC's context of a call."""
 
 
 class InspectService(InspectServicer):
     """The messages of a call are made one by one, as fast as its client takes them."""
 
-    def __init__(self, log: CommittedLog, feed: ChangeFeed, watcher_queue_changes: int) -> None:
+    def __init__(
+        self, log: CommittedLog, feed: ChangeFeed, watcher_queue_changes: int, gate: MemberGate | None = None
+    ) -> None:
+        """`gate` judges callers; none: all may call."""
+        self._gate = gate
         self._log = log
         self._feed = feed
         self._watcher_queue_changes = watcher_queue_changes
 
     async def ReadLog(self, request: pb.ReadLogRequest, context: Context) -> None:  # noqa: N802
+        await self._admit(context)
         await self._send_all(self._read_log(request), context)
 
     async def Image(self, request: pb.ImageRequest, context: Context) -> None:  # noqa: N802
+        await self._admit(context)
         await self._send_all(self._image(request), context)
 
     async def Watch(self, request: pb.WatchRequest, context: Context) -> None:  # noqa: N802
+        await self._admit(context)
         self._feed.hold()
         try:
             await self._send_all(self._watch(request), context)
         finally:
             self._feed.release()
+
+    async def _admit(self, context: Context) -> None:
+        if self._gate is not None:
+            await self._gate.admit(context, ApiKey.DESCRIBE_CLUSTER)
 
     async def _send_all(self, messages: AsyncGenerator[object], context: Context) -> None:
         await send_all(messages, context, self._log.source.node_id)

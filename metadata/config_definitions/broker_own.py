@@ -32,6 +32,12 @@ DEFINITIONS = (
         at_least(1),
     ),
     long(
+        "kquorum.request.max.elements",
+        200_000,
+        "How many elements all arrays of a request may have together; most administrative requests take a quarter.",
+        at_least(1),
+    ),
+    long(
         "kquorum.unanswered.request.timeout.ms",
         300_000,
         "How long a request may have no answer before its connection is closed.",

@@ -8,7 +8,7 @@ from typing import Any, cast
 from wire.codegen.lines import Lines
 from wire.codegen.plan import StructPlan
 from wire.codegen.reading import write_decoder
-from wire.codegen.runtime import NAMESPACE
+from wire.codegen.runtime import NAMESPACE, ElementsLeft
 from wire.codegen.shapes import write_shape_decoder
 from wire.codegen.writing import write_encoder
 
@@ -27,17 +27,18 @@ class Codec:
     source: str
 
 
-def compile_codec(plan: StructPlan) -> Codec:
+def compile_codec(plan: StructPlan, elements: ElementsLeft | None = None) -> Codec:
+    """With `elements` its `decode` takes the lengths of all arrays off it, and ends where nothing is left."""
     namespace: dict[str, object] = dict(NAMESPACE)
     for field in plan.fields:
         if field.nested is not None:
-            nested = compile_codec(field.nested)
+            nested = compile_codec(field.nested, elements)
             namespace[f"encode_{field.name}"] = nested.encode
             namespace[f"decode_{field.name}"] = nested.decode
     lines = Lines(namespace)
     write_encoder(lines, plan)
     lines.add("", "")
-    write_decoder(lines, plan)
+    write_decoder(lines, plan, elements)
     _run(lines.source, f"<codec of {plan.cls.__module__}.{plan.cls.__name__} v{plan.version}>", namespace)
     return Codec(
         encode=cast(Callable[[Any, bytearray], None], namespace["encode"]),

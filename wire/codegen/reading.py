@@ -10,11 +10,17 @@ from itertools import groupby
 from wire.codegen.kinds import FIXED
 from wire.codegen.lines import Lines
 from wire.codegen.plan import FieldPlan, StructPlan
+from wire.codegen.runtime import ElementsLeft
 from wire.drafts import draft_of
 
+_ELEMENTS = "elements"
 
-def write_decoder(lines: Lines, plan: StructPlan) -> None:
-    """Append the function `decode` for `plan`; nested decoders are in the namespace as `decode_<field name>`."""
+
+def write_decoder(lines: Lines, plan: StructPlan, elements: ElementsLeft | None = None) -> None:
+    """Append the function `decode` for `plan`; nested decoders are in the namespace as `decode_<field name>`.
+    `elements` bounds what it reads."""
+    if elements is not None:
+        lines.constant(_ELEMENTS, elements)
     lines.constant("Entity", plan.cls)
     lines.constant("Draft", draft_of(plan.cls))
     with lines.block("def decode(buffer, position):"):
@@ -75,6 +81,8 @@ def _add_variable(lines: Lines, field: FieldPlan, flexible: bool) -> None:
         )
     with lines.block("else:"):
         if field.is_array:
+            if _ELEMENTS in lines.namespace:
+                lines.add(f"{_ELEMENTS}.take(length, position)")
             _add_elements(lines, field, target, compact)
         else:
             _add_text_or_bytes(lines, field.kind, f"{target} = {{0}}")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from wire.codegen import kinds
-from wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
+from wire.errors import BufferUnderflow, DecodeError, TooManyElements, UnsupportedVersion
 from wire.primitives import MAX_STRING_BYTES, read_uvarint, write_uvarint
 
 
@@ -54,6 +54,23 @@ def write_tagged(
             write_uvarint(out, tag)
             write_uvarint(out, len(value))
         out += value
+
+
+class ElementsLeft:
+    """How many elements of arrays may still be read: a byte can stand for an object a hundred times its size."""
+
+    __slots__ = ("count", "most")
+
+    def __init__(self) -> None:
+        self.most = self.count = 0
+
+    def allow(self, most: int) -> None:
+        self.most = self.count = most
+
+    def take(self, count: int, position: int) -> None:
+        self.count -= count
+        if self.count < 0:
+            raise TooManyElements(f"more than {self.most} elements of arrays", position)
 
 
 def underflow(needed: int, buffer: bytes, position: int) -> BufferUnderflow:

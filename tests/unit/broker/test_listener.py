@@ -67,6 +67,7 @@ class Broker:
     listener: BrokerListener
     client: KafkaConnection
     repeated: RepeatedRequests
+    port: int
 
     async def ask(self, api_key: ApiKey, values: dict[str, Any]) -> Any:
         return await self.client.request(api_key, values, 10_000)
@@ -103,7 +104,7 @@ async def broker(
     await server.start()
     client = await KafkaConnection.connect("127.0.0.1", server.bound_port, "the-client", 5_000)
     try:
-        yield Broker(cache, listener, client, repeated)
+        yield Broker(cache, listener, client, repeated, server.bound_port)
     finally:
         client.close()
         await listener.stop()

@@ -14,6 +14,7 @@ from broker.handlers.metadata import (
     handle_metadata,
 )
 from broker.metadata_cache import controller_id_for_clients
+from broker.metadata_responses import SLICE_ASKED, MetadataResponses
 from metadata.image.image import MetadataImage
 from tests.support.images import (
     LISTENER,
@@ -29,6 +30,12 @@ from wire.protocol.apis import request_class, response_class, supported_versions
 from wire.protocol.entities import build
 
 VERSIONS = range(supported_versions(ApiKey.METADATA)[0], supported_versions(ApiKey.METADATA)[1] + 1)
+
+NOTHING_ELSE = {
+    "allow_auto_topic_creation": True,
+    "include_topic_authorized_operations": False,
+    "include_cluster_authorized_operations": False,
+}
 
 
 class LowDice:
@@ -156,6 +163,66 @@ def test_topics_by_id() -> None:
         (None, ErrorCode.unknown_topic_id),
     ]
     assert answer.topics_to_create == ()
+
+
+def asked(*entries: tuple[str | None, UUID | None], version: int = VERSIONS[-1]) -> list[tuple[Any, ...]]:
+    """Name, id and error of what is answered to entries with names and ids."""
+    answer = ask(version=version, topics=[{"name": name, "topic_id": each} for name, each in entries])
+    topics: Any = answer.values["topics"]
+    return [(topic["name"], topic["topic_id"], topic["error_code"]) for topic in topics]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_topic_that_is_named_twice_is_answered_and_created_once(version: int) -> None:
+    answer = ask(["new", "orders", "new", "orders", "new"], version=version, allow_auto_topic_creation=True)
+    topics: Any = answer.values["topics"]
+    assert [topic["name"] for topic in topics] == ["new", "orders"]
+    assert answer.topics_to_create == ("new",)
+
+
+def test_an_id_that_is_asked_for_twice_is_answered_once_whatever_name_is_beside_it() -> None:
+    orders, missing = topic_id(1), topic_id(99)
+    entries = [(None, orders), (None, missing), ("orders", orders), (None, missing), ("x", missing)]
+    assert asked(*entries) == [
+        ("orders", orders, ErrorCode.none),
+        (None, missing, ErrorCode.unknown_topic_id),
+    ]
+
+
+@pytest.mark.parametrize("version", [10, 11])
+@pytest.mark.parametrize("bad", [(None, topic_id(1)), (None, None), ("orders", topic_id(1))])
+def test_before_version_12_an_id_or_a_null_name_fails_the_whole_request(
+    version: int, bad: tuple[str | None, UUID | None]
+) -> None:
+    name, bad_id = bad
+    assert asked(("orders", None), bad, ("new", None), version=version) == [
+        ("orders", UUID(int=0), ErrorCode.invalid_request),
+        (name or "", bad_id or UUID(int=0), ErrorCode.invalid_request),
+        ("new", UUID(int=0), ErrorCode.invalid_request),
+    ]
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_beside_ids_what_has_only_a_name_is_passed_over(version: int) -> None:
+    found = asked(
+        ("__consumer_offsets", None), (None, topic_id(1)), (None, None), ("new", None), version=version
+    )
+    assert found == [("orders", topic_id(1), ErrorCode.none)]
+
+
+def test_very_many_names_are_looked_up_and_answered_in_slices() -> None:
+    names = [f"missing-{number}" for number in range(3 * SLICE_ASKED)]
+    request = build(
+        request_class(ApiKey.METADATA, 9), {"topics": [{"name": name} for name in names], **NOTHING_ELSE}
+    )
+    work = MetadataResponses("cluster", LowDice()).begin(request, 9, IMAGE, LISTENER)
+    slices = 0
+    while (answer := work.advance()) is None:
+        slices += 1
+    assert slices >= 6, "three of looking up, and three of encoding"
+    response: Any = decode(response_class(ApiKey.METADATA, 9), answer.data)[0]
+    assert [topic.name for topic in response.topics] == names
+    assert work.topics_to_create == tuple(names)
 
 
 def test_an_internal_topic_is_marked() -> None:

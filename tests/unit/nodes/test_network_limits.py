@@ -16,6 +16,7 @@ from network.limits import NO_LIMIT, BudgetLimits
 from network.request_budget import RequestBudget
 from tests.unit.cli.config_files import SMALL
 from tests.unit.network.test_request_budget import Peer
+from wire.protocol.api_keys import ApiKey
 
 
 def broker(tmp_path: Path, *lines: str) -> NodeConfig:
@@ -85,11 +86,14 @@ def test_the_keys_of_a_listener_reach_its_limits(tmp_path: Path) -> None:
         '"kquorum.frame.timeout.ms" = 1002',
         '"kquorum.output.timeout.ms" = 1003',
         '"kquorum.unanswered.request.timeout.ms" = 1004',
+        '"kquorum.request.max.elements" = 40',
     )
     limits = server_limits(config, config.broker_listeners[0])
     assert (limits.max_connections, limits.max_connection_creation_rate) == (4, 5)
     assert (limits.max_request_bytes, limits.max_idle_ms) == (1000, 1001)
     assert (limits.frame_timeout_ms, limits.write_timeout_ms, limits.request_timeout_ms) == (1002, 1003, 1004)
+    assert limits.max_elements(ApiKey.METADATA) == limits.max_elements(ApiKey.CREATE_TOPICS) == 40
+    assert limits.max_elements(ApiKey.ALTER_PARTITION_REASSIGNMENTS) == 10
 
 
 @pytest.mark.parametrize(
