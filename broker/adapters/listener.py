@@ -17,11 +17,13 @@ from broker.handlers.describe_cluster import handle_describe_cluster
 from broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
 from broker.handlers.metadata import Values
 from broker.metadata_cache import MetadataCache
-from broker.metadata_responses import MetadataResponses, MetadataWork
+from broker.metadata_responses import MetadataResponses
 from metadata.controller.handlers import HANDLERS, READERS
+from metadata.describe.config_slices import describe_configs_in_slices
 from metadata.describe.question import Question
 from metadata.describe.table import DESCRIBERS
 from metadata.forwarding import FORWARDABLE_APIS
+from network.long_replies import reply_in_slices
 from network.requests import Reply, RequestContext
 from raft.ports import Dice
 from wire.errors import DecodeError
@@ -87,6 +89,10 @@ class BrokerListener:
         if api_key is ApiKey.METADATA:
             self._answer_metadata(context, request, reply)
             return
+        if api_key is ApiKey.DESCRIBE_CONFIGS:
+            slices = describe_configs_in_slices(self._question(context, request))
+            reply_in_slices(slices.__next__, reply)
+            return
         version = context.header.api_version
         if api_key in REFUSALS:
             values = REFUSALS[api_key](request, version)
@@ -131,27 +137,13 @@ class BrokerListener:
         )
 
     def _answer_metadata(self, context: RequestContext, request: Any, reply: Reply) -> None:
-        """At once if it is short, else while others are served too."""
         work = self._metadata_responses.begin(
             request, context.header.api_version, self._cache.image, context.listener_name
         )
         names = tuple(name for name in work.topics_to_create if name not in self._being_created)
         if self._auto_create_topics and names:
             self._run(self._create(context, names))
-        answer = work.advance()
-        if answer is not None:
-            reply(answer)
-        else:
-            self._run(self._go_on_with(work, reply))
-
-    async def _go_on_with(self, work: MetadataWork, reply: Reply) -> None:
-        answer: EncodedBody | None = None
-        try:
-            while answer is None:
-                await asyncio.sleep(0)
-                answer = work.advance()
-        finally:
-            reply(answer)
+        reply_in_slices(work.advance, reply)
 
     async def _forward(self, context: RequestContext, request: Any, reply: Reply) -> None:
         answer: EncodedBody | None = None
