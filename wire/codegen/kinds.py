@@ -19,6 +19,7 @@ _ZERO_BYTES: Final = bytes(16)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MS_PER_DAY: Final = 86_400_000
 _LONGEST_MS: Final = dt.timedelta.max // dt.timedelta(milliseconds=1)
+_SHORTEST_MS: Final = dt.timedelta.min // dt.timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,9 @@ def uuid_or_none(raw: bytes) -> UUID | None:
 
 @lru_cache(maxsize=1024)
 def duration_of(milliseconds: int) -> dt.timedelta:
-    """2.7 million years stand for what is longer: clients lawfully ask for the largest number there is."""
-    return dt.timedelta(milliseconds=max(-_LONGEST_MS, min(milliseconds, _LONGEST_MS)))
+    """2.7 million years, ahead or back, stand for what is longer: clients lawfully ask for the largest number there
+    is."""
+    return dt.timedelta(milliseconds=max(_SHORTEST_MS, min(milliseconds, _LONGEST_MS)))
 
 
 @lru_cache(maxsize=1024)
