@@ -1,10 +1,11 @@
 """Brokers that come, live and go (kraft-semantics B6 to B8)."""
 
 from tests.reference_model.changes import Wish, change
-from tests.reference_model.objects import DIRECTORIES_FROM, Broker, Cluster, Refused
+from tests.reference_model.objects import DIRECTORIES_FROM, NOBODY, Broker, Cluster, Refused
 
 CHANGE_RECORD_FROM = 6
 LEAVING_STATE_FROM = 7
+ELECTIONS_EVERY_MS = 10_000
 
 
 def register(
@@ -25,10 +26,10 @@ def register(
         cluster.log.append(("register", broker_id, known.epoch, known.fenced, known.leaving))
         return known.epoch
     if known is not None:
-        if not known.fenced and cluster.now_ms <= known.contact_ms + cluster.session_ms:
+        if not known.fenced and cluster.has_session(broker_id):
             raise Refused("duplicate_broker_registration")
-        if cluster.has_elr and not is_clean:
-            _take_off(cluster, broker_id, has_crashed=True)
+    # Also where eligible leader replicas were turned off: lists that stayed tell who has the data.
+    _take_off(cluster, broker_id, has_crashed=known is None or not is_clean)
     cluster.brokers[broker_id] = Broker(
         broker_id,
         epoch,
@@ -114,24 +115,44 @@ def assign_directory(
 
 
 def pass_time(cluster: Cluster, milliseconds: int) -> None:
-    """Sessions end one by one, at their own moments."""
+    """Whatever becomes due is done at its own moment."""
     target = cluster.now_ms + milliseconds
-    while True:
-        due = [(each.contact_ms + cluster.session_ms + 1, each.id) for each in cluster.brokers.values()
-               if not each.fenced]  # fmt: skip
-        if not due or min(due)[0] > target:
-            break
-        at_ms, broker_id = min(due)
-        cluster.now_ms = max(cluster.now_ms, at_ms)
-        cluster.brokers[broker_id].shutdown_offset = None
-        _fence(cluster, cluster.brokers[broker_id])
+    while (due_ms := _next_due_ms(cluster)) <= target:
+        cluster.now_ms = max(cluster.now_ms, due_ms)
+        do_what_is_due(cluster)
     cluster.now_ms = target
+
+
+def do_what_is_due(cluster: Cluster) -> None:
+    """Sessions end one by one, and only then it is looked for leaders."""
+    while silent := [each for each in cluster.brokers.values()
+                     if not each.fenced and not cluster.has_session(each.id)]:  # fmt: skip
+        broker = min(silent, key=lambda each: (each.contact_ms, each.id))
+        broker.shutdown_offset = None
+        _fence(cluster, broker)
+    if cluster.election_due_ms <= cluster.now_ms:
+        cluster.election_due_ms = cluster.now_ms + ELECTIONS_EVERY_MS
+        _elect_clean_leaders(cluster)
 
 
 def forget_sessions(cluster: Cluster) -> None:
     """Another controller became active: it gives everybody a full session."""
+    cluster.election_due_ms = cluster.now_ms + ELECTIONS_EVERY_MS
     for broker in cluster.brokers.values():
         broker.contact_ms, broker.read_offset, broker.shutdown_offset = cluster.now_ms, -1, None
+
+
+def _next_due_ms(cluster: Cluster) -> int:
+    ends = [each.contact_ms + cluster.session_ms + 1 for each in cluster.brokers.values() if not each.fenced]
+    return min([cluster.election_due_ms, *ends])
+
+
+def _elect_clean_leaders(cluster: Cluster) -> None:
+    """Where nobody leads although somebody is up who has all of the data, or may be all that is left of it."""
+    for name, index, part in cluster.places():
+        with_data = set(part.isr) or part.eligible.union(part.last_known)
+        if part.leader == NOBODY and with_data & cluster.active():
+            change(cluster, name, index, Wish(gone=cluster.going()))
 
 
 def _state(broker: Broker) -> str:
@@ -180,7 +201,7 @@ def _unfence(cluster: Cluster, broker: Broker) -> None:
     kind = "broker" if cluster.level >= CHANGE_RECORD_FROM else "unfence"
     cluster.log.append((kind, broker.id, "unfenced"))
     for name, index, part in cluster.places():
-        if part.leader == -1:
+        if part.leader == NOBODY:
             change(cluster, name, index, Wish(election=election(cluster, name), back={broker.id}))
 
 

@@ -63,6 +63,8 @@ def alter_partition(
     for member, epoch in asked["isr"]:
         if member not in cluster.active() or epoch not in (-1, cluster.brokers[member].epoch):
             raise Refused("ineligible_replica")
+        if not cluster.has_session(member):
+            raise Refused("ineligible_replica")
     wish = Wish(isr=members, is_recovering=asked["is_recovering"], election=election(cluster, name))
     change(cluster, name, index, wish)
     changed = cluster.topics[name].partitions[index]
@@ -170,7 +172,7 @@ def _check_assignment(cluster: Cluster, replicas: list[int], factor: int | None)
 
 def _new_partition(cluster: Cluster, replicas: list[int], factor: int) -> Partition:
     _check_assignment(cluster, replicas, factor)
-    isr = [each for each in replicas if each in cluster.active()]
+    isr = [each for each in replicas if each in cluster.active() - cluster.going()]
     if not isr:
         raise Refused("invalid_replica_assignment")
     directories = [cluster.default_directory(each) for each in replicas]

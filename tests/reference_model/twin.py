@@ -57,7 +57,9 @@ class Twin:
         )
         self.world = World(config).lead()
         self.world.commit()
-        self.model = Cluster(self.level, self.has_elr, SESSION_MS, self.world.now_ms)
+        now_ms = self.world.now_ms
+        first_election_ms = now_ms + brokers.ELECTIONS_EVERY_MS
+        self.model = Cluster(self.level, self.has_elr, SESSION_MS, now_ms, first_election_ms)
         if self.has_elr:
             # Written with the feature: the lists rest on one minimum for all nodes.
             self.model.configs[""] = {"min.insync.replicas": "1"}
@@ -91,6 +93,7 @@ class Twin:
             code = refused.code
             if not refused.is_written:
                 self.model = before
+        brokers.do_what_is_due(self.model)
 
         def check_answer(answer: Values) -> None:
             assert code_of(answer) == code, f"{api_key.name}: {code_of(answer)}, but {code} by the rules"
@@ -104,6 +107,11 @@ class Twin:
         self.world.advance(milliseconds)
         brokers.pass_time(self.model, milliseconds)
         self._finish(start, self._written(start), None, lambda _answer: None)
+
+    def be_late(self, milliseconds: int) -> None:
+        """Time passes, and a request will be there before the controller comes to look what is due."""
+        self.world.now_ms += milliseconds
+        self.model.now_ms += milliseconds
 
     # Commits and the loss of leadership
 
