@@ -1,12 +1,11 @@
 """Which ISRs lack a replica, asked of the columns of whole topics: one failure may change a hundred thousand."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metadata.image.cluster import ClusterImage
-from metadata.image.image import MetadataImage
 from metadata.image.partition_columns import PADDING, Column, stacked
 from metadata.image.partitions import PartitionTable
 from metadata.image.topics import TopicImage
@@ -14,31 +13,32 @@ from metadata.image.topics import TopicImage
 Places = NDArray[np.intp]
 
 
-def active_brokers(cluster: ClusterImage) -> Column:
-    """Ids of those that may be in an ISR."""
-    return np.array([each for each, broker in cluster.brokers.items() if broker.is_active], dtype=np.int32)
+def active_brokers(cluster: ClusterImage) -> frozenset[int]:
+    """Those that may be in an ISR."""
+    return frozenset(each for each, broker in cluster.brokers.items() if broker.is_active)
 
 
 def incomplete(
-    topics: Iterable[tuple[TopicImage, Column | None]], leader: int, active: Column
-) -> Iterator[tuple[TopicImage, Column]]:
-    """For each topic with such, the ids of its partitions (among those named, or all) which this broker leads and whose
-    ISR lacks an active replica.
+    topics: Sequence[tuple[TopicImage, Column | None]], leader: int, active: Collection[int]
+) -> Iterator[Column]:
+    """For each topic the ids of its partitions (among those named, or all) which this broker leads and whose ISR lacks
+    an active replica.
 
     The ids given ascend and are in the table; those answered ascend.
     """
-    led = [(topic, rows) for topic, ids in topics if len(rows := _led(topic.partitions, ids, leader))]
-    if not led:
+    if not topics:
         return
-    replicas = stacked([topic.partitions.replicas[rows] for topic, rows in led])
-    isr = stacked([topic.partitions.isr[rows] for topic, rows in led])
+    tables = [topic.partitions for topic, _ in topics]
+    led = [_led(table, ids, leader) for table, (_, ids) in zip(tables, topics, strict=True)]
+    replicas = stacked([table.replicas[rows] for table, rows in zip(tables, led, strict=True)])
+    isr = stacked([table.isr[rows] for table, rows in zip(tables, led, strict=True)])
     is_in_sync = (replicas[:, :, np.newaxis] == isr[:, np.newaxis, :]).any(axis=2)
-    lacks = (~is_in_sync & np.isin(replicas, active)).any(axis=1)
+    may_join = np.isin(replicas, np.array(sorted(active), dtype=np.int32))
+    lacks = (~is_in_sync & may_join).any(axis=1)
     end = 0
-    for topic, rows in led:
+    for table, rows in zip(tables, led, strict=True):
         start, end = end, end + len(rows)
-        if lacks[start:end].any():
-            yield topic, topic.partitions.ids[rows[lacks[start:end]]]
+        yield table.ids[rows[lacks[start:end]]]
 
 
 def _led(table: PartitionTable, ids: Column | None, leader: int) -> Places:
@@ -59,12 +59,3 @@ def shrunk(before: PartitionTable, after: PartitionTable, ids: Column) -> frozen
     length_before = (before.isr[rows] != PADDING).sum(axis=1)
     length_after = (after.isr[after.ids.searchsorted(ids)] != PADDING).sum(axis=1)
     return frozenset(ids[were_there & (length_after < length_before)].tolist())
-
-
-def has_new_active_broker(before: MetadataImage, after: MetadataImage) -> bool:
-    if before.cluster.brokers is after.cluster.brokers:
-        return False
-    return any(
-        broker.is_active and not before.cluster.is_active(broker_id)
-        for broker_id, broker in after.cluster.brokers.items()
-    )

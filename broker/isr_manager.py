@@ -11,7 +11,7 @@ Sans-IO: told of images, asked for the request that is due, told of its outcome.
 partition which was asked for is not asked for again until an image with a newer partition epoch, or a pause, has come.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.isr_columns import active_brokers, has_new_active_broker, incomplete, shrunk
+from broker.isr_columns import active_brokers, incomplete, shrunk
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
 from metadata.image.partition_columns import Column
@@ -29,8 +29,8 @@ from metadata.image.topics import TopicImage
 
 RETRY_BACKOFF_MS = 100
 RETRY_BACKOFF_MAX_MS = 5_000
-MAX_PARTITIONS_PER_REQUEST = 1_000
-SHRINK_PAUSE_MS = 2_000
+MAX_PARTITIONS_PER_REQUEST = 500
+SHRINK_PAUSE_MS = 15_000
 
 
 class PartitionKey(NamedTuple):
@@ -66,20 +66,20 @@ class IsrManager:
         before, self._image = self._image, image
         for topic_id in delta.deleted_topic_ids:
             self._wishes.pop(topic_id, None)
-        is_everywhere = has_new_active_broker(before, image)
+        former = active_brokers(before.cluster)
+        active = former if before.cluster.brokers is image.cluster.brokers else active_brokers(image.cluster)
+        is_everywhere = not active <= former
         topics = list(_all_topics(image) if is_everywhere else _changed_topics(image, delta))
-        lacking = {
-            topic.id: found
-            for topic, found in incomplete(topics, self._broker_id, active_brokers(image.cluster))
-        }
-        for topic, ids in topics:
-            found = lacking.get(topic.id)
+        lacking = incomplete(topics, self._broker_id, active)
+        for (topic, ids), found in zip(topics, lacking, strict=True):
             if topic.id in self._wishes:
                 self._forget_others(topic, ids, found)
-            if found is not None:
-                former = None if is_everywhere else before.topics.by_id.get(topic.id)
-                table = EMPTY_PARTITIONS if former is None else former.partitions
+            if len(found):
+                known = None if is_everywhere else before.topics.by_id.get(topic.id)
+                table = EMPTY_PARTITIONS if known is None else known.partitions
                 self._wish_for(now_ms, topic, found, shrunk(table, topic.partitions, found))
+        if former - active:
+            self._review_wishes(active)
 
     def next_deadline_ms(self) -> int | None:
         if self._in_flight:
@@ -136,10 +136,17 @@ class IsrManager:
             if wish is None or partition_epoch > wish.asked_epoch:
                 wishes[index] = _Wish(now_ms + (SHRINK_PAUSE_MS if index in just_shrunk else 0))
 
-    def _forget_others(self, topic: TopicImage, looked_at: Column | None, found: Column | None) -> None:
+    def _review_wishes(self, active: Collection[int]) -> None:
+        """Somebody may not join any more who was wished for."""
+        by_id = self._image.topics.by_id
+        topics: list[tuple[TopicImage, Column | None]] = [(by_id[each], None) for each in self._wishes]
+        for (topic, _), found in zip(topics, incomplete(topics, self._broker_id, active), strict=True):
+            self._forget_others(topic, None, found)
+
+    def _forget_others(self, topic: TopicImage, looked_at: Column | None, found: Column) -> None:
         """Of the partitions that were looked at, those that lack nothing (any more)."""
         wishes = self._wishes[topic.id]
-        lacking = set() if found is None else set(found.tolist())
+        lacking = set(found.tolist())
         known = wishes.keys() if looked_at is None else wishes.keys() & set(looked_at.tolist())
         for index in known - lacking:
             self._forget(PartitionKey(topic.id, index))

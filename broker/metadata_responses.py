@@ -32,7 +32,6 @@ from broker.handlers.metadata import (
 from broker.handlers.metadata_encoding import (
     TopicsLayout,
     can_encode,
-    count_bytes,
     encode_error,
     encode_topic_in_parts,
     encode_topics,
@@ -45,6 +44,7 @@ from raft.ports import Dice
 from wire.codec import encode
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class
+from wire.protocol.arrays import array_length
 from wire.protocol.entities import build
 from wire.protocol.headers import EncodedBody
 
@@ -164,7 +164,7 @@ class MetadataWork:
         if self._is_of_all:
             self._shelf.note_all(self._view.image.topics, self._pieces)
         before, after = self._frame
-        count = count_bytes(len(self._pieces), is_flexible=self._layout.is_flexible)
+        count = array_length(len(self._pieces), is_flexible=self._layout.is_flexible)
         return EncodedBody(b"".join((before, count, *self._pieces, after)))
 
     def _fill_in_operations(self) -> Iterator[None]:
@@ -242,7 +242,7 @@ def _around_topics(version: int, values: Values) -> tuple[bytes, bytes]:
     operations = 4 if 8 <= version <= 10 else 0
     error_code = 2 if version >= 13 else 0
     end = len(encoded) - operations - error_code - (1 if is_flexible else 0)
-    return encoded[: end - len(count_bytes(0, is_flexible=is_flexible))], encoded[end:]
+    return encoded[: end - len(array_length(0, is_flexible=is_flexible))], encoded[end:]
 
 
 def _encoded_by_kio(version: int, values: Values) -> bytes:

@@ -11,7 +11,7 @@ from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from network.connection import KafkaConnection
-from network.errors import CannotConnect, NetworkError, NoCommonVersion
+from network.errors import CannotConnect, NetworkError, NoCommonVersion, RequestTimedOut
 from network.security.client_security import ClientSecurity
 from wire.operator_reason import reason_fields
 from wire.protocol.apis import ApiKey, api_name
@@ -31,8 +31,9 @@ class Question:
     """One question and what came of it so far.
 
     `accept` takes a response or not; a refused one may `hint` at whom to ask next, and `refusal` says in words why it
-    is none. `patience_ms` is how long one of several nodes may be mute before the next is asked. `doubt` is what to
-    say when a change was sent and no answer came: it may have been made. `is_hopeless` ends the asking early.
+    is none. `patience_ms` is how long one of several nodes may be mute before the next is asked; one that `takes_long`
+    to answer may take half of the time there is, once it has said which APIs it offers. `doubt` is what to say when a
+    change was sent and no answer came: it may have been made. `is_hopeless` ends the asking early.
     """
 
     api_key: ApiKey
@@ -42,6 +43,7 @@ class Question:
     refusal: Callable[[Any], str] = lambda _: "answers, but cannot tell"
     is_hopeless: Callable[["Question"], bool] = lambda _: False
     patience_ms: int | None = None
+    takes_long: bool = False
     doubt: str | None = None
     wanted: str = ""
     refused: dict[HostPort, Any] = field(default_factory=dict)
@@ -193,6 +195,8 @@ class ClusterClient:
             if address not in question.refused:
                 question.silent[address] = f"{address} takes connections, but has not answered"
             question.is_in_flight = True
+            if question.takes_long:
+                share_ms = await self._long_share_ms(connection, question.api_key, share_ms)
             response = await connection.request(question.api_key, question.body, share_ms)
         except NetworkError as error:
             self._note_silence(address, question, error)
@@ -200,6 +204,16 @@ class ClusterClient:
         question.is_in_flight = False
         question.silent.pop(address, None)
         return response
+
+    async def _long_share_ms(self, connection: KafkaConnection, api_key: ApiKey, share_ms: int) -> int:
+        """Half of the time for a node that is not mute; raises RequestTimedOut for one that is."""
+        try:
+            async with asyncio.timeout(share_ms / 1000):
+                await connection.common_version(api_key)
+        except TimeoutError:
+            asked = api_name(ApiKey.API_VERSIONS)
+            raise RequestTimedOut(connection.host, connection.port, asked, share_ms) from None
+        return max(share_ms, self.remaining_ms // 2)
 
     def _note_silence(self, address: HostPort, question: Question, error: NetworkError) -> None:
         """A late answer would stand in the way of the next one, so the connection is not used again."""

@@ -54,6 +54,7 @@ async def describe_topics(client: ClusterClient, names: Sequence[str] | None) ->
     response = await client.ask(
         ApiKey.METADATA,
         {"topics": topics, "allow_auto_topic_creation": False, "include_topic_authorized_operations": False},
+        takes_long=names is None,
     )
     for topic in response.topics:
         if int(topic.error_code) == _UNKNOWN_TOPIC:

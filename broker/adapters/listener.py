@@ -32,6 +32,7 @@ from metadata.controller.requests import ControllerRequest
 from metadata.describe.question import Question
 from metadata.describe.table import DESCRIBERS
 from metadata.forwarding import FORWARDABLE_APIS
+from network.long_replies import reply_in_slices
 from network.requests import Reply, RequestContext
 from raft.ports import Dice
 from wire.codec import encode
@@ -202,7 +203,6 @@ class BrokerListener:
         )
 
     def _answer_metadata(self, context: RequestContext, request: Any, reply: Reply) -> None:
-        """At once if it is short, else while others are served too."""
         work = self._metadata_responses.begin(
             request,
             context.header.api_version,
@@ -211,22 +211,14 @@ class BrokerListener:
             client_access(self._access(context), self._topic_lists),
             creates_topics=self._auto_create_topics,
         )
-        answer = work.advance()
-        if answer is None:
-            self._run(self._go_on_with(context, work, reply))
-            return
-        self._create_missing(context, work)
-        reply(answer)
 
-    async def _go_on_with(self, context: RequestContext, work: MetadataWork, reply: Reply) -> None:
-        answer: EncodedBody | None = None
-        try:
-            while answer is None:
-                await asyncio.sleep(0)
-                answer = work.advance()
-            self._create_missing(context, work)
-        finally:
-            reply(answer)
+        def advance() -> EncodedBody | None:
+            answer = work.advance()
+            if answer is not None:  # only then is it known what is missing
+                self._create_missing(context, work)
+            return answer
+
+        reply_in_slices(advance, reply)
 
     def _create_missing(self, context: RequestContext, work: MetadataWork) -> None:
         names = tuple(name for name in work.topics_to_create if name not in self._being_created)

@@ -19,7 +19,7 @@ from broker.topic_names import is_internal_topic
 from metadata.image.partition_columns import PADDING, Column, stacked
 from metadata.image.partitions import PartitionTable
 from metadata.image.topics import TopicImage
-from wire.primitives import write_uvarint
+from wire.protocol.arrays import array_length
 
 # A longer compact list has a length of two bytes; nobody has so many replicas, and such topics go the long way.
 MOST_REPLICAS = 126
@@ -95,37 +95,28 @@ def encode_error(layout: TopicsLayout, topic: Mapping[str, Any]) -> bytes:
     else:
         data = name.encode()
         out += (
-            count_bytes(len(data), is_flexible=True) if layout.is_flexible else len(data).to_bytes(2, "big")
+            array_length(len(data), is_flexible=True) if layout.is_flexible else len(data).to_bytes(2, "big")
         )
         out += data
     if layout.has_topic_id:
         out += topic["topic_id"].bytes
     if layout.has_is_internal:
         out += b"\x01" if topic["is_internal"] else b"\x00"
-    none_of_them = count_bytes(0, is_flexible=layout.is_flexible)
+    none_of_them = array_length(0, is_flexible=layout.is_flexible)
     return out + none_of_them + _operations_and_tags(layout, topic["topic_authorized_operations"])
-
-
-def count_bytes(count: int, *, is_flexible: bool) -> bytes:
-    """The length of an array (KIP-482 for the compact ones)."""
-    if not is_flexible:
-        return count.to_bytes(4, "big")
-    out = bytearray()
-    write_uvarint(out, count + 1)
-    return bytes(out)
 
 
 def _topic_start(layout: TopicsLayout, topic: TopicImage) -> bytes:
     name = topic.name.encode()
     if layout.is_flexible:
-        start = _NONE + count_bytes(len(name), is_flexible=True) + name
+        start = _NONE + array_length(len(name), is_flexible=True) + name
     else:
         start = _NONE + len(name).to_bytes(2, "big") + name
     if layout.has_topic_id:
         start += topic.id.bytes
     if layout.has_is_internal:
         start += b"\x01" if is_internal_topic(topic.name) else b"\x00"
-    return start + count_bytes(len(topic.partitions), is_flexible=layout.is_flexible)
+    return start + array_length(len(topic.partitions), is_flexible=layout.is_flexible)
 
 
 def _operations_and_tags(layout: TopicsLayout, operations: int) -> bytes:

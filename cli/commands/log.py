@@ -54,7 +54,7 @@ def dump(
     """Show the records of a metadata log.
 
     What is torn or corrupt is reported on standard error with its place, the rest is shown all the same, and the exit
-    status is then 3.
+    status is then 3. Of a segment with an offset index, only what --from-offset and --to-offset leave is read.
     """
     from cli.commands.log_dump import DumpRequest
     from cli.commands.log_filters import DumpFilter, parse_time, parse_types

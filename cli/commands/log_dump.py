@@ -10,6 +10,7 @@ import typer
 from cli.commands.log_filters import DumpFilter
 from cli.commands.log_lines import LineWriter, batch_json, damage_line, record_json
 from cli.commands.log_notes import PrecedingNote
+from cli.commands.log_start import start_position
 from cli.commands.log_topics import TopicNames
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
@@ -89,11 +90,15 @@ def _shown_rows(file: LogFile, request: DumpRequest, names: TopicNames) -> Itera
 
     note = PrecedingNote()
     decoder = RecordDecoder(origin, show_secrets=request.show_secrets, wants=wants)
-    for item in scan(map_file(file.path), origin):
+    view = map_file(file.path)
+    start = start_position(file, view, chosen.from_offset, names)
+    for item in scan(view, origin, start):
         if isinstance(item, DamageRow):
             yield item
+        elif file.kind is FileKind.LOG and chosen.is_over(item.header):
+            return
         elif not chosen.may_hold(item.header):
-            names.learn_batch(decoder, item)
+            names.learn_batch(item)
         elif request.batches:
             yield batch_row(item, origin)
         else:

@@ -36,6 +36,10 @@ class DumpFilter:
             and (self.to_ms is None or header.base_timestamp_ms < self.to_ms)
         )
 
+    def is_over(self, header: BatchHeader) -> bool:
+        """Whether this batch and all behind it in the log are past the last offset that was asked for."""
+        return self.to_offset is not None and header.base_offset >= self.to_offset
+
     def wants_type(self, record_type: str) -> bool:
         return self.types is None or record_type in self.types
 

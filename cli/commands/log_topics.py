@@ -1,16 +1,17 @@
 """Which name a topic id stands for, learnt from the TopicRecords seen so far."""
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Mapping
 
-from spark_replay.decode import RecordDecoder, origin_of, scan
+from spark_replay.decode import origin_of, scan
 from spark_replay.files import map_file
 from spark_replay.rows import DamageRow, RecordRow
 from spark_replay.sources import LogFile
+from wire.errors import DecodeError
 from wire.log_scan import ScannedBatch
+from wire.topic_records import names_in_batch
 
 _TOPIC = "TopicRecord"
-_TOPIC_FRAME = b"\x01\x02"
-_CODEC_MASK = 0x07
 
 
 class TopicNames:
@@ -32,21 +33,21 @@ class TopicNames:
     def known(self) -> frozenset[str]:
         return frozenset(self._names.values())
 
-    def learn_batch(self, decoder: RecordDecoder, batch: ScannedBatch) -> None:
-        """Learn from a batch which is not shown; nearly all are told from their bytes to hold no TopicRecord."""
-        if batch.header.is_control:
-            return
-        if not batch.header.attributes & _CODEC_MASK and _TOPIC_FRAME not in bytes(batch.data):
-            return
-        for row in decoder.rows(batch):
-            if isinstance(row, RecordRow):
-                self.observe(row)
+    def learn(self, names: Mapping[str, str]) -> None:
+        """By the texts of their ids."""
+        self._names.update(names)
+
+    def learn_batch(self, batch: ScannedBatch) -> None:
+        """Learn from a batch which is not shown, and need not be decoded for that. One that cannot be read teaches
+        nothing."""
+        if not batch.header.is_control:
+            with contextlib.suppress(DecodeError):
+                self.learn(names_in_batch(batch.data))
 
     def learn_files(self, files: Iterable[LogFile]) -> None:
         """Learn from files which come before the ones shown; what is damaged in them is not told here."""
         for file in files:
             origin = origin_of(file)
-            decoder = RecordDecoder(origin, wants=_TOPIC.__eq__)
             for item in scan(map_file(file.path), origin):
                 if not isinstance(item, DamageRow):
-                    self.learn_batch(decoder, item)
+                    self.learn_batch(item)

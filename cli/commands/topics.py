@@ -94,7 +94,7 @@ def list_topics(
     config: MaybeConfigPath = None,
     bootstrap_server: BootstrapServer = None,
     grpc: GrpcListeners = None,
-    timeout_ms: TimeoutMs = 5000,
+    timeout_ms: TimeoutMs = 20_000,
     as_json: AsJson = False,
 ) -> None:
     """List the topics, one line each.

@@ -14,12 +14,14 @@ from metadata.adapters.envelope import EnvelopeRefusedError, refusal_of, unwrap,
 from metadata.authorizer.gate import Gate, Passage
 from metadata.controller.handlers import HANDLERS, READERS
 from metadata.controller.requests import ControllerRequest, Values
+from metadata.describe.config_slices import describe_configs_in_slices
 from metadata.describe.question import Question
 from metadata.describe.table import DESCRIBERS
 from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import KRAFT_VERSION
 from metadata.image.topics import TopicsImage
 from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
+from network.long_replies import reply_in_slices
 from network.requests import Handler, Reply, RequestContext
 from raft.adapters.kafka_codec.codec import RAFT_APIS
 from wire.operator_reason import reason_of
@@ -110,6 +112,9 @@ class ControllerListener:
             self._handle_raft(context, request, self._noting(asked, reply))
         elif api_key is ApiKey.ENVELOPE:
             self._serve_envelope(context, request, reply)
+        elif api_key is ApiKey.DESCRIBE_CONFIGS and passage.verdict.body is request:  # all of it is allowed
+            slices = describe_configs_in_slices(self._question(context, request))
+            reply_in_slices(slices.__next__, reply)
         elif api_key in DESCRIBERS:
             values = DESCRIBERS[api_key](self._question(context, passage.verdict.body))
             reply(build(answer, passage.verdict.complete(values)))

@@ -117,8 +117,11 @@ def _isr_error(
 
 
 def _is_eligible(context: DecisionContext, broker_id: int, broker_epoch: int) -> bool:
+    """A broker whose session is over counts as fenced: it is about to be, and what it led may take many turns."""
     broker = context.image.cluster.brokers.get(broker_id)
     if broker is None or not broker.is_active or context.liveness.is_being_removed(broker_id):
+        return False
+    if not context.liveness.has_valid_session(broker, context.now_ms):
         return False
     return broker_epoch in (NO_BROKER_EPOCH, broker.epoch)
 

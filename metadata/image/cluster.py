@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Protocol
 from uuid import UUID
 
@@ -109,12 +110,16 @@ class WireFeature(Protocol):
 
 
 def endpoints_from(listeners: Iterable[WireEndpoint]) -> tuple[Endpoint, ...]:
-    """Of a record or of a registration request: their fields have the same names."""
-    return tuple(Endpoint(each.name, each.host, each.port, each.security_protocol) for each in listeners)
+    """Of a record or of a registration request: their fields have the same names. In order of the listeners' names:
+    Kafka's records and snapshots have them in any."""
+    found = [Endpoint(each.name, each.host, each.port, each.security_protocol) for each in listeners]
+    return tuple(sorted(found, key=attrgetter("name")))
 
 
 def features_from(features: Iterable[WireFeature]) -> tuple[SupportedFeature, ...]:
-    return tuple(
+    """In order of their names, like `endpoints_from`."""
+    found = [
         SupportedFeature(each.name, each.min_supported_version, each.max_supported_version)
         for each in features
-    )
+    ]
+    return tuple(sorted(found, key=attrgetter("name")))

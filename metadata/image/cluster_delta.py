@@ -40,7 +40,7 @@ class ClusterDelta:
                 rack=record.rack,
                 fenced=record.fenced,
                 in_controlled_shutdown=record.in_controlled_shutdown,
-                log_dirs=record.log_dirs,
+                log_dirs=tuple(sorted(record.log_dirs)),
                 cordoned_log_dirs=record.cordoned_log_dirs,
                 is_migrating_zk_broker=record.is_migrating_zk_broker,
             )

@@ -63,6 +63,7 @@ def test_topics_are_altered(tool: Tool) -> None:
         tool(TOPICS, "--alter", "--topic", "grown", "--partitions", "1")
 
 
+@pytest.mark.slow
 def test_configs_of_topics_brokers_and_the_cluster(cluster: Cluster, tool: Tool) -> None:
     tool(TOPICS, "--create", "--topic", "tuned")
     topic = ("--entity-type", "topics", "--entity-name", "tuned")
@@ -82,6 +83,7 @@ def test_configs_of_topics_brokers_and_the_cluster(cluster: Cluster, tool: Tool)
         tool(CONFIGS, "--alter", *topic, "--add-config", "retention.ms=soon")
 
 
+@pytest.mark.slow
 def test_users_groups_and_client_metrics_have_configs(tool: Tool) -> None:
     user = ("--entity-type", "users", "--entity-name", "erin")
     tool(CONFIGS, "--alter", *user, "--add-config", "producer_byte_rate=1024")
@@ -122,6 +124,7 @@ def test_partitions_are_reassigned_and_leaders_elected(cluster: Cluster, tool: T
     assert "Valid replica already elected" in tool(ELECTION, *elect)
 
 
+@pytest.mark.slow
 def test_a_broker_that_died_is_unregistered(cluster: Cluster, kafka: Kafka) -> None:
     first, _second, third = cluster.broker_ids
     servers = ("--bootstrap-server", cluster.address(first))
@@ -163,6 +166,7 @@ def test_the_quorum_is_described(cluster: Cluster, tool: Tool) -> None:
     assert roles == {"1": "Leader", **{str(broker_id): "Observer" for broker_id in cluster.broker_ids}}
 
 
+@pytest.mark.slow
 def test_every_broker_tells_its_log_directories(cluster: Cluster, tool: Tool) -> None:
     told = json.loads(tool(LOG_DIRS, "--describe").splitlines()[-1])
     folders = {each["broker"]: [folder["logDir"] for folder in each["logDirs"]] for each in told["brokers"]}

@@ -18,6 +18,7 @@ from hypothesis.stateful import (
 
 from metadata.controller import broker_removal, sweep
 from tests.reference_model import requests
+from tests.reference_model.objects import NOBODY
 from tests.reference_model.twin import Twin
 
 BROKERS = st.integers(1, 5)
@@ -44,13 +45,7 @@ class ControllerAgainstModel(RuleBasedStateMachine):
         minimum=MIN_ISR,
     )
     def begin(
-        self,
-        level: int,
-        has_elr: bool,
-        count: int,
-        replicas: list[int],
-        factor: int,
-        minimum: str | None,
+        self, level: int, has_elr: bool, count: int, replicas: list[int], factor: int, minimum: str | None
     ) -> None:
         self.twin = Twin(level=25 if has_elr else level, has_elr=has_elr)
         self.incarnations = 0
@@ -110,8 +105,7 @@ class ControllerAgainstModel(RuleBasedStateMachine):
 
     @rule()
     def all_are_heard_of(self) -> None:
-        for broker_id in sorted(self.twin.model.brokers):
-            requests.heartbeat(self.twin, broker_id)
+        self.others_are_heard_of(silent=NOBODY)
 
     @rule(broker_id=BROKERS)
     def a_broker_falls_silent(self, broker_id: int) -> None:
@@ -120,9 +114,12 @@ class ControllerAgainstModel(RuleBasedStateMachine):
     def others_live_on(self, silent: int) -> None:
         for _ in range(2):
             self.twin.pass_time(5_000)
-            for broker_id in sorted(self.twin.model.brokers):
-                if broker_id != silent:
-                    requests.heartbeat(self.twin, broker_id)
+            self.others_are_heard_of(silent)
+
+    def others_are_heard_of(self, silent: int) -> None:
+        for broker_id in sorted(self.twin.model.brokers):
+            if broker_id != silent:
+                requests.heartbeat(self.twin, broker_id)
 
     @rule(milliseconds=st.sampled_from([1, 3_000, 9_000, 9_001]))
     def time_passes(self, milliseconds: int) -> None:
@@ -198,6 +195,16 @@ class ControllerAgainstModel(RuleBasedStateMachine):
         requests.alter_partition(
             self.twin, sender, name, index, chosen, slip=slip, is_recovering=is_recovering, stale_member=stale
         )
+
+    @rule(data=st.data(), silent=BROKERS)
+    def a_leader_reports_before_the_controller_looks(self, data: st.DataObject, silent: int) -> None:
+        name, index = self.place(data)
+        self.twin.pass_time(5_000)
+        self.others_are_heard_of(silent)
+        self.twin.be_late(4_001)
+        leader, replicas = self.leader_and_replicas(name, index)
+        requests.alter_partition(self.twin, leader, name, index, replicas)
+        self.twin.pass_time(0)
 
     @rule()
     def all_leaders_report_who_is_up(self) -> None:

@@ -165,7 +165,7 @@ def check_every_offset(
     st.lists(st.integers(1, 9), min_size=1, max_size=4),
     st.sampled_from([CompressionCodec.NONE, CompressionCodec.LZ4]),
 )
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_image_to_snapshot_to_image_at_every_offset(
     history: list[MetadataRecord], sizes: list[int], codec: CompressionCodec
 ) -> None:

@@ -71,9 +71,6 @@ def partition(dice: random.Random) -> PartitionState:
 def topic(dice: random.Random, number: int) -> TopicImage:
     ids = dice.sample(range(12), 0 if NAMES[number] == "empty" else dice.randrange(9))
     states = {each: partition(dice) for each in ids}
-    if number == 0 and dice.randrange(8) == 0:
-        many = tuple(range(10_000, 10_000 + dice.choice([126, 127, 200])))
-        states[50] = PartitionState(replicas=many, directories=(MIGRATING,) * len(many), isr=many[:3])
     return TopicImage(name=NAMES[number], id=topic_id(number), partitions=table_of(states))
 
 
@@ -183,3 +180,23 @@ def test_every_version_of_everything(version: int) -> None:
         of = image(dice)
         check_equal(whole, version, of, answers)
         check_equal(whole, version, of, answers)
+
+
+@pytest.mark.parametrize("version", [0, 8, VERSIONS[-1]])
+@pytest.mark.parametrize("replicas", [125, 126, 127, 200])
+def test_lists_as_long_as_nobody_has_them(version: int, replicas: int) -> None:
+    many = tuple(range(replicas))
+    state = PartitionState(replicas=many, directories=(MIGRATING,) * replicas, isr=many, leader=2)
+    topics = TopicsImage()
+    for number, states in enumerate(
+        [{0: state, 1: partition(random.Random(1))}, {0: partition(random.Random(2))}]
+    ):
+        made = TopicImage(name=NAMES[number], id=topic_id(number), partitions=table_of(states))
+        topics = topics.with_topic(made)
+    of = MetadataImage(cluster=image(random.Random(3)).cluster, topics=topics)
+    ask = build(
+        request_class(ApiKey.METADATA, version),
+        {"topics": None if version else [], "include_cluster_authorized_operations": False}
+        | {"include_topic_authorized_operations": False},
+    )
+    check_equal(ask, version, of, MetadataResponses("cluster", LowDice()))

@@ -1,10 +1,11 @@
 """Brokers that come, live and go (kraft-semantics B6 to B8)."""
 
 from tests.reference_model.changes import Wish, change
-from tests.reference_model.objects import DIRECTORIES_FROM, Broker, Cluster, Refused
+from tests.reference_model.objects import DIRECTORIES_FROM, NOBODY, Broker, Cluster, Partition, Refused
 
 CHANGE_RECORD_FROM = 6
 LEAVING_STATE_FROM = 7
+ELECTIONS_EVERY_MS = 10_000
 
 
 def register(
@@ -24,11 +25,10 @@ def register(
         known.directories = directories
         cluster.log.append(("register", broker_id, known.epoch, known.fenced, known.leaving))
         return known.epoch
-    if known is not None:
-        if not known.fenced and cluster.now_ms <= known.contact_ms + cluster.session_ms:
-            raise Refused("duplicate_broker_registration")
-        if cluster.has_elr and not is_clean:
-            _take_off(cluster, broker_id, has_crashed=True)
+    if known is not None and not known.fenced and cluster.has_session(broker_id):
+        raise Refused("duplicate_broker_registration")
+    # Also where eligible leader replicas were turned off: a list that was kept still tells who has the data.
+    _take_off(cluster, broker_id, has_crashed=known is None or not is_clean, is_asked_for=True)
     cluster.brokers[broker_id] = Broker(
         broker_id,
         epoch,
@@ -44,7 +44,7 @@ def register(
 def unregister(cluster: Cluster, broker_id: int) -> None:
     if broker_id not in cluster.brokers:
         raise Refused("broker_id_not_registered")
-    _take_off(cluster, broker_id, has_crashed=True)
+    _take_off(cluster, broker_id, has_crashed=True, is_asked_for=True)
     del cluster.brokers[broker_id]
     cluster.log.append(("unregister", broker_id))
 
@@ -72,7 +72,8 @@ def heartbeat(
     if is_fenced:
         broker.shutdown_offset = None
         if state != "fenced":
-            _fence(cluster, broker)
+            _take_off(cluster, broker.id, is_asked_for=True)
+            _note_fence(cluster, broker)
     elif following == "unfenced" and state == "fenced":
         _unfence(cluster, broker)
     elif following == "leaving" and state == "unfenced":
@@ -86,7 +87,7 @@ def _lose_directories(cluster: Cluster, broker: Broker, failed: set[int]) -> Non
     """A broker that has none left is about to stop; nothing more is said of it."""
     for name, index, part in cluster.places():
         where = dict(zip(part.replicas, part.directories, strict=True)).get(broker.id)
-        if broker.id in part.isr and where in failed:
+        if broker.id in part.isr and where in failed and not _is_all_that_is_left(cluster, part, broker.id):
             isr = [each for each in part.isr if each != broker.id]
             change(cluster, name, index, Wish(isr=isr, election=election(cluster, name), gone={broker.id}))
     left = [each for each in broker.directories if each not in failed]
@@ -114,24 +115,45 @@ def assign_directory(
 
 
 def pass_time(cluster: Cluster, milliseconds: int) -> None:
-    """Sessions end one by one, at their own moments."""
+    """Whatever becomes due is done at its own moment."""
     target = cluster.now_ms + milliseconds
-    while True:
-        due = [(each.contact_ms + cluster.session_ms + 1, each.id) for each in cluster.brokers.values()
-               if not each.fenced]  # fmt: skip
-        if not due or min(due)[0] > target:
-            break
-        at_ms, broker_id = min(due)
-        cluster.now_ms = max(cluster.now_ms, at_ms)
-        cluster.brokers[broker_id].shutdown_offset = None
-        _fence(cluster, cluster.brokers[broker_id])
+    while (due_ms := _next_due_ms(cluster)) <= target:
+        cluster.now_ms = max(cluster.now_ms, due_ms)
+        _do_what_is_due(cluster)
     cluster.now_ms = target
+
+
+def _do_what_is_due(cluster: Cluster) -> None:
+    """Sessions end one by one, and only then it is looked for leaders."""
+    while silent := [each for each in cluster.brokers.values()
+                     if not each.fenced and not cluster.has_session(each.id)]:  # fmt: skip
+        broker = min(silent, key=lambda each: (each.contact_ms, each.id))
+        broker.shutdown_offset = None
+        _take_off(cluster, broker.id)
+        _note_fence(cluster, broker)
+    if cluster.election_due_ms <= cluster.now_ms:
+        cluster.election_due_ms = cluster.now_ms + ELECTIONS_EVERY_MS
+        _elect_clean_leaders(cluster)
 
 
 def forget_sessions(cluster: Cluster) -> None:
     """Another controller became active: it gives everybody a full session."""
+    cluster.election_due_ms = cluster.now_ms + ELECTIONS_EVERY_MS
     for broker in cluster.brokers.values():
         broker.contact_ms, broker.read_offset, broker.shutdown_offset = cluster.now_ms, -1, None
+
+
+def _next_due_ms(cluster: Cluster) -> int:
+    ends = [each.contact_ms + cluster.session_ms + 1 for each in cluster.brokers.values() if not each.fenced]
+    return min([cluster.election_due_ms, *ends])
+
+
+def _elect_clean_leaders(cluster: Cluster) -> None:
+    """Where nobody leads although somebody is up who has all of the data, or may be all that is left of it."""
+    for name, index, part in cluster.places():
+        with_data = set(part.isr) or part.eligible.union(part.last_known)
+        if part.leader == NOBODY and with_data & cluster.active():
+            change(cluster, name, index, Wish(gone=cluster.going()))
 
 
 def _state(broker: Broker) -> str:
@@ -168,8 +190,7 @@ def _next_while_leaving(cluster: Cluster, broker: Broker) -> str:
     return "gone" if not others or broker.shutdown_offset <= min(others) else "leaving"
 
 
-def _fence(cluster: Cluster, broker: Broker) -> None:
-    _take_off(cluster, broker.id)
+def _note_fence(cluster: Cluster, broker: Broker) -> None:
     broker.fenced = True
     kind = "broker" if cluster.level >= CHANGE_RECORD_FROM else "fence"
     cluster.log.append((kind, broker.id, "fenced"))
@@ -180,7 +201,7 @@ def _unfence(cluster: Cluster, broker: Broker) -> None:
     kind = "broker" if cluster.level >= CHANGE_RECORD_FROM else "unfence"
     cluster.log.append((kind, broker.id, "unfenced"))
     for name, index, part in cluster.places():
-        if part.leader == -1:
+        if part.leader == NOBODY:
             change(cluster, name, index, Wish(election=election(cluster, name), back={broker.id}))
 
 
@@ -191,9 +212,13 @@ def _begin_leaving(cluster: Cluster, broker: Broker) -> None:
     _take_off(cluster, broker.id)
 
 
-def _take_off(cluster: Cluster, broker_id: int, *, has_crashed: bool = False) -> None:
+def _take_off(
+    cluster: Cluster, broker_id: int, *, has_crashed: bool = False, is_asked_for: bool = False
+) -> None:
     """Out of every ISR; who crashed also out of the eligible ones."""
     for name, index, part in cluster.places():
+        if is_asked_for and _is_all_that_is_left(cluster, part, broker_id):
+            continue
         if broker_id in part.isr or (has_crashed and broker_id in part.eligible):
             wish = Wish(
                 isr=[each for each in part.isr if each != broker_id],
@@ -202,6 +227,11 @@ def _take_off(cluster: Cluster, broker_id: int, *, has_crashed: bool = False) ->
                 crashed={broker_id} if has_crashed else set(),
             )
             change(cluster, name, index, wish)
+
+
+def _is_all_that_is_left(cluster: Cluster, part: Partition, broker_id: int) -> bool:
+    """It stays in the ISR, and a request by which it goes is no occasion to lose its data by another leader."""
+    return not cluster.has_elr and part.leader == NOBODY and set(part.isr) == {broker_id}
 
 
 def election(cluster: Cluster, topic: str) -> str:

@@ -39,7 +39,13 @@ class Broker:
 
     @property
     def is_active(self) -> bool:
+        """By what the log says."""
         return not self.fenced and not self.leaving
+
+    @property
+    def is_going(self) -> bool:
+        """In controlled shutdown; below level 7 only the active controller knows."""
+        return self.leaving or self.shutdown_offset is not None
 
 
 @dataclass
@@ -65,12 +71,14 @@ class Topic:
 
 @dataclass
 class Cluster:
-    """`configs` are of topics by name and of all brokers by ""; `log` is what was decided and not compared yet."""
+    """`configs` are of topics by name and of all brokers by ""; `log` is what was decided and not compared yet;
+    `election_due_ms` is when partitions without a leader are looked at the next time."""
 
     level: int
     has_elr: bool
     session_ms: int
     now_ms: int
+    election_due_ms: int
     brokers: dict[int, Broker] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
     configs: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -81,6 +89,12 @@ class Cluster:
 
     def active(self) -> set[int]:
         return {broker.id for broker in self.brokers.values() if broker.is_active}
+
+    def going(self) -> set[int]:
+        return {broker.id for broker in self.brokers.values() if broker.is_going}
+
+    def has_session(self, broker_id: int) -> bool:
+        return self.now_ms <= self.brokers[broker_id].contact_ms + self.session_ms
 
     def default_directory(self, broker_id: int) -> int:
         known = self.brokers[broker_id].directories if broker_id in self.brokers else []

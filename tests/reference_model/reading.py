@@ -26,12 +26,12 @@ def told_records(records: Iterable[MetadataRecord], names: Mapping[UUID, str]) -
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:
-    """The order of partitions within one decision says nothing."""
-    runs = groupby(records, key=lambda record: record[0] == "change")
+    """The order of topics and partitions within one decision says nothing."""
+    runs = groupby(records, key=lambda record: record[0] in ("change", "clear elr"))
     return [
         record
         for is_change, run in runs
-        for record in (sorted(run, key=lambda each: each[1:3]) if is_change else run)
+        for record in (sorted(run, key=lambda each: each[:3]) if is_change else run)
     ]
 
 

@@ -161,13 +161,14 @@ def place_topic(twin: Twin, name: str, count: int, factor: int) -> None:
         model = twin.model
         if name in model.topics:
             raise Refused("topic_already_exists")
-        candidates = {each.id for each in model.brokers.values() if not each.leaving}
-        if factor > len(candidates) or not model.active():
+        candidates = set(model.brokers) - model.going()
+        serving = model.active() - model.going()
+        if factor > len(candidates) or not serving:
             raise Refused("invalid_replication_factor")
         made = twin.world.controller.image.topics.by_name[name].partitions
         partitions = []
         for _, state in made.items():
-            isr = [replica for replica in state.replicas if replica in model.active()]
+            isr = [replica for replica in state.replicas if replica in serving]
             assert len(set(state.replicas)) == factor
             assert set(state.replicas) <= candidates
             assert isr, f"a partition without anybody active: {state}"

@@ -63,6 +63,8 @@ def alter_partition(
     for member, epoch in asked["isr"]:
         if member not in cluster.active() or epoch not in (-1, cluster.brokers[member].epoch):
             raise Refused("ineligible_replica")
+        if not cluster.has_session(member):
+            raise Refused("ineligible_replica")
     wish = Wish(isr=members, is_recovering=asked["is_recovering"], election=election(cluster, name))
     change(cluster, name, index, wish)
     changed = cluster.topics[name].partitions[index]
@@ -134,6 +136,8 @@ def turn_elr(cluster: Cluster, *, on: bool) -> None:
         cluster.log.append(("config", "broker", "", MIN_ISR, "1"))
     if not values:
         del cluster.configs[""]
+    if on and not cluster.has_elr:
+        _forget_stale_lists(cluster)
     cluster.has_elr = on
     cluster.log.append(("feature", "eligible.leader.replicas.version", int(on)))
 
@@ -143,6 +147,23 @@ def _clear_eligible(cluster: Cluster, name: str) -> None:
     cluster.log.append(("clear elr", name))
     for topic, _, part in cluster.places():
         if name in ("", topic) and (part.eligible or part.last_known):
+            part.eligible, part.last_known = set(), []
+            part.partition_epoch += 1
+
+
+def _forget_stale_lists(cluster: Cluster) -> None:
+    """Nobody kept them, and who was in sync may have gone on without those on them."""
+    for name, topic in cluster.topics.items():
+        with_lists = [
+            (index, part) for index, part in enumerate(topic.partitions) if part.eligible or part.last_known
+        ]
+        stale = [(index, part) for index, part in with_lists if part.isr]
+        is_whole_topic = len(stale) == len(with_lists)
+        if stale and is_whole_topic:
+            cluster.log.append(("clear elr", name))
+        for index, part in stale:
+            if not is_whole_topic:
+                cluster.log.append(("change", name, index, {"eligible": set(), "last_known": []}))
             part.eligible, part.last_known = set(), []
             part.partition_epoch += 1
 
@@ -170,7 +191,7 @@ def _check_assignment(cluster: Cluster, replicas: list[int], factor: int | None)
 
 def _new_partition(cluster: Cluster, replicas: list[int], factor: int) -> Partition:
     _check_assignment(cluster, replicas, factor)
-    isr = [each for each in replicas if each in cluster.active()]
+    isr = [each for each in replicas if each in cluster.active() - cluster.going()]
     if not isr:
         raise Refused("invalid_replica_assignment")
     directories = [cluster.default_directory(each) for each in replicas]

@@ -46,6 +46,7 @@ class Twin:
     level: int
     has_elr: bool
     is_holding: bool = False
+    is_late: bool = False
     held: list[Held] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -57,7 +58,9 @@ class Twin:
         )
         self.world = World(config).lead()
         self.world.commit()
-        self.model = Cluster(self.level, self.has_elr, SESSION_MS, self.world.now_ms)
+        now_ms = self.world.now_ms
+        first_election_ms = now_ms + brokers.ELECTIONS_EVERY_MS
+        self.model = Cluster(self.level, self.has_elr, SESSION_MS, now_ms, first_election_ms)
         if self.has_elr:
             # Written with the feature: the lists rest on one minimum for all nodes.
             self.model.configs[""] = {"min.insync.replicas": "1"}
@@ -81,7 +84,8 @@ class Twin:
         """`decide` gets the records that the controller wrote, for what only it can know: ids and offsets."""
         start = self.world.raft.log_end_offset
         answers = self.world.send(api_key, version, **values)
-        self._settle()
+        if not self.is_late:
+            self._settle()
         written = self._written(start)
         before = self.model.copy()
         decided: Any = None
@@ -100,10 +104,17 @@ class Twin:
         self._finish(start, written, answers, check_answer)
 
     def pass_time(self, milliseconds: int) -> None:
+        self.is_late = False
         start = self.world.raft.log_end_offset
         self.world.advance(milliseconds)
         brokers.pass_time(self.model, milliseconds)
         self._finish(start, self._written(start), None, lambda _answer: None)
+
+    def be_late(self, milliseconds: int) -> None:
+        """Time passes, and requests are there before the controller looks what is due, which is when more passes."""
+        self.is_late = True
+        self.world.now_ms += milliseconds
+        self.model.now_ms += milliseconds
 
     # Commits and the loss of leadership
 

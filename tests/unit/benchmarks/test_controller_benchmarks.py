@@ -1,10 +1,10 @@
-"""The controller's benchmarks at a small size: they run, and say what they did."""
+"""The benchmarks of large images at a small size: they run, and say what they did."""
 
 import json
 
 import pytest
 
-from benchmarks import controller_creation, controller_failover
+from benchmarks import controller_creation, controller_failover, metadata_answers
 
 
 def test_failover(capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,3 +18,12 @@ def test_creation(capsys: pytest.CaptureFixture[str]) -> None:
     controller_creation.main(["--topics", "4", "--partitions", "20", "--a-request", "2", "--json"])
     (row,) = json.loads(capsys.readouterr().out)["results"]["creation"]
     assert row["partitions"] == 80
+
+
+def test_metadata_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    metadata_answers.main(["--topics", "20", "--small-topics", "5", "--seconds", "0.01", "--json"])
+    tables = json.loads(capsys.readouterr().out)["results"]
+    kio, first, again = tables["all topics"]
+    assert kio["megabytes"] == first["megabytes"] == again["megabytes"] > 0.08
+    assert first["slices"] >= again["slices"] == 1
+    assert all(row["requests_per_second"] > 0 for row in tables["requests for all of 5 topics x 10"])

@@ -1,11 +1,19 @@
 """The ISR manager asks for what is missing, once at a time, and never for a replica that may not be in sync."""
 
+from random import Random
 from typing import Any
 
+import numpy as np
+import pytest
 from kio.schema.errors import ErrorCode
 
+from broker.isr_columns import incomplete
 from broker.isr_manager import RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS, SHRINK_PAUSE_MS, IsrManager
+from metadata.image.directories import MIGRATING
 from metadata.image.image import MetadataImage
+from metadata.image.partition_state import PartitionState
+from metadata.image.partitions import table_of
+from metadata.image.topics import TopicImage
 from tests.support.images import (
     after,
     broker_record,
@@ -111,8 +119,60 @@ def test_one_request_is_under_way_at_a_time() -> None:
     world.tell(1, isr_change(1, 1, (1,)))
     assert world.asked(1_000) == {}
     assert world.manager.next_deadline_ms() is None
+    world.tell(2, isr_change(1, 0, (1, 2)))
     world.answer(2, {0: ErrorCode.none})
     assert world.asked(1 + SHRINK_PAUSE_MS) == {1: [1, 2]}
+
+
+def test_what_the_controller_has_just_taken_out_is_not_asked_for_at_once() -> None:
+    world = shrunken()
+    world.tell(0, isr_change(1, 0, (1, 2)))
+    world.tell(1, isr_change(1, 1, (1,)))
+    assert world.asked(SHRINK_PAUSE_MS) == {}
+    assert world.manager.next_deadline_ms() == 1 + SHRINK_PAUSE_MS
+    world.tell(SHRINK_PAUSE_MS, fencing(2, fenced=True))
+    assert world.manager.wish_count == 0
+    assert world.asked(10 * SHRINK_PAUSE_MS) == {}
+    world.tell(10 * SHRINK_PAUSE_MS, fencing(2, fenced=False))
+    assert world.asked(10 * SHRINK_PAUSE_MS) == {1: [1, 2]}
+
+
+def test_a_fenced_broker_ends_no_other_wishes_pause() -> None:
+    world = World(
+        *(broker_record(each) for each in (1, 2, 3)),
+        *topic_records(1, "t", partition_record(1, 0, (1, 2, 3))),
+    )
+    world.tell(1, isr_change(1, 0, (1,)))
+    world.tell(2, fencing(2, fenced=True))
+    assert world.asked(2) == {}
+    assert world.asked(1 + SHRINK_PAUSE_MS) == {0: [1, 3]}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_columns_find_what_a_look_at_each_partition_finds(seed: int) -> None:
+    dice = Random(seed)
+    topics, expected = [], []
+    active = frozenset(dice.sample(range(6), 4))
+    for number in range(3):
+        states = {}
+        for index in dice.sample(range(20), dice.randrange(12)):
+            replicas = tuple(dice.sample(range(6), dice.randint(1, 4)))
+            isr = tuple(dice.sample(replicas, dice.randint(0, len(replicas))))
+            states[index] = PartitionState(
+                replicas=replicas, directories=(MIGRATING,) * len(replicas), isr=isr, leader=dice.randrange(3)
+            )
+        asked = sorted(dice.sample(sorted(states), len(states) // 2)) if dice.randrange(2) else None
+        table = table_of(states)
+        ids = None if asked is None else np.array(asked, dtype=np.int32)
+        topics.append((TopicImage(name=f"t{number}", id=topic_id(number), partitions=table), ids))
+        expected.append(
+            [
+                index
+                for index in sorted(states if asked is None else asked)
+                if states[index].leader == 1 and active & set(states[index].replicas) - set(states[index].isr)
+            ]
+        )
+    assert [found.tolist() for found in incomplete(topics, 1, active)] == expected
 
 
 def test_a_change_that_shows_in_the_image_ends_the_wish() -> None:

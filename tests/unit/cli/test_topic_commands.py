@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import threading
 from typing import Any
 
@@ -62,6 +63,36 @@ def test_topics_are_listed_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert [(topic["replicas"], topic["no_leader"], topic["short_isr"]) for topic in listed] == [
         (2, 1, 2)
     ] * 2
+
+
+def test_a_long_list_may_take_more_than_one_of_several_nodes_share(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    taken = threading.Event()
+
+    def slowly(request: Any) -> dict[str, object]:
+        taken.wait(0.7)  # nobody sets it: this node needs so long
+        return topics_response(request)
+
+    with fake_node({ApiKey.METADATA: slowly}) as node, socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        others = [f"127.0.0.1:{mute.getsockname()[1]}", "127.0.0.1:1", "127.0.0.1:2"]
+        asked = ["topics", "list", "-b", ",".join([node.address, *others]), "--json", "--timeout-ms", "2400"]
+        assert run(asked) == 0
+        assert len(node.requests) == 1
+    assert [topic["name"] for topic in printed(capsys)] == ["a", "b"]
+
+
+def test_a_list_does_not_wait_for_long_for_a_node_that_says_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with fake_node({ApiKey.METADATA: topics_response}) as node, socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        addresses = f"127.0.0.1:{mute.getsockname()[1]},{node.address}"
+        assert run(["topics", "list", "-b", addresses, "--json", "--timeout-ms", "1500"]) == 0
+    assert len(printed(capsys)) == 2
 
 
 def test_a_partition_without_leader_is_described_not_refused(capsys: pytest.CaptureFixture[str]) -> None:

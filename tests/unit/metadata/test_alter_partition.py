@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.unit.metadata.controller_world import World, assigned
+from tests.unit.metadata.controller_world import SESSION_MS, World, assigned
 from wire.metadata_records.topics import PartitionChangeRecord
 from wire.protocol.api_keys import ApiKey
 from wire.record_frame import encode_record
@@ -78,6 +78,18 @@ def test_broker_that_shuts_down_cannot_join() -> None:
     world.heartbeat(2, want_shut_down=True)
     assert world.controller.image.cluster.brokers[2].in_controlled_shutdown
     assert alter(world, (0, 2))["error_code"] is ErrorCode.ineligible_replica
+
+
+def test_broker_whose_session_is_over_cannot_join_though_it_is_not_fenced_yet() -> None:
+    world = ready()
+    alter(world, (0,))
+    world.advance(SESSION_MS - 1)
+    world.heartbeat(0)
+    assert alter(world, (0, 2))["error_code"] is ErrorCode.none
+    alter(world, (0,))
+    world.now_ms += 2  # the controller has not come to look at the time
+    assert alter(world, (0, 2))["error_code"] is ErrorCode.ineligible_replica
+    assert not world.controller.image.cluster.brokers[2].fenced
 
 
 @pytest.mark.parametrize(("offset", "error"), [(0, ErrorCode.none), (1, ErrorCode.ineligible_replica)])

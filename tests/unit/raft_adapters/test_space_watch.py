@@ -112,7 +112,7 @@ def test_another_thread_is_heard_in_the_loop(tmp_path: Path) -> None:
         watched.disk.free = 0
         results: list[str] = []
         watched.thread.submit(lambda: watched.watch.with_space(Failing(1)), results.append, pytest.fail)
-        await until(lambda: watched.inputs)
+        await until(lambda: watched.inputs and results)
         assert (watched.inputs, results) == ([WritesPaused(True)], ["written"])
         await watched.close()
 

@@ -1,0 +1,38 @@
+"""DescribeConfigs of many resources, a slice after the other: a topic's configs take a millisecond, and an
+administrator's tool may ask for those of all topics at once."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from metadata.describe.configs import describe_configs
+from metadata.describe.question import Question
+from wire.codec import encode
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import response_class
+from wire.protocol.arrays import array_length
+from wire.protocol.entities import build
+from wire.protocol.headers import EncodedBody
+
+RESOURCES_AT_ONCE: Final = 20
+_THROTTLE_TIME_BYTES: Final = 4
+_FIRST_FLEXIBLE_VERSION: Final = 4
+
+
+def describe_configs_in_slices(question: Question) -> Iterator[EncodedBody | None]:
+    """None after each slice, and last the response. All of it is of the question's one image."""
+    resources = question.body.resources
+    is_flexible = question.version >= _FIRST_FLEXIBLE_VERSION
+    start = end = b""
+    results: list[bytes] = []
+    for first in range(0, max(len(resources), 1), RESOURCES_AT_ONCE):
+        if first:
+            yield None
+        asked = resources[first : first + RESOURCES_AT_ONCE]
+        values = describe_configs(replace(question, body=replace(question.body, resources=asked)))
+        encoded = encode(build(response_class(ApiKey.DESCRIBE_CONFIGS, question.version), values))
+        begin = _THROTTLE_TIME_BYTES + len(array_length(len(asked), is_flexible=is_flexible))
+        tags = len(encoded) - (1 if is_flexible else 0)
+        start, end = encoded[:_THROTTLE_TIME_BYTES], encoded[tags:]
+        results.append(encoded[begin:tags])
+    yield EncodedBody(b"".join((start, array_length(len(resources), is_flexible=is_flexible), *results, end)))

@@ -1,0 +1,84 @@
+"""Long answers let others be served in between, and keep the order of their connection."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from network.long_replies import reply_in_slices
+from network.requests import Reply, RequestContext
+from tests.unit.network.support import ECHO, FLEXIBLE, HOST, echo_request, echo_response, serving
+from wire.codec import encode
+from wire.protocol.frames import FrameDecoder
+from wire.protocol.headers import EncodedBody, decode_response
+
+LONG = 50
+
+
+def answer(text: str) -> EncodedBody:
+    return EncodedBody(encode(echo_response(FLEXIBLE, text)))
+
+
+async def responses(reader: asyncio.StreamReader, count: int) -> list[str]:
+    decoder, found = FrameDecoder(1 << 20), list[str]()
+    async with asyncio.timeout(10):
+        while len(found) < count and (data := await reader.read(1 << 16)):
+            for frame in decoder.feed(data):
+                entity: Any = decode_response(ECHO, FLEXIBLE, frame)[1]
+                found.append(entity.coordinators[0].host if hasattr(entity, "coordinators") else entity.host)
+    return found
+
+
+def test_others_are_served_while_it_is_made_and_its_connection_keeps_the_order() -> None:
+    turns: list[str] = []
+
+    def handler(context: RequestContext, request: Any, reply: Reply) -> None:
+        if request.key != "long":
+            turns.append(request.key)
+            reply(answer(request.key))
+            return
+        left = iter(range(LONG))
+
+        def advance() -> EncodedBody | None:
+            turns.append("slice")
+            return answer("long") if next(left, None) is None else None
+
+        reply_in_slices(advance, reply)
+
+    async def ask() -> None:
+        async with serving(handler) as server:
+            reader, writer = await asyncio.open_connection(HOST, server.bound_port)
+            other_reader, other_writer = await asyncio.open_connection(HOST, server.bound_port)
+            other_writer.write(echo_request("warm", 1))
+            assert await responses(other_reader, 1) == ["warm"]
+            writer.write(echo_request("long", 1) + echo_request("behind", 2))
+            other_writer.write(echo_request("other", 2))
+            assert await responses(reader, 2) == ["long", "behind"]
+            assert await responses(other_reader, 1) == ["other"]
+            writer.close()
+            other_writer.close()
+
+    asyncio.run(ask())
+    assert turns.count("slice") == LONG + 1
+    assert "slice" in turns[turns.index("other") :], "the other was served before the long answer was made"
+
+
+def test_a_fault_in_a_later_slice_ends_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    steps = iter([None])
+
+    def handler(context: RequestContext, request: Any, reply: Reply) -> None:
+        reply_in_slices(lambda: next(steps), reply)
+
+    async def ask() -> bytes:
+        async with serving(handler) as server:
+            reader, writer = await asyncio.open_connection(HOST, server.bound_port)
+            writer.write(echo_request("x", 1))
+            async with asyncio.timeout(10):
+                left = await reader.read()
+            writer.close()
+            return left
+
+    with caplog.at_level(logging.ERROR):
+        assert asyncio.run(ask()) == b""
+    assert "a long answer could not be made" in caplog.text
