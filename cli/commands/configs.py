@@ -1,7 +1,7 @@
 """`kquorum configs`: show and alter the configs of topics, brokers, groups and client metrics through a broker."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from cli.cluster_client import ClusterClient
     from cli.config_client import ConfigView, Operation, Resource
 
-T = TypeVar("T")
 Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Of this topic.")]
 Broker = Annotated[int | None, typer.Option("--broker", metavar="ID", min=0, help="Of this broker.")]
 Cluster = Annotated[

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from cli.cluster_client import ClusterClient
     from cli.topic_client import TopicView
 
-T = TypeVar("T")
 Consistency = Annotated[
     str | None,
     typer.Option(

@@ -77,10 +77,6 @@ def one_of_any_case(*allowed: str) -> Validator:
     return _simple(words, lambda value: None if str(value).upper() in allowed else problem)
 
 
-def not_blank() -> Validator:
-    return _simple("not empty", lambda value: None if value else "String must be non-empty")
-
-
 def list_of(*allowed: str, may_be_empty: bool = True) -> Validator:
     """Without `allowed`, anything; no item may be empty."""
     words = ", ".join(allowed) or "any values"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -46,7 +47,7 @@ class AclFilter:
 
     def select(self, acls: Iterable[AccessControlEntry]) -> list[AccessControlEntry]:
         """What matches, in an order that people can read."""
-        return sorted(filter(self.matches, acls), key=_reading_order)
+        return sorted(filter(self.matches, acls), key=attrgetter("binding"))
 
     def matches(self, acl: AccessControlEntry) -> bool:
         return (
@@ -103,15 +104,3 @@ def entry_values(acl: AccessControlEntry) -> Values:
 def code_name(names: Mapping[int, str], code: int) -> str:
     """As Kafka writes a code in its messages: a client's newer code is UNKNOWN to this node."""
     return names.get(code, "UNKNOWN")
-
-
-def _reading_order(acl: AccessControlEntry) -> tuple[int, str, int, str, str, int, int]:
-    return (
-        acl.resource_type,
-        acl.resource_name,
-        acl.pattern_type,
-        acl.principal,
-        acl.host,
-        acl.operation,
-        acl.permission_type,
-    )

@@ -3,7 +3,7 @@
 ACLs are kept whether or not an authorizer enforces them: they can be written before one is switched on.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
@@ -24,23 +24,11 @@ from metadata.controller.acl_filters import (
 from metadata.controller.context import DecisionContext
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
-from metadata.image.security import AccessControlEntry
+from metadata.image.security import AccessControlEntry, Binding
 from wire.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 CLUSTER_NAME = "kafka-cluster"
 MAX_ACLS_PER_REQUEST = 10_000
-
-
-class Binding(NamedTuple):
-    """What makes two ACLs the same one; the order is that of the record's fields after the id."""
-
-    resource_type: int
-    resource_name: str
-    pattern_type: int
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
 
 
 def create_acls(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
@@ -132,17 +120,7 @@ def _check_size(count: int) -> None:
 
 def _existing(context: DecisionContext, resource_names: set[str]) -> set[Binding]:
     return {
-        Binding(
-            acl.resource_type,
-            acl.resource_name,
-            acl.pattern_type,
-            acl.principal,
-            acl.host,
-            acl.operation,
-            acl.permission_type,
-        )
-        for acl in context.image.security.acls.values()
-        if acl.resource_name in resource_names
+        acl.binding for acl in context.image.security.acls.values() if acl.resource_name in resource_names
     }
 
 

@@ -11,11 +11,11 @@ from metadata.config_definitions.definition import ConfigType
 from metadata.config_definitions.table import definition_of
 from metadata.controller.config_checks import check_change, check_records, check_resource, check_resource_type
 from metadata.controller.context import DecisionContext
+from metadata.controller.elr import clear_elr_records
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC, ConfigResource
 from wire.metadata_records.configs import ConfigRecord
-from wire.metadata_records.topics import ClearElrRecord
 from wire.schema import MetadataRecord
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -94,7 +94,7 @@ def _alter(context: DecisionContext, request: ControllerRequest, decide: Decide)
         changed[resource] = change
         records += change.records(resource)
         responses.append(_response(asked, None))
-    records += _forgotten_eligible_leaders(context, records)
+    records += clear_elr_records(context, records)
     if len(records) > context.config.max_records_per_batch:
         reason = (
             f"The request would need {len(records)} records, more than one batch holds; ask for less at once."
@@ -182,21 +182,6 @@ def _worth_writing(
     return {
         name: value for name, value in wanted.items() if resource.type == BROKER or value != before.get(name)
     }
-
-
-def _forgotten_eligible_leaders(
-    context: DecisionContext, records: list[MetadataRecord]
-) -> list[ClearElrRecord]:
-    """With another min.insync.replicas nobody knows any more who is eligible (KIP-966): of the topic, or of all."""
-    if not context.is_elr_enabled:
-        return []
-    return [
-        ClearElrRecord(topic_name=record.resource_name if record.resource_type == TOPIC else "")
-        for record in records
-        if isinstance(record, ConfigRecord)
-        and record.name == "min.insync.replicas"
-        and record.resource_type in (TOPIC, BROKER)
-    ]
 
 
 def _reason(changed: Mapping[ConfigResource, Change]) -> str:

@@ -13,14 +13,17 @@ from wire.metadata_records.topics import ClearElrRecord, PartitionChangeRecord
 from wire.schema import MetadataRecord
 
 
-def clear_elr_records(context: DecisionContext, records: Iterable[MetadataRecord]) -> list[MetadataRecord]:
-    """For the end of a change of configs: every list whose min.insync.replicas these records change is cleared."""
+def clear_elr_records(context: DecisionContext, records: Iterable[MetadataRecord]) -> list[ClearElrRecord]:
+    """For the end of a change of configs: every list whose min.insync.replicas these records change is cleared, that of
+    a topic or those of all. Keys of groups and the like, which may have any name, are no matter."""
     if not context.is_elr_enabled:
         return []
     return [
         ClearElrRecord(topic_name=record.resource_name if record.resource_type == TOPIC else "")
         for record in records
-        if isinstance(record, ConfigRecord) and record.name == MIN_IN_SYNC_REPLICAS
+        if isinstance(record, ConfigRecord)
+        and record.name == MIN_IN_SYNC_REPLICAS
+        and record.resource_type in (TOPIC, BROKER)
     ]
 
 

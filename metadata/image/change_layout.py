@@ -23,7 +23,6 @@ _ISR_TAG, _LEADER_TAG = 0, 1
 _LEADER_BYTES: Final = 4
 # The size of the ISR's field, 1 + 4 for each member, is one byte while it is below 128.
 LONGEST_ISR: Final = 31
-_LENGTHS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)

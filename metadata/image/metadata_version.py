@@ -30,8 +30,6 @@ DIRECTORIES = 17  # 3.7-IV2
 DYNAMIC_QUORUM = 21  # 3.9-IV0
 ELIGIBLE_LEADER_REPLICAS = 23  # 4.0-IV1
 CORDONED_DIRECTORIES = 30  # 4.3-IV0
-CIDR_ACLS = 32  # 4.4-IV1
-UNREGISTER_CONTROLLER = 33  # 4.4-IV2
 
 # The levels that brought records, or fields of records, which a controller below them cannot express.
 _METADATA_CHANGES = frozenset(

@@ -18,6 +18,18 @@ from wire.metadata_records.security import (
 from wire.uuids import uuid_to_text
 
 
+class Binding(NamedTuple):
+    """What makes two ACLs the same one; the order is that of the record's fields after the id."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessControlEntry:
     """The codes are those of AccessControlEntryRecord."""
@@ -30,6 +42,18 @@ class AccessControlEntry:
     host: str
     operation: int
     permission_type: int
+
+    @property
+    def binding(self) -> Binding:
+        return Binding(
+            self.resource_type,
+            self.resource_name,
+            self.pattern_type,
+            self.principal,
+            self.host,
+            self.operation,
+            self.permission_type,
+        )
 
 
 class ScramUser(NamedTuple):

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from rich.progress import Progress
 
 from benchmarks import elections
 
 
+@pytest.mark.slow
 def test_a_leader_is_lost_in_every_way_and_all_comes_back(tmp_path: Path) -> None:
     with Progress(disable=True) as progress:
         tight = [elections.TIMEOUTS["tight"]]

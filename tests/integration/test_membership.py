@@ -97,6 +97,7 @@ def test_a_leader_hands_over_in_milliseconds_and_can_be_removed(
         assert max(quick) < 300, json.dumps(history, indent=1)
 
 
+@pytest.mark.slow
 def test_a_static_quorum_becomes_dynamic_while_it_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

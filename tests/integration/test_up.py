@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cli.processes import wait_until
 from tests.tidy.tree import ROOT
 
@@ -104,6 +106,7 @@ def test_a_cluster_comes_up_and_stops_cleanly(tmp_path: Path) -> None:
         assert [topic["name"] for topic in again.ask("topics", "list")] == ["orders"]
 
 
+@pytest.mark.slow
 def test_a_node_that_dies_is_shown_and_the_others_go_on(tmp_path: Path) -> None:
     with running(tmp_path) as up:
         up.wait_all_ready()
@@ -117,6 +120,7 @@ def test_a_node_that_dies_is_shown_and_the_others_go_on(tmp_path: Path) -> None:
         assert not any(is_alive(pid) for pid in pids.values())
 
 
+@pytest.mark.slow
 def test_nodes_die_with_a_killed_up(tmp_path: Path) -> None:
     with running(tmp_path) as up:
         up.wait_all_ready()

@@ -106,6 +106,7 @@ def test_acls(tool: Tool) -> None:
     assert wait_until(lambda: "User:frank" not in tool(ACLS, "--list"), WAIT_S, 0.5)
 
 
+@pytest.mark.slow
 def test_partitions_are_reassigned_and_leaders_elected(cluster: Cluster, tool: Tool, tmp_path: Path) -> None:
     first, second, third = cluster.broker_ids
     tool(TOPICS, "--create", "--topic", "moved", "--replica-assignment", f"{first}:{second}")

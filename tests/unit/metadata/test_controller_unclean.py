@@ -295,6 +295,8 @@ class TestConfigs:
         assert clear_elr_records(_context(world), changes) == [ClearElrRecord(topic_name="a")]
         cluster = ConfigRecord(resource_type=BROKER, resource_name="", name=KEY, value="3")
         assert clear_elr_records(_context(world), [cluster]) == [ClearElrRecord(topic_name="")]
+        group = ConfigRecord(resource_type=32, resource_name="g", name=KEY, value="3")
+        assert clear_elr_records(_context(world), [group]) == []
         assert clear_elr_records(_context(world_of(0, elr=0)), changes) == []
 
     def test_switching_it_on(self) -> None:
