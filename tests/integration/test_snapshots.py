@@ -117,7 +117,7 @@ def test_who_fell_behind_comes_in_through_a_snapshot(
         assert log_start(cluster, wiped) > end_offset
 
         cluster.restart(leader)
-        assert "loaded" in cluster.output(leader)
+        assert wait_until(lambda: "loaded" in cluster.output(leader), WAIT_S), cluster.tails()
         make_topics(cluster, ["last"], broker_id=102)
         everything = {*made, *more, "last"}
         for broker_id in cluster.broker_ids:

@@ -11,6 +11,8 @@ from tests.simulation.run import plan_of
 from tests.simulation.runner import run_chunk
 
 CHUNKS = 80
+# The others take minutes of both cores; they are in `make test-all`.
+QUICK_CHUNKS = 32
 SEEDS_PER_CHUNK = 25
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS_TOLD_TWICE = range(1, 31)
@@ -21,7 +23,13 @@ for seed in range({}, {}):
 """
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        *range(QUICK_CHUNKS),
+        *(pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(QUICK_CHUNKS, CHUNKS)),
+    ],
+)
 def test_every_seed_holds_the_invariants(chunk: int) -> None:
     totals = run_chunk(range(chunk * SEEDS_PER_CHUNK, (chunk + 1) * SEEDS_PER_CHUNK))
     assert not totals.failures, totals.failures[0][1]

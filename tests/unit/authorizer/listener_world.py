@@ -20,7 +20,13 @@ from tests.unit.metadata.controller_world import World
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class, supported_versions
 from wire.protocol.entities import build
-from wire.protocol.headers import RequestHeader, decode_response, encode_request
+from wire.protocol.headers import (
+    EncodedBody,
+    RequestHeader,
+    decode_response,
+    encode_request,
+    encode_response_header,
+)
 
 SASL_PLAINTEXT = 2
 
@@ -96,6 +102,9 @@ class ListenerWorld:
         self.listener.handle(context, body, answers.append)
         self.world.commit()
         assert len(answers) == 1
+        if isinstance(answers[0], EncodedBody):
+            frame = encode_response_header(api_key, version, 17) + answers[0].data
+            return decode_response(api_key, version, frame)[1]
         return answers[0]
 
     def forward(
