@@ -12,7 +12,12 @@ from cli.nodes.foreign_cluster import ForeignClusters
 from cli.nodes.leader_watch import LeaderWatch, who_is_missing
 from cli.nodes.peers import PeerWatch
 from cli.nodes.replica_files import ReplicaFiles
-from cli.nodes.replica_settings import new_replica, snapshot_settings, static_voters_of
+from cli.nodes.replica_settings import (
+    OBSERVER_FLUSH_INTERVAL_MS,
+    new_replica,
+    snapshot_settings,
+    static_voters_of,
+)
 from cli.nodes.security import controller_client
 from cli.nodes.state_watch import StateWatch
 from cli.nodes.voter_watch import VoterWatch
@@ -70,6 +75,7 @@ class QuorumMember:
             on_caught_up=lambda: self._repair.handle_caught_up(self.driver.write_on_disk),
             snapshots=files.snapshots(self._handle_unsound_snapshot),
             space=files.space,
+            flush_interval_ms=0 if config.is_controller else OBSERVER_FLUSH_INTERVAL_MS,
         )
         self.snapshots = SnapshotKeeper(
             folders.metadata_log, snapshot_settings(config), self.driver, self.log, clock.now_ms, fatal

@@ -12,6 +12,8 @@ from raft.ports import Dice
 from raft.voters import ReplicaKey, Voter, VoterSet
 from wire.record_batch import CompressionCodec
 
+OBSERVER_FLUSH_INTERVAL_MS = 1_000
+
 
 def static_voters_of(config: NodeConfig) -> VoterSet:
     places = static_voter_endpoints(config)

@@ -12,6 +12,8 @@ from metadata.image.partition_columns import Column
 from metadata.image.partition_state import NO_LEADER, PartitionState
 from metadata.image.partitions import PartitionTable
 
+_FEW = 64
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicImage:
@@ -121,7 +123,8 @@ def _counted(
 
 def _count_of(columns: Sequence[Column]) -> Counter[int]:
     """How often each number is in the columns."""
-    if not columns:
-        return Counter()
+    if sum(map(len, columns)) <= _FEW:
+        # np.unique costs as much as some hundred numbers, and most changes are of some partitions.
+        return Counter(number for column in columns for number in column.tolist())
     numbers, counts = np.unique(np.concatenate(columns), return_counts=True)
     return Counter(dict(zip(numbers.tolist(), counts.tolist(), strict=True)))

@@ -68,8 +68,10 @@ class RaftDriver(DriverFront):
         on_caught_up: Callable[[], None] = lambda: None,
         snapshots: Snapshots | None = None,
         space: SpaceWatch | Unwatched | None = None,
+        flush_interval_ms: int = 0,
     ) -> None:
-        """Without `snapshots` none may come in, be asked for, or stand in the log's folder."""
+        """Without `snapshots` none may come in, be asked for, or stand in the log's folder. `flush_interval_ms` is for
+        replicas that never vote; see LogFlusher."""
         super().__init__(node)
         self._log = log
         self._state_store = state_store
@@ -82,6 +84,7 @@ class RaftDriver(DriverFront):
         self.in_force = VotersChanged(node.voters, node.kraft_version)
         self._snapshots = snapshots
         self._space = space or Unwatched()
+        self._flush_interval_ms = flush_interval_ms
         self._when_free: deque[Callable[[], None]] = deque()
         self._callers = Callers(self.receive)
         self._is_running = False
@@ -96,7 +99,13 @@ class RaftDriver(DriverFront):
         self._loop = asyncio.get_running_loop()
         self._shut_down = self._loop.create_future()
         self._disk = DiskThread(self._loop)
-        self._flusher = LogFlusher(self._log.flush, self.write_on_disk, self.receive)
+        self._flusher = LogFlusher(
+            self._log.flush,
+            self.write_on_disk,
+            self.receive,
+            interval_ms=self._flush_interval_ms,
+            rest=lambda delay_ms, then: self._loop.call_later(delay_ms / 1000, self._guarded, then),
+        )
         self._timer = OneTimer(self._loop, self._now_ms, lambda: self._guarded(self._timer_fired))
         self._state_machine = state_machine
         self._transport = transport

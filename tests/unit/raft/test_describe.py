@@ -138,7 +138,8 @@ def test_an_observer_is_listed_until_it_has_been_silent_for_five_minutes() -> No
 
 def test_a_reader_without_an_id_is_served_and_never_listed() -> None:
     context, epoch = leading()
-    anonymous = replace(context.fetch(OBSERVER, offset=0, last_epoch=0), replica=NOBODY)
+    fetch = context.fetch(OBSERVER, offset=0, last_epoch=0)
+    anonymous = replace(fetch, replica=NOBODY, max_wait_ms=0)
     response = context.receive(anonymous)
     assert (response.error, response.leader_epoch) == (ErrorCode.none, epoch)
     described = context.describe()
