@@ -85,7 +85,7 @@ async def _serve_broker(pipe: Connection, size: tuple[int, int, int], changes_pe
     )
     listener = BrokerListener(
         cache=cache,
-        forwarder=Forwarder(channel, RepeatedRequests(lambda: cache.image, lambda _image, _topic: ())),
+        forwarder=Forwarder(channel, RepeatedRequests(lambda _image, _topic: ())),
         cluster_id="benchmark",
         dice=Random(1),
         auto_create_topics=False,

@@ -21,17 +21,10 @@ from pathlib import Path
 from benchmarks._report import hardware, print_result
 from benchmarks.big_image import anonymous_bytes
 from cli.processes import wait_until
-from tests.support.cluster import Cluster
+from tests.support.cluster import KAFKAS_TIMES, Cluster
 from tests.support.node_hosts import NodeHosts, groups_of
 
 SETTLE_S = 3.0
-KAFKAS_TIMES = {
-    "controller.quorum.election.timeout.ms": 1_000,
-    "controller.quorum.fetch.timeout.ms": 2_000,
-    "controller.quorum.election.backoff.max.ms": 1_000,
-    "broker.heartbeat.interval.ms": 2_000,
-    "broker.session.timeout.ms": 9_000,
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks._report import hardware, percentile, print_result
 from cli.processes import wait_until
 from network.connection import KafkaConnection
-from tests.support.cluster import Cluster
+from tests.support.cluster import KAFKAS_TIMES, Cluster
 from tests.support.node_hosts import Moments, NodeHosts, groups_of
 from wire.protocol.apis import ApiKey
 
@@ -31,13 +31,6 @@ TIMEOUT_MS = 30_000
 SETTLED_S = 30.0
 WARM_UP = 50
 GOAL_MS = 5.0
-KAFKAS_TIMES = {
-    "controller.quorum.election.timeout.ms": 1_000,
-    "controller.quorum.fetch.timeout.ms": 2_000,
-    "controller.quorum.election.backoff.max.ms": 1_000,
-    "broker.heartbeat.interval.ms": 2_000,
-    "broker.session.timeout.ms": 9_000,
-}
 
 
 async def create_topics(port: int, prefix: str, count: int, per_second: float) -> None:

@@ -46,6 +46,14 @@ FAST_TIMES: Overrides = {
     "broker.heartbeat.interval.ms": 300,
     "broker.session.timeout.ms": 2_500,
 }
+# Clusters of tests are quicker; this is what Kafka does unless told otherwise.
+KAFKAS_TIMES = {
+    "controller.quorum.election.timeout.ms": 1_000,
+    "controller.quorum.fetch.timeout.ms": 2_000,
+    "controller.quorum.election.backoff.max.ms": 1_000,
+    "broker.heartbeat.interval.ms": 2_000,
+    "broker.session.timeout.ms": 9_000,
+}
 
 
 class Cluster:
