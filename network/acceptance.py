@@ -3,14 +3,22 @@
 import asyncio
 import logging
 import socket
+import ssl
 from typing import cast
 
-from network.connection_quota import Refusal, normal_address
+from network.connection_quota import Refusal
+from network.security.errors import UnnamedCertificate
+from network.security.handshake import CONNECTION
 from network.security.tls_reasons import tls_reason
 from network.server_connection import ServerConnection
 from network.server_state import Lease, Peer, ServerState
+from wire.addresses import normal_address
 
 log = logging.getLogger("network.server")
+
+# How long a peer may take for what was still to be sent, and for saying farewell as TLS has it: many never do, and
+# until then their connections count for the limits.
+_SHUTDOWN_TIMEOUT_S = 2.0
 
 
 class Acceptance(asyncio.Protocol):
@@ -52,10 +60,15 @@ class Acceptance(asyncio.Protocol):
         certificate = None if tls is None else tls.getpeercert(binary_form=True)
         try:
             connection = ServerConnection(self._state, self._loop, self._lease, opened, certificate)
+        except UnnamedCertificate as error:
+            self._state.warnings.warning("closing the connection of %s: %s", self._lease, error)
+            opened.abort()
+            return
         except Exception as error:  # whoever names principals may fail
             log.error("closing the connection of %s: it could not be opened", self._lease, exc_info=error)
             opened.abort()
             return
+        self._count_proof(is_tls=tls is not None)
         opened.set_protocol(connection)
         self._state.connections.discard(self)
         self._state.connections.add(connection)
@@ -86,15 +99,21 @@ class Acceptance(asyncio.Protocol):
 
     async def _open(self) -> None:
         security = self._state.security
-        timeout_s = None if security.ssl_context is None else security.handshake_timeout_ms / 1000
+        is_tls = security.ssl_context is not None
+        if is_tls:
+            CONNECTION.set(self._socket)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._loop.connect_accepted_socket(
-                lambda: self, self._socket, ssl=security.ssl_context, ssl_handshake_timeout=timeout_s
+                lambda: self,
+                self._socket,
+                ssl=security.ssl_context,
+                ssl_handshake_timeout=security.handshake_timeout_ms / 1000 if is_tls else None,
+                ssl_shutdown_timeout=_SHUTDOWN_TIMEOUT_S if is_tls else None,
             )
         except OSError as error:  # which errors of TLS are too
-            self._count_failed_handshake(tls_reason(error))
+            self._count_failed_handshake(error)
 
     def _opened(self, opening: asyncio.Task[None]) -> None:
         if not opening.cancelled() and (error := opening.exception()) is not None:
@@ -103,10 +122,18 @@ class Acceptance(asyncio.Protocol):
             self._socket.close()
             self._finish()
 
-    def _count_failed_handshake(self, reason: str) -> None:
+    def _count_proof(self, *, is_tls: bool) -> None:
+        """As in Kafka, TLS is an authentication, and where SASL follows, a part of one."""
+        if is_tls and self._state.security.new_session is None:
+            self._state.counters.successful_authentications += 1
+
+    def _count_failed_handshake(self, error: OSError) -> None:
+        """A peer that goes away or says nothing has not failed to authenticate, which is Kafka's line too."""
         if self._state.security.ssl_context is not None:
             self._state.counters.failed_tls_handshakes += 1
-            self._state.warnings.warning("the TLS handshake of %s failed: %s", self._lease, reason)
+            if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+                self._state.counters.failed_authentications += 1
+            self._state.warnings.warning("the TLS handshake of %s failed: %s", self._lease, tls_reason(error))
 
     def _finish(self) -> None:
         self._state.connections.discard(self)

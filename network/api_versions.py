@@ -60,6 +60,9 @@ class ApiVersionsAnswers:
     def __init__(self, supported: Mapping[ApiKey, tuple[int, int]]) -> None:
         ranges = dict(supported)
         ranges[ApiKey.API_VERSIONS] = supported_versions(ApiKey.API_VERSIONS)
+        if ApiKey.PRODUCE in ranges:
+            # As Kafka 4 says without taking them: librdkafka looks here for which codecs a broker has (KAFKA-18659).
+            ranges[ApiKey.PRODUCE] = (0, ranges[ApiKey.PRODUCE][1])
         self._ranges = sorted(ranges.items())
         self._features = NO_FEATURES
         self._encoded: dict[tuple[int, int], EncodedBody] = {}

@@ -15,7 +15,7 @@ SASL_APIS = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 # Version 0 of SaslHandshake is followed by tokens that are no requests; no client of this decade asks for it first.
 SASL_VERSIONS = {ApiKey.SASL_HANDSHAKE: (1, 1), ApiKey.SASL_AUTHENTICATE: (0, 2)}
 
-_BEFORE_AUTHENTICATION = SASL_APIS | {ApiKey.API_VERSIONS}
+BEFORE_AUTHENTICATION = SASL_APIS | {ApiKey.API_VERSIONS}
 _ILLEGAL_SASL_STATE = 34
 _SASL_AUTHENTICATION_FAILED = 58
 
@@ -23,11 +23,10 @@ _SASL_AUTHENTICATION_FAILED = 58
 class Authentication:
     """`principal` is None until SASL is through. Times are of the loop's clock."""
 
-    __slots__ = ("_expires_at_s", "_security", "_session", "is_token_authenticated", "principal")
+    __slots__ = ("_expires_at_s", "_session", "is_token_authenticated", "principal")
 
     def __init__(self, security: ListenerSecurity, certificate: bytes | None) -> None:
         """`certificate` is the peer's, in DER, where it showed one."""
-        self._security = security
         self._session = None if security.new_session is None else security.new_session()
         self._expires_at_s: float | None = None
         self.principal: str | None = None
@@ -37,19 +36,18 @@ class Authentication:
             self.principal = security.principal_of_certificate(certificate) if is_tls else ANONYMOUS
 
     def may_ask(self, api_key: int, now_s: float) -> bool:
-        if self.principal is not None and (self._expires_at_s is None or now_s < self._expires_at_s):
-            return True
-        return api_key in _BEFORE_AUTHENTICATION
+        """As in Kafka: a session that has expired is good for authenticating again, and not even for ApiVersions."""
+        if self.principal is None:
+            return api_key in BEFORE_AUTHENTICATION
+        return self._expires_at_s is None or now_s < self._expires_at_s or api_key in SASL_APIS
 
     def handle(self, header: RequestHeader, request: "RequestPayload", now_s: float) -> SaslAnswer:
         """Answers SaslHandshake and SaslAuthenticate."""
         if self._session is None:
             return _out_of_place(header, "this listener asks for no SASL authentication")
-        if self.principal is not None and header.api_key == ApiKey.SASL_HANDSHAKE:
-            if self._expires_at_s is None:
-                return _out_of_place(header, "the connection is authenticated")
-            assert self._security.new_session is not None
-            self._session = self._security.new_session()
+        is_again = self.principal is not None and header.api_key == ApiKey.SASL_HANDSHAKE
+        if is_again and self._expires_at_s is None:
+            return _out_of_place(header, "the connection is authenticated")
         answer = self._session.handle(header, request)
         if answer.principal is None:
             return answer

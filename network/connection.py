@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 from network.errors import (
     AuthenticationFailed,
     CannotConnect,
+    CertificateRefused,
     ConnectionLost,
+    ConnectTimedOut,
+    HungUp,
     NoCommonVersion,
     RequestTimedOut,
 )
@@ -56,6 +59,7 @@ class KafkaConnection(asyncio.Protocol):
         self._pending: dict[int, tuple[int, int, asyncio.Future[ResponsePayload]]] = {}
         self._last_correlation_id = 0
         self._lost_reason: str | None = None
+        self._loss: type[ConnectionLost] = ConnectionLost
         self._has_heard = self._is_protected = False
         self._peer_versions: Mapping[int, tuple[int, int]] | None = None
 
@@ -86,7 +90,7 @@ class KafkaConnection(asyncio.Protocol):
                     await connection._authenticate(security)
         except TimeoutError:
             connection.close()
-            raise CannotConnect(host, port, f"no answer within {timeout_ms} ms") from None
+            raise ConnectTimedOut(host, port, f"no answer within {timeout_ms} ms") from None
         except ssl.SSLError as error:
             raise AuthenticationFailed(host, port, tls_reason(error)) from error
         except OSError as error:
@@ -107,6 +111,8 @@ class KafkaConnection(asyncio.Protocol):
             raise AuthenticationFailed(self.host, self.port, str(error)) from None
         except NoCommonVersion as error:
             raise AuthenticationFailed(self.host, self.port, f"it knows nothing of SASL: {error}") from None
+        except CertificateRefused as error:
+            raise AuthenticationFailed(self.host, self.port, error.reason) from None
         except (ConnectionLost, DecodeError) as error:
             reason = error.reason if isinstance(error, ConnectionLost) else str(error)
             raise CannotConnect(self.host, self.port, f"while authenticating: {reason}") from error
@@ -120,19 +126,26 @@ class KafkaConnection(asyncio.Protocol):
         """Requests without a response, those that timed out included."""
         return len(self._pending)
 
-    def send(self, api_key: int, version: int, entity: "RequestPayload") -> "asyncio.Future[ResponsePayload]":
+    def send(
+        self,
+        api_key: int,
+        version: int,
+        entity: "RequestPayload",
+        header_fields: tuple[tuple[int, bytes], ...] = (),
+    ) -> "asyncio.Future[ResponsePayload]":
         """Write a request now; the future holds its response, ConnectionLost, or DecodeError if unreadable.
 
+        `header_fields` are tagged fields for this request's header, with tags above those of every request's.
         Cancelling the future drops the response when it comes. Raises UnsupportedVersion before anything is
         sent.
         """
         future: asyncio.Future[ResponsePayload] = self._loop.create_future()
         if self._lost_reason is not None:
-            future.set_exception(ConnectionLost(self.host, self.port, self._lost_reason))
+            future.set_exception(self._loss(self.host, self.port, self._lost_reason))
             return future
         correlation_id = self._next_correlation_id()
         request = encode_request(
-            api_key, version, correlation_id, self._client_id, entity, self._header_fields
+            api_key, version, correlation_id, self._client_id, entity, (*self._header_fields, *header_fields)
         )
         frame = encode_frame(request)
         self._pending[correlation_id] = (api_key, version, future)
@@ -141,9 +154,13 @@ class KafkaConnection(asyncio.Protocol):
         return future
 
     async def request(
-        self, api_key: int, body: "Mapping[str, object] | RequestPayload", timeout_ms: int
+        self,
+        api_key: int,
+        body: "Mapping[str, object] | RequestPayload",
+        timeout_ms: int,
+        header_fields: tuple[tuple[int, bytes], ...] = (),
     ) -> "ResponsePayload":
-        """Send and await the response, all within `timeout_ms`.
+        """Send and await the response, all within `timeout_ms`; for `header_fields` see `send`.
 
         A mapping (see `wire.protocol.entities.build`) is sent in the highest version that both sides know; an
         entity in the version of its class. Raises RequestTimedOut, ConnectionLost, NoCommonVersion or
@@ -153,7 +170,7 @@ class KafkaConnection(asyncio.Protocol):
             async with asyncio.timeout(timeout_ms / 1000):
                 if isinstance(body, Mapping):
                     body = build(request_class(api_key, await self.common_version(api_key)), body)
-                return await self.send(api_key, body.__version__, body)
+                return await self.send(api_key, body.__version__, body, header_fields)
         except TimeoutError:
             raise RequestTimedOut(self.host, self.port, api_name(api_key), timeout_ms) from None
 
@@ -165,6 +182,10 @@ class KafkaConnection(asyncio.Protocol):
         if theirs is None or max(ours[0], theirs[0]) > min(ours[1], theirs[1]):
             raise NoCommonVersion(self.host, self.port, api_name(api_key), ours, theirs)
         return min(ours[1], theirs[1])
+
+    def offers(self, api_key: int) -> bool:
+        """In any version, as the peer said; False as long as it was not asked."""
+        return self._peer_versions is not None and api_key in self._peer_versions
 
     def close(self) -> None:
         """Pending requests fail with ConnectionLost."""
@@ -184,20 +205,23 @@ class KafkaConnection(asyncio.Protocol):
                 self._take_response(frame)
         except DecodeError as error:
             told = SPEAKS_TLS if data.startswith(TLS_ALERT) else None
-            self._lose(told or f"the peer does not keep to the protocol: {error}")
+            if told is not None:
+                self._lose(told, HungUp)
+            self._lose(f"the peer does not keep to the protocol: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
         if isinstance(exc, ssl.SSLError):
             # With TLS 1.3 a server refuses a client's certificate after the client's handshake is done.
-            self._lose(tls_reason(exc))
+            self._lose(tls_reason(exc), ConnectionLost if self._has_heard else CertificateRefused)
+        elif self._has_heard:
+            self._lose("closed by the peer" if exc is None else str(exc))
         else:
-            self._lose(self._why_closed if exc is None else str(exc))
+            is_told = exc is not None and not isinstance(exc, ConnectionResetError)
+            self._lose(str(exc) if is_told else self._why_hung_up, HungUp)
 
     @property
-    def _why_closed(self) -> str:
+    def _why_hung_up(self) -> str:
         """A listener with TLS hangs up on a peer without, or with the wrong certificate, and says nothing."""
-        if self._has_heard:
-            return "closed by the peer"
         wants = "another certificate of this side" if self._is_protected else "TLS"
         return f"closed by the peer before it said anything (does its listener want {wants}?)"
 
@@ -217,10 +241,10 @@ class KafkaConnection(asyncio.Protocol):
             # The frame ended where it should, so only this response is unreadable.
             future.set_exception(error)
 
-    def _lose(self, reason: str) -> None:
+    def _lose(self, reason: str, loss: type[ConnectionLost] = ConnectionLost) -> None:
         if self._lost_reason is not None:
             return
-        self._lost_reason = reason
+        self._lost_reason, self._loss = reason, loss
         if self._transport is None:
             pass
         elif self._is_protected:
@@ -231,7 +255,7 @@ class KafkaConnection(asyncio.Protocol):
         pending, self._pending = self._pending, {}
         for _, _, future in pending.values():
             if not future.done():
-                future.set_exception(ConnectionLost(self.host, self.port, reason))
+                future.set_exception(loss(self.host, self.port, reason))
 
     def _next_correlation_id(self) -> int:
         """Counts through the positive int32s; 2^31 requests on, the first ones are answered."""

@@ -6,7 +6,6 @@ backoff, while one that waits in a queue finds out nothing before its request ti
 and only what was accepted can be counted and logged. Too fast a creation of connections delays them, as with Kafka.
 """
 
-import ipaddress
 from collections import Counter
 from enum import Enum
 
@@ -74,13 +73,3 @@ class CreationRate:
             return None
         self._next_s = next_s
         return delay_s
-
-
-def normal_address(host: str) -> str:
-    """One text for each address: an IPv4 address that came in through IPv6 is itself again, a scope is dropped."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return str(mapped or address)

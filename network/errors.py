@@ -35,6 +35,10 @@ class CannotConnect(NetworkError):
         super().__init__(f"cannot connect to {host}:{port}: {reason}")
 
 
+class ConnectTimedOut(CannotConnect):
+    """The peer did not accept, or did not say who it is, in time."""
+
+
 class AuthenticationFailed(CannotConnect):
     """TLS or SASL did not come about: one side does not take the other for who it should be. Trying again without
     changing a certificate, a password or a setting is in vain."""
@@ -48,6 +52,14 @@ class ConnectionLost(NetworkError):
         self.port = port
         self.reason = reason
         super().__init__(f"lost the connection to {host}:{port}: {reason}")
+
+
+class HungUp(ConnectionLost):
+    """The peer ended the connection before it said anything, as those do that want TLS, or another certificate."""
+
+
+class CertificateRefused(HungUp):
+    """The peer said why: with TLS 1.3 it does so when this side's handshake is done. Trying again is in vain."""
 
 
 class RequestTimedOut(NetworkError):

@@ -26,7 +26,7 @@ class ServerLimits:
     max_request_bytes: int = 104_857_600
     # Of all arrays in a request together: one of a byte each costs some hundred bytes, and some microseconds.
     max_request_elements: int = 200_000
-    # Where it is less than that, by api key.
+    # Where it is another number than that, by api key.
     max_elements_by_api: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     max_idle_ms: int = 600_000
     max_connections: int = NO_LIMIT
@@ -51,9 +51,7 @@ class ServerLimits:
         _check_least(self, _NOT_NEGATIVE, 0)
 
     def max_elements(self, api_key: int) -> int:
-        return min(
-            self.max_request_elements, self.max_elements_by_api.get(api_key, self.max_request_elements)
-        )
+        return self.max_elements_by_api.get(api_key, self.max_request_elements)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

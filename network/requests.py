@@ -1,9 +1,10 @@
 """What a handler gets and gives."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from network.limits import ServerLimits
 from wire.protocol.headers import EncodedBody, RequestHeader
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ class RequestContext:
 
     `frame` is the request as it came, header and body, for whoever passes it on; empty for a request of our own.
     `waited_ms` is how long it lay here before it was served. `security_protocol` is Kafka's number (0 PLAINTEXT,
-    1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL).
+    1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL). `max_elements` tells by api key how many elements this listener reads, for a
+    request that is inside of this one.
     """
 
     connection_id: int
@@ -30,6 +32,7 @@ class RequestContext:
     waited_ms: int = 0
     security_protocol: int = 0
     is_token_authenticated: bool = False
+    max_elements: Callable[[int], int] = field(default=ServerLimits().max_elements, compare=False, repr=False)
 
 
 # Called once for each request, from the loop's thread, now or later. The entity must be of the request's

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from network.authentication import SASL_APIS, Authentication
+from network.authentication import BEFORE_AUTHENTICATION, SASL_APIS, Authentication
 from network.replies import PendingReply, ReplyQueue
 from network.requests import RequestContext
 from network.security.sasl_session import SaslAnswer
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload
 
 _NO_VERSION = (0, -1)
+# What strangers may ask has no arrays; a newer client may add some tagged fields.
+_ELEMENTS_OF_STRANGERS = 64
+# Of a connection before authentication. SCRAM takes four, and Kafka has no patience for a second ApiVersions.
+_REQUESTS_OF_STRANGERS = 16
+_LONGEST_CLIENT_ID_IN_LOG = 64
 
 
 class Refused(Exception):
@@ -27,7 +32,16 @@ class Refused(Exception):
 class RequestServing:
     """Of one connection. `on_sasl` gets the answers to SASL requests, with their replies."""
 
-    __slots__ = ("_authentication", "_is_gated", "_now_s", "_on_sasl", "_peer", "_replies", "_state")
+    __slots__ = (
+        "_authentication",
+        "_is_gated",
+        "_now_s",
+        "_on_sasl",
+        "_peer",
+        "_replies",
+        "_requests_of_stranger",
+        "_state",
+    )
 
     def __init__(
         self,
@@ -43,12 +57,15 @@ class RequestServing:
         self._peer = peer
         self._authentication = authentication
         self._is_gated = authentication.principal is None
+        self._requests_of_stranger = 0
         self._now_s = now_s
         self._on_sasl = on_sasl
 
     def serve(self, frame: bytes, received_at_s: float) -> None:
         """Raises DecodeError, Refused, and whatever a handler raises by mistake."""
         state = self._state
+        if self._is_gated and self._authentication.principal is None:
+            self._count_stranger()
         try:
             header, position = decode_request_header(frame)
         except UnsupportedRequest as error:
@@ -63,8 +80,7 @@ class RequestServing:
             self._refuse_unauthenticated(header)
         api = api_version(header.api_key, header.api_version)
         # Bytes after the body are passed over, as Kafka's brokers do.
-        most = state.limits.max_elements(header.api_key)
-        request, _ = decode_bounded(api.request_class, frame, position, most)
+        request, _ = decode_bounded(api.request_class, frame, position, self._max_elements(header.api_key))
         reply = self._replies.open(api, header.correlation_id, received_at_s, len(frame))
         if api.api_key == ApiKey.API_VERSIONS:
             reply(state.api_versions.answer(request, state.features()))
@@ -72,6 +88,17 @@ class RequestServing:
             self._serve_sasl(header, request, reply, now_s)
         else:
             state.handler(self._context(header, frame, now_s - received_at_s), request, reply)
+
+    def _count_stranger(self) -> None:
+        self._requests_of_stranger += 1
+        if self._requests_of_stranger > _REQUESTS_OF_STRANGERS:
+            self._state.counters.unauthenticated_connections_closed += 1
+            raise Refused(f"it has not authenticated within {_REQUESTS_OF_STRANGERS} requests")
+
+    def _max_elements(self, api_key: int) -> int:
+        if api_key in BEFORE_AUTHENTICATION:
+            return _ELEMENTS_OF_STRANGERS
+        return self._state.limits.max_elements(api_key)
 
     def _context(self, header: RequestHeader, frame: bytes, waited_s: float) -> RequestContext:
         authentication = self._authentication
@@ -86,6 +113,7 @@ class RequestServing:
             round(waited_s * 1000),
             self._state.security.protocol,
             authentication.is_token_authenticated,
+            self._state.limits.max_elements,
         )
 
     def _serve_sasl(
@@ -122,5 +150,8 @@ def request_text(frame: bytes) -> str:
 
 
 def header_text(header: RequestHeader) -> str:
-    client = "without a client id" if header.client_id is None else f"of client {header.client_id!r}"
+    name = header.client_id
+    if name is not None and len(name) > _LONGEST_CLIENT_ID_IN_LOG:
+        name = f"{name[:_LONGEST_CLIENT_ID_IN_LOG]}..."
+    client = "without a client id" if name is None else f"of client {name!r}"
     return f"{api_name(header.api_key)} version {header.api_version} {client}"

@@ -18,7 +18,8 @@ def note_hash(note: bytes) -> bytes:
 def audit_note_to_json(data: bytes) -> dict[str, object] | None:
     """The note in a tagged field's bytes as plain values; None if it is not one.
 
-    Fields as in `wire/proto/audit.proto`, with the API by name and the hash in hex.
+    Fields as in `wire/proto/audit.proto`, with the API by name and bytes in hex. What brokers need the last two for
+    (`forwarding_id`, `is_whole`) is of no use to people, and left out where there is no id.
     """
     # Protobuf is imported here because most logs, Kafka's own above all, hold no note.
     from google.protobuf.message import DecodeError
@@ -29,6 +30,7 @@ def audit_note_to_json(data: bytes) -> dict[str, object] | None:
         note = AuditNote.FromString(data)
     except DecodeError:
         return None
+    forwarded = {"forwarding_id": note.forwarding_id.hex(), "is_whole": note.is_whole}
     return {
         "principal": note.principal,
         "client_id": note.client_id,
@@ -38,6 +40,7 @@ def audit_note_to_json(data: bytes) -> dict[str, object] | None:
         "reason": note.reason,
         "operator_reason": note.operator_reason,
         "covered_records": note.covered_records,
+        **(forwarded if note.forwarding_id else {}),
         "previous_note_hash": note.previous_note_hash.hex(),
     }
 

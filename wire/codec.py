@@ -29,6 +29,14 @@ def codec_of(cls: type[Any]) -> Codec:
     return codec
 
 
+def bounded_codec_of(cls: type[Any]) -> Codec:
+    """What `decode_bounded` reads with; to be had before the first message comes."""
+    codec = _BOUNDED.get(cls)
+    if codec is None:
+        codec = _BOUNDED[cls] = compile_codec(plan_of(cls), _ELEMENTS)
+    return codec
+
+
 def encode(entity: Any) -> bytes:
     """The bytes of a kio entity, in the version of its class.
 
@@ -58,10 +66,8 @@ def decode(cls: type[E], buffer: Buffer, position: int = 0) -> tuple[E, int]:
 
 def decode_bounded(cls: type[E], buffer: Buffer, position: int, most_elements: int) -> tuple[E, int]:
     """The same of what a stranger wrote: raises TooManyElements, before it makes them, for arrays that have more
-    elements than that together, those of nested arrays counted too. Of one thread."""
-    codec = _BOUNDED.get(cls)
-    if codec is None:
-        codec = _BOUNDED[cls] = compile_codec(plan_of(cls), _ELEMENTS)
+    elements than that together, those of nested arrays and unknown tagged fields counted too. Of one thread."""
+    codec = bounded_codec_of(cls)
     _ELEMENTS.allow(most_elements)
     return _decoded(codec, cls, buffer, position)
 

@@ -22,7 +22,8 @@ class BufferUnderflow(DecodeError):
 
 
 class TooManyElements(DecodeError):
-    """The arrays of a message have more elements together than its reader takes."""
+    """The arrays of a message have more elements together, its unknown tagged fields among them, than its reader
+    takes."""
 
 
 class CorruptBatch(DecodeError):

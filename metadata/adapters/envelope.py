@@ -1,7 +1,7 @@
 """Envelope (api key 58) at the controller: the client's request is taken out, carried out, and its answer wrapped."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -14,7 +14,7 @@ from metadata.forwarding import (
     decode_principal,
     says_not_controller,
 )
-from wire.codec import decode
+from wire.codec import decode_bounded
 from wire.errors import DecodeError
 from wire.operator_reason import reason_of
 from wire.protocol.api_keys import ApiKey
@@ -33,18 +33,28 @@ class EnvelopeRefusedError(Exception):
         super().__init__(f"{error.name}: {reason}")
 
 
-def unwrap(envelope: Any, served: Mapping[ApiKey, tuple[int, int]]) -> ControllerRequest:
-    """The request inside; raises EnvelopeRefusedError in the order in which Kafka checks (kraft-semantics B19)."""
+def unwrap(
+    envelope: Any, served: Mapping[ApiKey, tuple[int, int]], max_elements: Callable[[int], int]
+) -> ControllerRequest:
+    """The request inside; raises EnvelopeRefusedError in the order in which Kafka checks (kraft-semantics B19).
+
+    `max_elements` is what the listener allows a request of an api key: inside of an envelope it is not more.
+    """
     principal = _principal(envelope.request_principal)
     address = _address(envelope.client_host_address)
+    data = envelope.request_data
     try:
-        header, position = decode_request_header(envelope.request_data)
-        body, _ = decode(request_class(header.api_key, header.api_version), envelope.request_data, position)
+        header, position = decode_request_header(data)
     except DecodeError as error:
-        raise EnvelopeRefusedError(ErrorCode.unsupported_version, f"the request inside: {error}") from None
+        raise _unreadable(error) from None
     api_key = ApiKey(header.api_key)
     if api_key not in FORWARDABLE_APIS or api_key not in served:
         raise EnvelopeRefusedError(ErrorCode.invalid_request, f"{api_key.name} is not to be forwarded")
+    try:
+        cls = request_class(api_key, header.api_version)
+        body, _ = decode_bounded(cls, data, position, max_elements(api_key))
+    except DecodeError as error:
+        raise _unreadable(error) from None
     return ControllerRequest(
         api_key=api_key,
         api_version=header.api_version,
@@ -57,6 +67,11 @@ def unwrap(envelope: Any, served: Mapping[ApiKey, tuple[int, int]]) -> Controlle
         is_token_authenticated=principal.is_token_authenticated,
         is_forwarded=True,
     )
+
+
+def _unreadable(error: DecodeError) -> EnvelopeRefusedError:
+    """Kafka's error for it; the broker ends its client's connection, as that client's own listener would have."""
+    return EnvelopeRefusedError(ErrorCode.unsupported_version, f"the request inside: {error}")
 
 
 def wrap(request: ControllerRequest, values: Values) -> Values:

@@ -4,15 +4,14 @@
 and a backslash in front of each of `,=+<>#;"\\` and of blanks at either end. ACLs and super.users hold such names.
 """
 
-import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from network.requests import ANONYMOUS
-
-log = logging.getLogger("network.security")
+from network.security.errors import UnnamedCertificate
 
 _KEYWORDS = {
     "2.5.4.3": "CN",
@@ -66,7 +65,11 @@ def parse_mapping_rules(text: str) -> tuple[MappingRule, ...]:
 
 
 def principal_of_certificate(rules: tuple[MappingRule, ...]) -> Callable[[bytes | None], str]:
-    """For ListenerSecurity: "User:" and the mapped name; nobody in particular without a certificate."""
+    """For ListenerSecurity: "User:" and the mapped name; nobody in particular without a certificate.
+
+    The function raises UnnamedCertificate where no rule fits, as Kafka does: who wrote DEFAULT nowhere lets in those
+    alone whom the rules name.
+    """
 
     def principal(der: bytes | None) -> str:
         if der is None:
@@ -75,12 +78,12 @@ def principal_of_certificate(rules: tuple[MappingRule, ...]) -> Callable[[bytes 
         for rule in rules:
             if (mapped := rule.apply(name)) is not None:
                 return f"User:{mapped}"
-        log.warning("no rule of ssl.principal.mapping.rules fits %r: its bearer is %s", name, ANONYMOUS)
-        return ANONYMOUS
+        raise UnnamedCertificate(f"no rule of ssl.principal.mapping.rules fits its certificate {name!r}")
 
     return principal
 
 
+@lru_cache(maxsize=1_000)  # gRPC names its callers anew at each call
 def rfc_2253_name(der: bytes) -> str:
     """The subject of a certificate in DER."""
     from cryptography.x509 import load_der_x509_certificate

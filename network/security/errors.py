@@ -1,4 +1,4 @@
-"""What is wrong with the settings of TLS or SASL."""
+"""What is wrong with the settings of TLS or SASL, and with certificates that they do not fit."""
 
 
 class SecurityConfigError(Exception):
@@ -8,3 +8,7 @@ class SecurityConfigError(Exception):
         self.key = key
         self.message = message
         super().__init__(f"{key}: {message}")
+
+
+class UnnamedCertificate(Exception):
+    """No rule says who the bearer of a client's certificate is; the message is for the log."""

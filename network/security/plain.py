@@ -19,7 +19,7 @@ def check_plain(data: bytes, users: Mapping[str, str]) -> str:
     Raises PlainError. Whether a user exists, and how much of a password is right, does not show in the time taken.
     """
     try:
-        parts = data.decode().split("\0")
+        parts = data.decode().split("\0", 3)
     except UnicodeDecodeError:
         raise PlainError("the message is not UTF-8") from None
     if len(parts) != 3 or not parts[1] or not parts[2]:

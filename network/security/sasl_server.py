@@ -29,12 +29,14 @@ _LONGEST_NAME_IN_LOG = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslSettings:
-    """What the sessions of one listener share. `plain_users` are names and passwords."""
+    """What the sessions of one listener share. `plain_users` are names and passwords; `max_reauth_ms` is for the
+    mechanisms that `max_reauth_ms_by_mechanism` lacks; 0 is no limit."""
 
     mechanisms: tuple[str, ...]
     plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
     scram: ScramLookup | None = field(default=None, repr=False)
     max_reauth_ms: int = 0
+    max_reauth_ms_by_mechanism: Mapping[str, int] = field(default_factory=dict)
     now_ms: Callable[[], int] = lambda: 0
 
 
@@ -138,7 +140,8 @@ class SaslServerSession:
 
     def _session_lifetime_ms(self, user: _Authenticated) -> int:
         """Not beyond the life of a token; 0 where there is no limit."""
-        limit_ms = self._settings.max_reauth_ms
+        settings = self._settings
+        limit_ms = settings.max_reauth_ms_by_mechanism.get(self._mechanism or "", settings.max_reauth_ms)
         if user.expires_at_ms is None:
             return limit_ms
         left_ms = max(user.expires_at_ms - self._settings.now_ms(), 1)

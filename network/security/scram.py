@@ -16,6 +16,8 @@ MIN_ITERATIONS = 4096
 # A server must not make its clients compute for minutes (Kafka's own limit for credentials is 16384).
 MAX_ITERATIONS = 10_000_000
 GS2_HEADER = "n,,"
+# Of one message. Three are the rule, four Kafka's; before a peer is known it may send half a MiB of them.
+_MAX_ATTRIBUTES = 64
 _CHANNEL_BINDING = "biws"  # base64 of "n,,"
 
 
@@ -35,13 +37,15 @@ class ScramKeys:
 
 @dataclass(frozen=True, slots=True)
 class ClientFirst:
-    """`bare` is the part that is signed; `extensions` are Kafka's (`tokenauth=true`)."""
+    """`bare` is the part that is signed, `gs2_header` what stands before it; `extensions` are Kafka's
+    (`tokenauth=true`)."""
 
     username: str
     nonce: str
     bare: str
     authorization_id: str = ""
     extensions: Mapping[str, str] = field(default_factory=dict)
+    gs2_header: str = GS2_HEADER
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,7 @@ def parse_client_first(data: bytes) -> ClientFirst:
         bare,
         decode_name(authorization[2:]),
         dict(attributes[2:]),
+        f"{flag},{authorization},",
     )
 
 
@@ -127,9 +132,7 @@ def parse_client_final(data: bytes, client_first: ClientFirst) -> ClientFinal:
     attributes = _attributes(without_proof)
     if not separator or [name for name, _ in attributes[:2]] != ["c", "r"]:
         raise ScramError("the client's final message lacks channel binding, nonce or proof")
-    expected = f"{'a=' + encode_name(client_first.authorization_id) if client_first.authorization_id else ''}"
-    accepted = {base64.b64encode(f"{flag},{expected},".encode()).decode() for flag in ("n", "y")}
-    if attributes[0][1] not in accepted:
+    if attributes[0][1] != to_base64(client_first.gs2_header.encode()):
         raise ScramError("the client's final message has another channel binding than its first one")
     return ClientFinal(without_proof, attributes[1][1], _base64(proof))
 
@@ -162,6 +165,8 @@ def _text(data: bytes) -> str:
 
 
 def _attributes(text: str) -> list[tuple[str, str]]:
+    if text.count(",") >= _MAX_ATTRIBUTES:
+        raise ScramError(f"a message has more than {_MAX_ATTRIBUTES} attributes")
     parts = [part.partition("=") for part in text.split(",")]
     if not all(name and separator for name, separator, _ in parts):
         raise ScramError("a message is not a list of attributes")

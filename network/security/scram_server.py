@@ -18,8 +18,7 @@ from network.security.scram import (
     to_base64,
     xor,
 )
-
-_SALT_BYTES = 26  # as long as the salts which Kafka's tools make
+from network.security.stand_in import AS_KAFKA, SaltForm, stand_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +36,14 @@ class ScramLookup:
     """Where credentials come from; both take mechanism and name, and answer None for what there is not.
 
     `pepper` makes the salts that unknown users are told: on all nodes of a cluster alike it leaves nothing to compare.
+    `user_form` and `token_form` take the same and say what these look like.
     """
 
     user: Callable[[str, str], ScramUser | None]
     token: Callable[[str, str], ScramUser | None]
     pepper: bytes
+    user_form: Callable[[str, str], SaltForm] = lambda *_: AS_KAFKA
+    token_form: Callable[[str, str], SaltForm] = lambda *_: AS_KAFKA
 
 
 class ScramServer:
@@ -78,9 +80,14 @@ class ScramServer:
         if first.authorization_id not in ("", first.username):
             raise ScramError("a client may act for itself only")
         is_token = first.extensions.get("tokenauth", "").lower() == "true"
-        find = self._lookup.token if is_token else self._lookup.user
+        lookup = self._lookup
+        find, form = (lookup.token, lookup.token_form) if is_token else (lookup.user, lookup.user_form)
         self._user = find(self._mechanism, first.username)
-        self._keys = self._user.keys if self._user is not None else self._stand_in(first.username)
+        # Made for everybody, so that the time it takes tells nothing.
+        nobody = stand_in(
+            self._mechanism, first.username, form(self._mechanism, first.username), lookup.pepper
+        )
+        self._keys = nobody if self._user is None else self._user.keys
         if self._keys.iterations < MIN_ITERATIONS:
             raise ScramError(f"the credential has fewer than {MIN_ITERATIONS} iterations: set it anew")
         self._nonce = first.nonce + self._make_nonce()
@@ -107,9 +114,3 @@ class ScramServer:
         client_key = xor(proof, expected)
         stored_key = hashlib.new(HASHES[self._mechanism], client_key).digest()
         return hmac.compare_digest(stored_key, keys.stored_key)
-
-    def _stand_in(self, name: str) -> ScramKeys:
-        """For a user who does not exist: a salt that stays the same, and keys that no proof fits."""
-        size = hashlib.new(HASHES[self._mechanism]).digest_size
-        salt = hmac.digest(self._lookup.pepper, f"{self._mechanism}:{name}".encode(), "sha512")[:_SALT_BYTES]
-        return ScramKeys(salt=salt, stored_key=bytes(size), server_key=bytes(size), iterations=MIN_ITERATIONS)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from network.security.errors import SecurityConfigError
+from network.security.handshake import ServerContext
 from network.security.pem import KeyPair, read_key_store, read_trust_store
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -23,7 +24,7 @@ def server_context(keys: Mapping[str, str]) -> ssl.SSLContext:
     pair = read_key_store(keys, now_s)
     if pair is None:
         raise SecurityConfigError("ssl.keystore.location", NO_KEY_STORE)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
     _limit_versions(context, keys)
     # A client must not make the server work for it again and again, nor learn anything from lengths.
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION

@@ -28,7 +28,8 @@ class Codec:
 
 
 def compile_codec(plan: StructPlan, elements: ElementsLeft | None = None) -> Codec:
-    """With `elements` its `decode` takes the lengths of all arrays off it, and ends where nothing is left."""
+    """With `elements` its `decode` takes the lengths of all arrays, and the numbers of unknown tagged fields, off it
+    and ends where nothing is left."""
     namespace: dict[str, object] = dict(NAMESPACE)
     for field in plan.fields:
         if field.nested is not None:

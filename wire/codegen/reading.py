@@ -165,6 +165,10 @@ def _add_tagged(lines: Lines, plan: StructPlan) -> None:
     lines.add("count = buffer[position]", "position += 1")
     with lines.block("if count:"):
         lines.add("if count > 127: count, position = read_uvarint(buffer, position - 1)", "last_tag = -1")
+        if _ELEMENTS in lines.namespace:
+            # As tags ascend, those beyond the number of known ones are unknown: two bytes each, and time to pass over.
+            known = len(plan.tagged)
+            lines.add(f"if count > {known}: {_ELEMENTS}.take(count - {known}, position)")
         if plan.keeps_unknown_tags:
             lines.add("unknown = []")
         with lines.block("for _ in range(count):"):

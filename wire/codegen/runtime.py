@@ -57,7 +57,8 @@ def write_tagged(
 
 
 class ElementsLeft:
-    """How many elements of arrays may still be read: a byte can stand for an object a hundred times its size."""
+    """How many elements of arrays, and unknown tagged fields, may still be read: a byte can stand for an object a
+    hundred times its size."""
 
     __slots__ = ("count", "most")
 
@@ -70,7 +71,9 @@ class ElementsLeft:
     def take(self, count: int, position: int) -> None:
         self.count -= count
         if self.count < 0:
-            raise TooManyElements(f"more than {self.most} elements of arrays", position)
+            raise TooManyElements(
+                f"more than {self.most} elements of arrays and unknown tagged fields", position
+            )
 
 
 def underflow(needed: int, buffer: bytes, position: int) -> BufferUnderflow:

@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16wire/proto/audit.proto\x12\nkquorum.v1\"\xd0\x01\n\tAuditNote\x12\x11\n\tprincipal\x18\x01 \x01(\t\x12\x11\n\tclient_id\x18\x02 \x01(\t\x12\x16\n\x0e\x63lient_address\x18\x03 \x01(\t\x12\x0f\n\x07\x61pi_key\x18\x04 \x01(\x05\x12\x16\n\x0e\x63orrelation_id\x18\x05 \x01(\x05\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\x1a\n\x12previous_note_hash\x18\x07 \x01(\x0c\x12\x17\n\x0f\x63overed_records\x18\x08 \x01(\r\x12\x17\n\x0foperator_reason\x18\t \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16wire/proto/audit.proto\x12\nkquorum.v1\"\xf9\x01\n\tAuditNote\x12\x11\n\tprincipal\x18\x01 \x01(\t\x12\x11\n\tclient_id\x18\x02 \x01(\t\x12\x16\n\x0e\x63lient_address\x18\x03 \x01(\t\x12\x0f\n\x07\x61pi_key\x18\x04 \x01(\x05\x12\x16\n\x0e\x63orrelation_id\x18\x05 \x01(\x05\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\x1a\n\x12previous_note_hash\x18\x07 \x01(\x0c\x12\x17\n\x0f\x63overed_records\x18\x08 \x01(\r\x12\x17\n\x0foperator_reason\x18\t \x01(\t\x12\x15\n\rforwarding_id\x18\n \x01(\x0c\x12\x10\n\x08is_whole\x18\x0b \x01(\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -22,5 +22,5 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'wire.proto.audit_pb2', _glo
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_AUDITNOTE']._serialized_start=39
-  _globals['_AUDITNOTE']._serialized_end=247
+  _globals['_AUDITNOTE']._serialized_end=288
 # @@protoc_insertion_point(module_scope)

@@ -5,7 +5,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AuditNote(_message.Message):
-    __slots__ = ("principal", "client_id", "client_address", "api_key", "correlation_id", "reason", "previous_note_hash", "covered_records", "operator_reason")
+    __slots__ = ("principal", "client_id", "client_address", "api_key", "correlation_id", "reason", "previous_note_hash", "covered_records", "operator_reason", "forwarding_id", "is_whole")
     PRINCIPAL_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ADDRESS_FIELD_NUMBER: _ClassVar[int]
@@ -15,6 +15,8 @@ class AuditNote(_message.Message):
     PREVIOUS_NOTE_HASH_FIELD_NUMBER: _ClassVar[int]
     COVERED_RECORDS_FIELD_NUMBER: _ClassVar[int]
     OPERATOR_REASON_FIELD_NUMBER: _ClassVar[int]
+    FORWARDING_ID_FIELD_NUMBER: _ClassVar[int]
+    IS_WHOLE_FIELD_NUMBER: _ClassVar[int]
     principal: str
     client_id: str
     client_address: str
@@ -24,4 +26,6 @@ class AuditNote(_message.Message):
     previous_note_hash: bytes
     covered_records: int
     operator_reason: str
-    def __init__(self, principal: _Optional[str] = ..., client_id: _Optional[str] = ..., client_address: _Optional[str] = ..., api_key: _Optional[int] = ..., correlation_id: _Optional[int] = ..., reason: _Optional[str] = ..., previous_note_hash: _Optional[bytes] = ..., covered_records: _Optional[int] = ..., operator_reason: _Optional[str] = ...) -> None: ...
+    forwarding_id: bytes
+    is_whole: bool
+    def __init__(self, principal: _Optional[str] = ..., client_id: _Optional[str] = ..., client_address: _Optional[str] = ..., api_key: _Optional[int] = ..., correlation_id: _Optional[int] = ..., reason: _Optional[str] = ..., previous_note_hash: _Optional[bytes] = ..., covered_records: _Optional[int] = ..., operator_reason: _Optional[str] = ..., forwarding_id: _Optional[bytes] = ..., is_whole: _Optional[bool] = ...) -> None: ...

@@ -22,6 +22,8 @@ _RESPONSE_START = struct.Struct(">ii")  # length of the frame, correlation id
 _CORRELATION_ID = struct.Struct(">i")
 _NO_TAGGED_FIELDS = b"\x00"
 _UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
+# Kafka defines none for headers, and we two. A header is read before it is known who sent it.
+MAX_TAGGED_FIELDS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +94,24 @@ def _read_client_id(frame: bytes, length: int) -> tuple[str | None, int]:
 
 
 def read_tagged_fields(frame: bytes, position: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
-    """A header's tagged fields (KIP-482), and the position after them; Kafka defines none yet."""
+    """A header's tagged fields (KIP-482), in ascending order and few, and the position after them; Kafka defines none
+    yet. Raises BufferUnderflow or DecodeError."""
     if position < len(frame) and not frame[position]:
         return (), position + 1
     count, position = read_uvarint(frame, position)
+    if count > MAX_TAGGED_FIELDS:
+        raise DecodeError(
+            f"the header has {count} tagged fields; at most {MAX_TAGGED_FIELDS} are read", position
+        )
     fields: list[tuple[int, bytes]] = []
+    last_tag = -1
     for _ in range(count):
         tag, position = read_uvarint(frame, position)
+        if tag <= last_tag:
+            raise DecodeError(
+                f"tagged field {tag} of the header follows {last_tag}, but tags must ascend", position
+            )
+        last_tag = tag
         size, position = read_uvarint(frame, position)
         if position + size > len(frame):
             raise BufferUnderflow(f"a tagged field of {size} bytes ends outside of the frame", position)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from wire.codec import codec_of
+from wire.codec import bounded_codec_of, codec_of
 from wire.protocol.apis import api_version, supported_versions
 
 
@@ -14,4 +14,5 @@ def warm_up(api_keys: Iterable[int]) -> None:
     for api_key in api_keys:
         api = api_version(api_key, supported_versions(api_key)[1])
         codec_of(api.request_class)
+        bounded_codec_of(api.request_class)
         codec_of(api.response_class)

@@ -12,8 +12,9 @@ from tests.fuzz.mutation import mutated
 from tests.support.hostile_requests import HostileRequests
 from tests.support.wire_values import fullest, least
 from wire.codegen.kio_plans import plan_of
+from wire.primitives import write_uvarint
 from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, supported_versions
+from wire.protocol.apis import is_flexible, request_class, supported_versions
 from wire.protocol.entities import build
 from wire.protocol.frames import encode_frame
 from wire.protocol.headers import encode_request, encode_request_header
@@ -46,6 +47,10 @@ class Input:
 class Inputs:
     def __init__(self, offered: Versions, image: MetadataImage, seed: int) -> None:
         self._offered = tuple(offered.items())
+        # In the newest version, which is the flexible one.
+        self.flexible = tuple(
+            (api_key, highest) for api_key, (_, highest) in offered.items() if is_flexible(api_key, highest)
+        )
         self._seed = seed
         self._sound = tuple(_sound_requests(offered, image, seed))
 
@@ -131,6 +136,35 @@ def hostile_lengths(inputs: Inputs, dice: Random) -> bytes:
     return encode_frame(header + bytes(dice.randrange(12)) + claim * dice.randint(1, 5))
 
 
+def flood_of_tags(inputs: Inputs, dice: Random) -> bytes:
+    """Tagged fields that mean nothing, a few bytes each, in the header or behind the body."""
+    api_key, version = dice.choice(inputs.flexible)
+    flood = _tags(dice.choice((1, 64, 65, 3000, 150_000, 250_000)), dice.random() < 0.8)
+    if dice.random() < 0.5:
+        header = encode_request_header(api_key, version, 1, None)
+        return encode_frame(header[:-1] + flood + least_request(api_key, version)[len(header) :])
+    return encode_frame(least_request(api_key, version)[:-1] + flood)
+
+
+@cache
+def _tags(count: int, is_ascending: bool) -> bytes:
+    out = bytearray()
+    write_uvarint(out, count)
+    for number in range(count):
+        # Above what is known to anybody.
+        write_uvarint(out, 10_000 + (number if is_ascending else 0))
+        out.append(0)
+    return bytes(out)
+
+
+def flood_of_elements(_inputs: Inputs, dice: Random) -> bytes:
+    """Empty names, a byte each."""
+    out = bytearray(encode_request_header(ApiKey.DELETE_GROUPS, 2, 1, None))
+    count = dice.choice((1000, 20_000, 250_000))
+    write_uvarint(out, count + 1)
+    return encode_frame(bytes(out) + b"\x01" * count + b"\x00")
+
+
 def any_header(_inputs: Inputs, dice: Random) -> bytes:
     """An API and version of which there may be none."""
     api_key = dice.choice((dice.randint(-5, 100), dice.randint(-32768, 32767)))
@@ -213,6 +247,8 @@ _KINDS: tuple[tuple[str, _Make, After | None], ...] = (
     ("a garbage body", garbage_body, After.ANSWER),
     ("hostile lengths", hostile_lengths, After.ANSWER),
     ("any header", any_header, After.ANSWER),
+    ("a flood of tagged fields", flood_of_tags, After.ANSWER),
+    ("a flood of elements", flood_of_elements, After.ANSWER),
     ("a changed request", mutated_request, After.ANSWER),
     ("a sound request", sound_request, After.ANSWER),
     ("pipelined requests", pipelined, After.ANSWER),
@@ -222,4 +258,4 @@ _KINDS: tuple[tuple[str, _Make, After | None], ...] = (
     ("a large frame", large, After.ANSWER),
     ("a deaf peer", repeated, After.DEAF),
 )
-_WEIGHTS = (60, 30, 30, 60, 30, 20, 60, 160, 60, 50, 260, 140, 30, 4, 2, 2, 10, 0.2)
+_WEIGHTS = (60, 30, 30, 60, 30, 20, 60, 160, 60, 50, 25, 2, 260, 140, 30, 4, 2, 2, 10, 0.2)

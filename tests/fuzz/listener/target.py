@@ -53,7 +53,9 @@ class AwkwardChannel:
     def __init__(self, seed: int) -> None:
         self._dice = Random(seed)
 
-    async def request(self, api_key: ApiKey, values: Any, on_doubt: Callable[[], object]) -> Any:
+    async def request(
+        self, api_key: ApiKey, values: Any, on_doubt: Callable[[], object], **_more: Any
+    ) -> Any:
         if self._dice.random() < 0.3:
             on_doubt()
         for _ in range(self._dice.choice((0, 0, 1, 5))):
@@ -101,7 +103,7 @@ async def serving(seed: int) -> AsyncIterator[Target]:
         cache=cache,
         forwarder=Forwarder(
             AwkwardChannel(seed),  # type: ignore[arg-type]
-            RepeatedRequests(lambda: image, lambda _image, _name: ()),
+            RepeatedRequests(lambda _image, _name: ()),
         ),
         cluster_id="the-cluster",
         dice=LowDice(),

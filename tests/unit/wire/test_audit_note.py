@@ -1,6 +1,6 @@
 """An audit note reads as what it says; anything else under its tag is shown as bytes."""
 
-from wire.audit_note import AUDIT_NOTE_TAG
+from wire.audit_note import AUDIT_NOTE_TAG, audit_note_to_json
 from wire.metadata_records.features import NoOpRecord
 from wire.proto.audit_pb2 import AuditNote
 from wire.record_json import record_to_json
@@ -33,3 +33,10 @@ def test_a_note_is_shown_in_words() -> None:
 def test_bytes_that_are_no_note_are_kept() -> None:
     record = NoOpRecord(unknown_tagged_fields=((AUDIT_NOTE_TAG, b"\xff\xff\xff"),))
     assert record_to_json(record) == {"unknown_tagged_fields": [{"tag": AUDIT_NOTE_TAG, "data": "////"}]}
+
+
+def test_the_id_of_a_forwarded_request_is_shown() -> None:
+    note = AuditNote(principal="User:alice", forwarding_id=b"\x0f" * 16, is_whole=True)
+    shown = audit_note_to_json(note.SerializeToString())
+    assert shown is not None
+    assert (shown["forwarding_id"], shown["is_whole"]) == ("0f" * 16, True)

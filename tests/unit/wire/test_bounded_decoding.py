@@ -8,6 +8,7 @@ from tests.support.wire_values import fullest, least
 from wire.codec import decode, decode_bounded, encode
 from wire.codegen.kio_plans import plan_of
 from wire.errors import TooManyElements
+from wire.primitives import write_uvarint
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class
 from wire.protocol.entities import build
@@ -49,6 +50,45 @@ def test_arrays_of_strings_and_of_numbers_count() -> None:
     decode_bounded(cls, data, 0, 10)
     with pytest.raises(TooManyElements):
         decode_bounded(cls, data, 0, 9)
+
+
+def tagged(count: int) -> bytes:
+    """Unknown tagged fields, empty; as they stand behind a body that ends in none."""
+    out = bytearray()
+    write_uvarint(out, count)
+    for tag in range(1000, 1000 + count):
+        write_uvarint(out, tag)
+        out.append(0)
+    return bytes(out)
+
+
+@pytest.mark.parametrize("api_key", [ApiKey.API_VERSIONS, ApiKey.OFFSET_FOR_LEADER_EPOCH])
+def test_unknown_tagged_fields_count(api_key: ApiKey) -> None:
+    cls = request_class(api_key, 4)
+    bare = encode(least(plan_of(cls)))[:-1]
+    assert decode_bounded(cls, bare + tagged(300), 0, 300) == (least(plan_of(cls)), len(bare + tagged(300)))
+    with pytest.raises(TooManyElements, match="more than 299 elements of arrays and unknown tagged fields"):
+        decode_bounded(cls, bare + tagged(300), 0, 299)
+    # The count alone ends it, whatever is behind.
+    with pytest.raises(TooManyElements):
+        decode_bounded(cls, bare + b"\xff\xff\xff\xff\x0f", 0, 200_000)
+
+
+def test_unknown_tagged_fields_of_elements_count_with_them() -> None:
+    whole = encode(nested(1, 1))
+    at_end_of_partition = whole[:-3] + tagged(9) + whole[-2:]
+    assert decode_bounded(NESTED, at_end_of_partition, 0, 11)[0] == nested(1, 1)
+    with pytest.raises(TooManyElements):
+        decode_bounded(NESTED, at_end_of_partition, 0, 10)
+
+
+def test_tagged_fields_that_are_known_are_free() -> None:
+    cls = request_class(ApiKey.FETCH, 17)
+    data = encode(fullest(plan_of(cls)))
+    elements = 2 + 2 * 2 + 2 + 2 * 2  # topics, their partitions, and the same of those to be forgotten
+    assert decode_bounded(cls, data, 0, elements)[0] == fullest(plan_of(cls))
+    with pytest.raises(TooManyElements):
+        decode_bounded(cls, data, 0, elements - 1)
 
 
 def test_each_request_has_the_whole_allowance() -> None:
