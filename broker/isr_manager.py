@@ -57,10 +57,6 @@ class IsrManager:
         self._wishes: dict[UUID, dict[int, _Wish]] = {}
         self._in_flight: tuple[PartitionKey, ...] = ()
 
-    @property
-    def wish_count(self) -> int:
-        return sum(map(len, self._wishes.values()))
-
     def handle_image(self, now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
         """Look at what changed; at everything we lead when a broker became active, for it may be a replica anywhere."""
         before, self._image = self._image, image

@@ -171,10 +171,9 @@ class MetadataWork:
         """Topics are encoded for all clients alike; what this one may do with each stands at its end."""
         tags = 1 if self._layout.is_flexible else 0
         for place, topic in enumerate(self._asked.topics):
-            if isinstance(topic, TopicImage):
-                piece = self._pieces[place]
-                told = operations_on(self._view, topic).to_bytes(4, "big", signed=True)
-                self._pieces[place] = piece[: len(piece) - 4 - tags] + told + piece[len(piece) - tags :]
+            piece = self._pieces[place]
+            told = operations_on(self._view, topic).to_bytes(4, "big", signed=True)
+            self._pieces[place] = piece[: len(piece) - 4 - tags] + told + piece[len(piece) - tags :]
             if place % SLICE_DECISIONS == SLICE_DECISIONS - 1:
                 yield
 
@@ -194,7 +193,11 @@ class MetadataWork:
         cost = 0
         for place, topic in enumerate(self._asked.topics):
             if not isinstance(topic, TopicImage):
-                self._pieces[place] = encode_error(self._layout, topic)
+                # What differs from topic to topic is filled in at the end.
+                operations = (
+                    self._view.operations if self._view.wants_operations else operations_on(self._view, topic)
+                )
+                self._pieces[place] = encode_error(self._layout, operations, topic)
                 cost += ERROR_COST
             elif (known := self._shelf.find(topic)) is not None:
                 self._pieces[place] = known

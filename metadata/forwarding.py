@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
 from kio.schema.errors import ErrorCode
 
-from wire.codec import decode, encode
+from wire.codec import decode_bounded, encode
 from wire.errors import DecodeError
 from wire.protocol.api_keys import ApiKey
 
@@ -41,6 +41,8 @@ FORWARDABLE_APIS = frozenset(
     }
 )
 PRINCIPAL_VERSION = 0
+# It has no arrays; a newer version may add some tagged fields.
+_MAX_ELEMENTS_OF_PRINCIPAL = 64
 
 
 def encode_principal(principal: str, *, is_token_authenticated: bool = False) -> bytes:
@@ -64,7 +66,7 @@ def decode_principal(data: bytes | None) -> ForwardedPrincipal:
     version = int.from_bytes(data[:2], "big", signed=True)
     if version != PRINCIPAL_VERSION:
         raise DecodeError(f"version {version} of the principal is not known", 0)
-    principal, end = decode(DefaultPrincipalData, data, 2)
+    principal, end = decode_bounded(DefaultPrincipalData, data, 2, _MAX_ELEMENTS_OF_PRINCIPAL)
     if end != len(data):
         raise DecodeError(f"{len(data) - end} bytes follow the principal", end)
     return ForwardedPrincipal(f"{principal.type_}:{principal.name}", principal.token_authenticated)
@@ -91,3 +93,13 @@ def says_not_controller(values: Any) -> bool:
     if isinstance(values, list | tuple):
         return any(says_not_controller(value) for value in values)
     return False
+
+
+def tells_error(values: Any, *, is_entry: bool = False) -> bool:
+    """Whether a response, or an entry of it, has any error. What stands inside an entry is no outcome of its own."""
+    if isinstance(values, dict):
+        code = values.get("error_code")
+        if code is not None and (is_entry or code != ErrorCode.none):
+            return bool(code != ErrorCode.none)
+        return any(tells_error(value, is_entry=True) for value in values.values())
+    return isinstance(values, list | tuple) and any(tells_error(value, is_entry=is_entry) for value in values)

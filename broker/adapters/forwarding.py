@@ -2,20 +2,23 @@
 
 import asyncio
 import logging
+import secrets
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
 from broker.adapters.long_answers import is_long
-from broker.repeated_requests import RepeatedRequests, RequestIdentity, Watched
-from metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
+from broker.repeated_requests import RepeatedRequests, Watched
+from metadata.adapters.controller_channel import AlreadyDone, ControllerChannel, ControllerUnavailable
 from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.forwarding import decode_address, encode_address, encode_principal
+from metadata.forwarding import encode_address, encode_principal
 from network.errors import NoCommonVersion
 from network.requests import RequestContext
 from wire.codec import decode, encode
 from wire.errors import DecodeError
+from wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_fields
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class, response_header_version, supported_versions
 from wire.protocol.entities import build
@@ -49,19 +52,39 @@ class Forwarder:
         (`broker.repeated_requests`). When it cannot be had in time the client gets REQUEST_TIMED_OUT, for any other
         fault of the envelope UNKNOWN_SERVER_ERROR (kraft-semantics B19).
         """
-        with self._repeated.watch(_identity(context)) as watched:
-            answer = await self._ask(context, request, watched)
+        forwarding_id = secrets.token_bytes(FORWARDING_ID_BYTES)
+        header = context.header
+        asked = ControllerRequest(
+            api_key=ApiKey(header.api_key),
+            api_version=header.api_version,
+            body=request,
+            principal=context.principal,
+        )
+        with self._repeated.watch(forwarding_id, asked) as watched:
+            try:
+                answer = await self._ask(context, forwarding_id, watched)
+            except AlreadyDone:
+                return await self._lost_answer(context, watched)
             if answer is None or not watched.is_in_doubt:
                 return answer
-            return await self._first_answer(context.header, request, answer, watched)
+            return await self._first_answer(context, answer, watched)
 
-    async def _ask(self, context: RequestContext, request: Any, watched: Watched) -> EncodedBody | None:
-        header = context.header
+    async def _ask(
+        self, context: RequestContext, forwarding_id: bytes, watched: Watched
+    ) -> EncodedBody | None:
+        """Raises AlreadyDone."""
+        header, request = context.header, watched.request.body
         try:
             envelope = await self._channel.request(
-                ApiKey.ENVELOPE, _envelope(context, request), watched.doubt
+                ApiKey.ENVELOPE,
+                _envelope(context, request),
+                watched.doubt,
+                is_done=lambda: self._repeated.can_tell(watched),
+                header_fields=forwarding_fields(forwarding_id),
             )
         except ControllerUnavailable as error:
+            if self._repeated.can_tell(watched):
+                raise AlreadyDone from None
             return await self._refuse(context, request, ErrorCode.request_timed_out, str(error))
         except NoCommonVersion as error:
             log.warning("cannot forward: %s", error)
@@ -81,17 +104,23 @@ class Forwarder:
         self, context: RequestContext, request: Any, error: ErrorCode, reason: str
     ) -> EncodedBody:
         """Each entry of the request with the error."""
-        if not is_long(context):
-            return _refused(context.header, request, error, reason)
-        return await asyncio.to_thread(_refused, context.header, request, error, reason)
+        return await _made(context, lambda: _refused(context.header, request, error, reason))
+
+    async def _lost_answer(self, context: RequestContext, watched: Watched) -> EncodedBody:
+        log.info(
+            "the answer to %s of client %r was lost, and is told by the log",
+            watched.request.api_key.name,
+            context.header.client_id,
+        )
+        return await _made(context, lambda: EncodedBody(encode(self._repeated.lost_answer(watched))))
 
     async def _first_answer(
-        self, header: RequestHeader, request: Any, answer: EncodedBody, watched: Watched
+        self, context: RequestContext, answer: EncodedBody, watched: Watched
     ) -> EncodedBody:
         """What the lost answer said, as far as the log tells. Raises DecodeError."""
-        api_key = ApiKey(header.api_key)
-        response, _ = decode(response_class(api_key, header.api_version), answer.data)
-        if self._repeated.has_to_wait(api_key, response, watched):
+        header = context.header
+        response: Any = decode(response_class(header.api_key, header.api_version), answer.data)[0]
+        if self._repeated.has_to_wait(response, watched):
             seen = asyncio.Event()
             watched.on_carried_out = seen.set
             try:
@@ -99,23 +128,18 @@ class Forwarder:
                     await seen.wait()
             except TimeoutError:
                 return answer
-        first = self._repeated.first_answer(api_key, request, response, watched)
-        return answer if first is response else EncodedBody(encode(first))
 
-    async def create_topics(self, context: RequestContext, names: tuple[str, ...]) -> None:
+        def made() -> EncodedBody:
+            first = self._repeated.first_answer(response, watched)
+            return answer if first is response else EncodedBody(encode(first))
+
+        return await _made(context, made)
+
+    async def create_topics(self, context: RequestContext, topics: Sequence[Values]) -> None:
         """What a client's Metadata request may ask for; the outcome shows in the image, failures in the log."""
         version = supported_versions(ApiKey.CREATE_TOPICS)[1]
         values = {
-            "topics": [
-                {
-                    "name": name,
-                    "num_partitions": -1,
-                    "replication_factor": -1,
-                    "assignments": (),
-                    "configs": (),
-                }
-                for name in names
-            ],
+            "topics": topics,
             "timeout_ms": CREATION_TIMEOUT_MS,
         }
         header = RequestHeader(ApiKey.CREATE_TOPICS, version, 0, context.header.client_id)
@@ -131,13 +155,9 @@ class Forwarder:
                 log.warning("topic %s was not created automatically: %s", topic.name, topic.error_message)
 
 
-def _identity(context: RequestContext) -> RequestIdentity:
-    """As the controller notes it."""
-    header = context.header
-    host = decode_address(encode_address(context.peer_host))
-    return RequestIdentity(
-        context.principal, header.client_id or "", host, header.api_key, header.correlation_id
-    )
+async def _made(context: RequestContext, make: Callable[[], EncodedBody]) -> EncodedBody:
+    """An answer to a long request is made beside the loop."""
+    return await asyncio.to_thread(make) if is_long(context) else make()
 
 
 def _envelope(context: RequestContext, request: Any) -> Values:

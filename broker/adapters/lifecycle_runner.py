@@ -1,14 +1,13 @@
-"""Runs the broker's lifecycle and its ISR manager on the event loop: one timer each, replies when they come."""
+"""Runs the broker's lifecycle and its managers on the event loop: one timer each, replies when they come."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from broker.adapters.refusals import Refusals
 from broker.identity import LifecycleRequest
-from broker.isr_manager import IsrManager
 from broker.lifecycle import BrokerLifecycle
 from broker.lifecycle_states import BrokerState
 from metadata.adapters.controller_channel import ControllerChannel, ControllerUnavailable
@@ -172,16 +171,30 @@ class LifecycleRunner:
             log.info("this broker is not fenced (broker epoch %d)", self._lifecycle.broker_epoch)
 
 
-class IsrRunner:
-    """Sends what the ISR manager asks for."""
+class RequestManager(Protocol):
+    """What knows which request to the controller is due; one is under way at a time."""
+
+    def next_deadline_ms(self) -> int | None: ...
+
+    def maybe_next_request(self, now_ms: int, broker_epoch: int) -> Mapping[str, object] | None: ...
+
+    def handle_reply(self, now_ms: int, response: Any) -> None: ...
+
+    def handle_failure(self, now_ms: int) -> None: ...
+
+
+class ManagerRunner:
+    """Sends what a manager asks for, as requests of one API."""
 
     def __init__(
         self,
-        manager: IsrManager,
+        api_key: ApiKey,
+        manager: RequestManager,
         channel: ControllerChannel,
         now_ms: Callable[[], int],
         broker_epoch: Callable[[], int],
     ) -> None:
+        self._api_key = api_key
         self._manager = manager
         self._channel = channel
         self._now_ms = now_ms
@@ -197,13 +210,13 @@ class IsrRunner:
     def _turn(self, now_ms: int) -> int | None:
         values = self._manager.maybe_next_request(now_ms, self._broker_epoch())
         if values is not None:
-            self._pump.run(self._alter(values))
+            self._pump.run(self._ask(values))
         # Without an epoch nothing can be sent; the registration changes the image, and the image pokes.
         return self._manager.next_deadline_ms() if self._broker_epoch() >= 0 else None
 
-    async def _alter(self, values: Mapping[str, object]) -> None:
+    async def _ask(self, values: Mapping[str, object]) -> None:
         try:
-            response = await self._channel.request(ApiKey.ALTER_PARTITION, values)
+            response = await self._channel.request(self._api_key, values)
         except (ControllerUnavailable, NoCommonVersion) as error:
             log.warning("%s", error)
             self._manager.handle_failure(self._now_ms())

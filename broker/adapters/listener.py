@@ -21,12 +21,14 @@ from broker.handlers.describe_cluster import handle_describe_cluster
 from broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
 from broker.handlers.list_offsets import handle_list_offsets
 from broker.handlers.metadata import Values
+from broker.internal_topics import creatable_topic
 from broker.metadata_cache import MetadataCache
 from broker.metadata_responses import MetadataResponses, MetadataWork
 from metadata.authorizer.access import Access
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.gate import Gate, Passage
 from metadata.authorizer.table import TOKEN_APIS
+from metadata.config_definitions.resolution import NodeConfigs
 from metadata.controller.handlers import HANDLERS, READERS
 from metadata.controller.requests import ControllerRequest
 from metadata.describe.question import Question
@@ -59,8 +61,16 @@ QUORUM_APIS = frozenset({ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.R
 FORWARDED_APIS = FORWARDABLE_APIS & {*HANDLERS, *READERS, *QUORUM_APIS}
 # The controller judges what is forwarded; but only here is it known how good a client's connection is for tokens.
 JUDGED_APIS = DESCRIBERS.keys() | TOKEN_APIS
+# Version 6 is for transactions of two phases (KIP-939), which are not done yet: clients must not count on it.
+_LAST_STABLE = {ApiKey.INIT_PRODUCER_ID: 5}
 # What these answer follows from the request and an image, so it may be made in a thread.
 PURE_APIS = REFUSALS.keys() | DESCRIBERS.keys() | {ApiKey.LIST_OFFSETS, ApiKey.DESCRIBE_TOPIC_PARTITIONS}
+
+
+def offered_versions(api_key: ApiKey) -> tuple[int, int]:
+    """Of what we can read, what Kafka 4.3 takes for stable."""
+    lowest, highest = supported_versions(api_key)
+    return lowest, min(highest, _LAST_STABLE.get(api_key, highest))
 
 
 class BrokerListener:
@@ -97,7 +107,7 @@ class BrokerListener:
         self._long_answers = LongAnswers()
         self._being_created: set[str] = set()
         self.supported = {
-            api_key: supported_versions(api_key)
+            api_key: offered_versions(api_key)
             for api_key in LOCAL_APIS | FORWARDED_APIS | DESCRIBERS.keys() | REFUSALS.keys()
         }
 
@@ -162,7 +172,8 @@ class BrokerListener:
                 )
             case ApiKey.DESCRIBE_TOPIC_PARTITIONS:
                 eyes = client_access(access, self._topic_lists)
-                return handle_describe_topic_partitions(request, image, context.listener_name, eyes)
+                most = self._configs().number("max.request.partition.size.limit")
+                return handle_describe_topic_partitions(request, image, context.listener_name, eyes, most)
             case ApiKey.LIST_OFFSETS:
                 return handle_list_offsets(request, image, client_access(access, self._topic_lists))
             case ApiKey.LIST_GROUPS:
@@ -175,6 +186,9 @@ class BrokerListener:
                 )
             case _:
                 raise AssertionError(f"{api_key.name} is offered but not served")
+
+    def _configs(self) -> NodeConfigs:
+        return NodeConfigs.of(self._cache.image, self._node_id, self._node_configs)
 
     def _access(self, context: RequestContext) -> Access:
         api_key = ApiKey(context.header.api_key)
@@ -239,7 +253,8 @@ class BrokerListener:
         """Once for all clients that ask while it is under way; they ask again until the topic shows."""
         self._being_created.update(names)
         try:
-            await self._forwarder.create_topics(context, names)
+            configs = self._configs()
+            await self._forwarder.create_topics(context, [creatable_topic(name, configs) for name in names])
         except DecodeError as error:
             log.error("the controller's answer to the creation of %s: %s", ", ".join(names), error)
         finally:

@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.client_access import UNLIMITED, ClientAccess
 from broker.handlers.metadata import Values, asked_cluster_operations
-from broker.metadata_cache import alive_brokers, controller_id_for_clients
+from broker.metadata_cache import NO_NODE, alive_brokers, controller_id_for_clients
 from metadata.image.image import MetadataImage
 from raft.ports import Dice
 
@@ -27,12 +27,15 @@ def handle_describe_cluster(
     if endpoint_type != BROKER_ENDPOINTS:
         return _refusal(endpoint_type)
     with_fenced = getattr(request, "include_fenced_brokers", False)
+    brokers = alive_brokers(image, listener_name, with_fenced=with_fenced)
+    controller_id = controller_id_for_clients(image, dice)
     return {
         "error_code": ErrorCode.none,
         "error_message": None,
         "endpoint_type": BROKER_ENDPOINTS,
         "cluster_id": cluster_id,
-        "controller_id": controller_id_for_clients(image, dice),
+        # A client could not reach one that it is not told of, for want of this listener (as in Kafka).
+        "controller_id": controller_id if any(each.id == controller_id for each in brokers) else NO_NODE,
         "brokers": [
             {
                 "broker_id": broker.id,
@@ -41,7 +44,7 @@ def handle_describe_cluster(
                 "rack": broker.rack,
                 "is_fenced": broker.is_fenced,
             }
-            for broker in alive_brokers(image, listener_name, with_fenced=with_fenced)
+            for broker in brokers
         ],
         "cluster_authorized_operations": asked_cluster_operations(request, access),
     }
@@ -58,6 +61,6 @@ def _refusal(endpoint_type: int) -> Values:
         "error_message": message,
         "endpoint_type": BROKER_ENDPOINTS,
         "cluster_id": "",
-        "controller_id": -1,
+        "controller_id": NO_NODE,
         "brokers": (),
     }

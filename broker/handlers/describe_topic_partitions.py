@@ -14,6 +14,7 @@ from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState
 from metadata.image.topics import TopicImage
 
+# Default of max.request.partition.size.limit.
 MAX_PARTITIONS_PER_RESPONSE = 2000
 
 
@@ -26,10 +27,14 @@ class _Start:
 
 
 def handle_describe_topic_partitions(
-    request: Any, image: MetadataImage, listener_name: str, access: ClientAccess = UNLIMITED
+    request: Any,
+    image: MetadataImage,
+    listener_name: str,
+    access: ClientAccess = UNLIMITED,
+    most_partitions: int = MAX_PARTITIONS_PER_RESPONSE,
 ) -> Values:
     """The cursor of the answer points to the first partition left out, or to the next topic when the page is full."""
-    limit = max(1, min(request.response_partition_limit, MAX_PARTITIONS_PER_RESPONSE))
+    limit = max(1, min(request.response_partition_limit, most_partitions))
     start = _start_of(request)
     lists_all = not request.topics
     names = (
@@ -37,8 +42,9 @@ def handle_describe_topic_partitions(
     )
     if start is not None:
         if start.partition_index < 0 or (not lists_all and start.topic_name not in names):
-            refused = [_without_partitions(name, ErrorCode.invalid_request) for name in names]
-            return {"topics": [] if lists_all else refused, "next_cursor": None}
+            # Kafka's broker answers the whole request with this error, so each entry as often as it came.
+            refused = [_without_partitions(topic.name, ErrorCode.invalid_request) for topic in request.topics]
+            return {"topics": refused, "next_cursor": None}
         names = [name for name in names if name >= start.topic_name]
     return _page(image, listener_name, names, start, limit, lists_all, access)
 

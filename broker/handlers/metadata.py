@@ -40,6 +40,8 @@ FIRST_VERSION_WITH_OPTIONAL_CREATION = 4
 FIRST_VERSION_WITH_TOPICS_BY_ID = 12
 
 
+_ERRORS_WITH_OPERATIONS = (ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception)
+
 # The name and the id of an entry.
 _Asked = tuple[str | None, UUID | None]
 _Answerer = Callable[[str | None, UUID | None], Sequence[TopicImage | Values]]
@@ -89,7 +91,10 @@ def handle_metadata(
         asked_cluster_operations(request, access),
     )
     values["topics"] = [
-        known_topic(view, each) if isinstance(each, TopicImage) else each for each in asked.topics
+        known_topic(view, each)
+        if isinstance(each, TopicImage)
+        else {**each, "topic_authorized_operations": operations_on(view, each)}
+        for each in asked.topics
     ]
     return MetadataAnswer(values, tuple(asked.to_create))
 
@@ -235,7 +240,6 @@ def _error(name: str | None, topic_id: UUID, error: ErrorCode) -> Values:
         "topic_id": topic_id,
         "is_internal": name is not None and is_internal_topic(name),
         "partitions": (),
-        "topic_authorized_operations": OPERATIONS_NOT_ASKED,
     }
 
 
@@ -250,8 +254,15 @@ def known_topic(view: RequestView, topic: TopicImage) -> Values:
     }
 
 
-def operations_on(view: RequestView, topic: TopicImage) -> int:
-    return view.access.topic_operations(topic.name) if view.wants_operations else view.operations
+def operations_on(view: RequestView, topic: TopicImage | Values) -> int:
+    """Of a name that no topic has, or that none may have, as of any other's (as in Kafka); of another error, none."""
+    if isinstance(topic, TopicImage):
+        name = topic.name
+    elif topic["error_code"] in _ERRORS_WITH_OPERATIONS:
+        name = str(topic["name"])
+    else:
+        return OPERATIONS_NOT_ASKED
+    return view.access.topic_operations(name) if view.wants_operations else view.operations
 
 
 def _partition(view: RequestView, partition_index: int, state: PartitionState) -> Values:

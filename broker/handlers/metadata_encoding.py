@@ -86,7 +86,7 @@ def encode_topic_in_parts(
     yield _operations_and_tags(layout, operations)
 
 
-def encode_error(layout: TopicsLayout, topic: Mapping[str, Any]) -> bytes:
+def encode_error(layout: TopicsLayout, operations: int, topic: Mapping[str, Any]) -> bytes:
     """A topic of which there is only an error to tell (`broker.handlers.metadata`), as an element of the array."""
     name = topic["name"]
     out = int(topic["error_code"]).to_bytes(2, "big")
@@ -103,7 +103,7 @@ def encode_error(layout: TopicsLayout, topic: Mapping[str, Any]) -> bytes:
     if layout.has_is_internal:
         out += b"\x01" if topic["is_internal"] else b"\x00"
     none_of_them = array_length(0, is_flexible=layout.is_flexible)
-    return out + none_of_them + _operations_and_tags(layout, topic["topic_authorized_operations"])
+    return out + none_of_them + _operations_and_tags(layout, operations)
 
 
 def _topic_start(layout: TopicsLayout, topic: TopicImage) -> bytes:

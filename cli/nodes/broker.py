@@ -6,6 +6,7 @@ The order of the start is Kafka's: clients cannot connect before the controller 
 import asyncio
 import logging
 import uuid
+from uuid import UUID
 
 from broker.adapters.clean_shutdown import (
     forget_clean_shutdown,
@@ -13,11 +14,12 @@ from broker.adapters.clean_shutdown import (
     previous_broker_epoch,
 )
 from broker.adapters.forwarding import Forwarder
-from broker.adapters.lifecycle_runner import IsrRunner, LifecycleRunner
+from broker.adapters.lifecycle_runner import LifecycleRunner, ManagerRunner, RequestManager
 from broker.adapters.listener import BrokerListener
 from broker.adapters.log_dirs import LogDirWatch
+from broker.directory_manager import DirectoryManager
 from broker.identity import BrokerIdentity, LifecycleConfig
-from broker.image_feed import ImageFeed
+from broker.image_feed import ImageFeed, ImageObserver
 from broker.isr_manager import IsrManager
 from broker.lifecycle import BrokerLifecycle
 from broker.lifecycle_states import BrokerState
@@ -32,6 +34,7 @@ from cli.nodes.servers import advertised, kafka_servers
 from metadata.adapters.listener import server_features
 from metadata.controller.requests import Values
 from metadata.controller.topic_configs import effective_topic_configs
+from metadata.delegation_tokens import HMAC_KEY_CONFIG
 from metadata.features import SUPPORTED_FEATURES, registration_features
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
@@ -49,6 +52,7 @@ CONTROLLER_APIS = (
     ApiKey.BROKER_REGISTRATION,
     ApiKey.BROKER_HEARTBEAT,
     ApiKey.ALTER_PARTITION,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS,
 )
 
 
@@ -72,7 +76,8 @@ class BrokerRole:
         self.lifecycle = BrokerLifecycle(self._identity(), self._timing(), self._member.dice)
         self.servers: list[KafkaServer] = []
         self._runner: LifecycleRunner | None = None
-        self._isr_runner: IsrRunner | None = None
+        self._directories = DirectoryManager(config.node_id, folders.log_directory_ids)
+        self._managers: list[ManagerRunner] = []
         self._listener: BrokerListener | None = None
         directories = zip(config.log_dirs, folders.log_directory_ids, strict=True)
         self._log_dirs = LogDirWatch(
@@ -102,7 +107,7 @@ class BrokerRole:
         runner.set_ready_to_unfence()
         await self._reach(runner, BrokerState.RUNNING)
         await self._listen(self._listener)
-        self._log_dirs.start(runner.set_offline_log_dirs)
+        self._log_dirs.start(self._tell_offline)
 
     async def stop(self) -> None:
         """Controlled shutdown first: leaders move away while clients are still served. It needs a controller, so a
@@ -114,8 +119,8 @@ class BrokerRole:
         if self._listener is not None:
             await self._listener.stop()
         self._log_dirs.close()
-        if self._isr_runner is not None:
-            self._isr_runner.close()
+        for manager in self._managers:
+            manager.close()
         if self._runner is not None:
             self._runner.close()
 
@@ -129,28 +134,42 @@ class BrokerRole:
         heartbeats = self._member.channel(
             "heartbeat", retry_timeout_ms=self._timing().request_retry_timeout_ms
         )
-        alterations = self._member.channel(
-            "alter-partition", retry_timeout_ms=self._config.request_timeout_ms
-        )
-        runner = LifecycleRunner(
+        self._runner = LifecycleRunner(
             self.lifecycle,
             heartbeats,
             self._clock.now_ms,
             lambda: self._feed.applied_offset,
             self._config.broker_session_timeout_ms,
         )
-        manager = IsrManager(self._config.node_id)
-        isr_runner = IsrRunner(manager, alterations, self._clock.now_ms, lambda: self.lifecycle.broker_epoch)
-
-        def observe(now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
-            manager.handle_image(now_ms, delta, image)
-            isr_runner.poke()
-
-        self._feed.observers.append(observe)
-        self._runner, self._isr_runner = runner, isr_runner
+        in_sync = IsrManager(self._config.node_id)
+        self._run(ApiKey.ALTER_PARTITION, "alter-partition", in_sync, in_sync.handle_image)
+        where = self._directories
+        self._run(ApiKey.ASSIGN_REPLICAS_TO_DIRS, "directory-assignments", where, where.handle_image)
         self._listener = self._new_listener()
         # Now, for it takes a while: a voter in the same process must not be held up once it votes.
         warm_up((*self._listener.supported, *CONTROLLER_APIS))
+
+    def _run(
+        self, api_key: ApiKey, purpose: str, manager: RequestManager, handle_image: ImageObserver
+    ) -> None:
+        """The manager sees all images, and has a channel to the controller for itself."""
+        channel = self._member.channel(purpose, retry_timeout_ms=self._config.request_timeout_ms)
+        runner = ManagerRunner(
+            api_key, manager, channel, self._clock.now_ms, lambda: self.lifecycle.broker_epoch
+        )
+
+        def observe(now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
+            handle_image(now_ms, delta, image)
+            runner.poke()
+
+        self._feed.observers.append(observe)
+        self._managers.append(runner)
+
+    def _tell_offline(self, log_dirs: tuple[UUID, ...]) -> None:
+        """A directory that failed is told of before anything could be put there."""
+        assert self._runner is not None, "it started"
+        self._directories.set_offline(log_dirs)
+        self._runner.set_offline_log_dirs(log_dirs)
 
     async def _reach(self, runner: LifecycleRunner, state: BrokerState) -> None:
         """Raises NotRegistered when the lifecycle ends instead."""
@@ -164,7 +183,9 @@ class BrokerRole:
             retry_timeout_ms=FORWARDING_RETRY_TIMEOUT_MS,
             request_timeout_ms=self._config.request_timeout_ms,
         )
-        repeated = RepeatedRequests(lambda: self._cache.image, self._topic_configs)
+        repeated = RepeatedRequests(
+            self._topic_configs, token_secret_key=self._config.as_kafka_keys().get(HMAC_KEY_CONFIG) or None
+        )
         self._feed.observers.append(repeated.observe)
         return BrokerListener(
             cache=self._cache,

@@ -14,29 +14,35 @@ class BrokerWatch:
 
     def __init__(self, is_active: Callable[[], bool]) -> None:
         self._is_active = is_active
+        # Ids and epochs of those whose fence is decided and not seen yet: the record of it does not say why.
+        self._silent: set[tuple[int, int]] = set()
+
+    def handle_silence(self, broker: BrokerRegistration) -> None:
+        """The active controller fences it, for it sent no heartbeat; told before the delta that does so."""
+        self._silent.add((broker.id, broker.epoch))
 
     def handle_delta(self, delta: MetadataDelta) -> None:
+        if not self._is_active():
+            self._silent.clear()  # what was decided may be lost, and another one's fences have causes of their own
         former = delta.image.cluster.brokers
         for broker_id, now in delta.cluster.changed_brokers.items():
             before = former.get(broker_id)
-            if _fell_silent(before, now) and self._is_active():
+            if now is not None and _is_fenced_now(before, now) and self._takes_silent(now):
                 log.warning(
                     "broker %d was fenced: it sent no heartbeat within broker.session.timeout.ms", broker_id
                 )
             elif words := _words(before, now):
                 log.info("broker %d %s", broker_id, words)
 
+    def _takes_silent(self, broker: BrokerRegistration) -> bool:
+        key = (broker.id, broker.epoch)
+        is_silent = key in self._silent
+        self._silent.discard(key)
+        return is_silent
 
-def _fell_silent(before: BrokerRegistration | None, now: BrokerRegistration | None) -> bool:
-    """A broker that was asked to leave, or leaves, is fenced without a warning."""
-    return (
-        before is not None
-        and now is not None
-        and before.epoch == now.epoch
-        and now.fenced
-        and not before.fenced
-        and not before.in_controlled_shutdown
-    )
+
+def _is_fenced_now(before: BrokerRegistration | None, now: BrokerRegistration) -> bool:
+    return before is not None and before.epoch == now.epoch and now.fenced and not before.fenced
 
 
 def _words(before: BrokerRegistration | None, now: BrokerRegistration | None) -> str:

@@ -14,12 +14,13 @@ from cli.nodes.broker_calls import broker_calls
 from cli.nodes.commit_watch import CommitWatch
 from cli.nodes.controller import ControllerRole
 from cli.nodes.folders import NodeFolders
+from cli.nodes.free_addresses import check_addresses_are_free
 from cli.nodes.http_listener import start_metrics
 from cli.nodes.inspect_source import NodeInspectSource
 from cli.nodes.members_source import NodeMembersSource
 from cli.nodes.quorum_member import Fatal, QuorumMember
 from cli.nodes.quorum_source import NodeQuorumSource
-from cli.nodes.servers import StoppableServer, check_addresses_are_free, start_grpc
+from cli.nodes.servers import StoppableServer, start_grpc
 from cli.observability.latency import LatencyMeter
 from metadata.controller.controller import Controller
 from metadata.image.delta import MetadataDelta
@@ -78,7 +79,7 @@ class ClusterNode:
     async def start(self) -> None:
         """Returns once it serves. Raises CannotListen, or NotRegistered when no controller takes the broker; what was
         started is stopped by `stop` then too."""
-        check_addresses_are_free(self.config.broker_listeners)
+        check_addresses_are_free(self.config)
         source = NodeInspectSource(
             self.member, self.commits, lambda: self.committed_image, local_image=lambda: self.machine.image
         )

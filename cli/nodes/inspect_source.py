@@ -52,7 +52,9 @@ class NodeInspectSource:
         return self._member.log.end_offset
 
     def high_watermark(self) -> int:
-        return self._member.node.high_watermark
+        """Of the log that `read_log` reads: the replica may know of a commit before the log has the records, within a
+        turn of the driver or while it waits for the disk."""
+        return min(self._member.node.high_watermark, self._member.log.end_offset)
 
     def log_start_offset(self) -> int:
         return self._member.log.log_start_offset

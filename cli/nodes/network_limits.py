@@ -15,9 +15,12 @@ log = logging.getLogger("cli.servers")
 # Descriptors that no client may have: of the log, of connections to other nodes, of gRPC.
 _RESERVED_DESCRIPTORS = 256
 _DESCRIPTORS_MAX = 1_048_576
+# An envelope is that much larger than the request inside, at the most: headers, the client's principal and address.
+_ENVELOPE_BYTES = 65_536
 # Each entry takes the active controller up to some 40 microseconds, in which it does nothing else. Topics are made and
 # deleted for less.
 _COSTLY = FORWARDABLE_APIS - {ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS}
+_TIMES_AS_MANY_PARTITIONS = 10
 
 
 def shared_limits(config: NodeConfig) -> SharedLimits:
@@ -40,12 +43,17 @@ def shared_limits(config: NodeConfig) -> SharedLimits:
 
 
 def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
-    # A broker tells of all its partitions in one request.
     is_of_controllers = listener.name in config.controller_listener_names
+    most = config.kquorum_request_max_elements
+    by_api: dict[int, int] = dict.fromkeys(_COSTLY, most // 4)
+    if is_of_controllers:
+        # A broker of Kafka tells of all its partitions in one request.
+        by_api[ApiKey.ALTER_PARTITION] = most * _TIMES_AS_MANY_PARTITIONS
     return ServerLimits(
-        max_request_bytes=config.socket_request_max_bytes,
-        max_request_elements=config.kquorum_request_max_elements * (10 if is_of_controllers else 1),
-        max_elements_by_api=dict.fromkeys(_COSTLY, config.kquorum_request_max_elements // 4),
+        # A broker forwards what a client was allowed to send.
+        max_request_bytes=config.socket_request_max_bytes + (_ENVELOPE_BYTES if is_of_controllers else 0),
+        max_request_elements=most,
+        max_elements_by_api=by_api,
         max_idle_ms=config.connections_max_idle_ms,
         max_connections=min(
             config.limit_of(listener.name, "max.connections"),

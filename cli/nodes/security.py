@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator
 from cli.config.errors import ConfigError, Place, Problem
 from cli.config.exposure import exposure_problems
 from cli.config.model import ClusterConfig, NodeConfig
-from cli.config.security_keys import CONTROLLER_MECHANISM, GRPC, JAAS, LISTENER_PREFIX, MECHANISMS_KEY
+from cli.config.security_keys import (
+    CONTROLLER_MECHANISM,
+    GRPC,
+    JAAS,
+    LISTENER_PREFIX,
+    MAX_REAUTH,
+    MECHANISMS_KEY,
+)
 from metadata.adapters.sasl_credentials import ImageCredentials
 from metadata.image.image import MetadataImage
 from network.security.client_security import ClientSecurity, client_security, login_entry
@@ -156,7 +163,10 @@ def _sasl_settings(keys: dict[str, str], scram: ScramLookup, now_ms: Callable[[]
         mechanisms=names,
         plain_users=users,
         scram=scram,
-        max_reauth_ms=_number(keys, "connections.max.reauth.ms", 0),
+        max_reauth_ms=_number(keys, MAX_REAUTH, 0),
+        max_reauth_ms_by_mechanism={
+            name: int(keys[key]) for name in names if (key := f"{name.lower()}.{MAX_REAUTH}") in keys
+        },
         now_ms=now_ms,
     )
 

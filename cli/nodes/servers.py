@@ -1,7 +1,5 @@
 """The listening side of a node: Kafka-protocol servers, and the gRPC server where the config has one."""
 
-import errno
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,7 +12,6 @@ from cli.nodes.quorum_source import NodeQuorumSource
 from cli.nodes.security import grpc_keys, image_lookup, listener_security
 from metadata.image.image import MetadataImage
 from network.api_versions import ServerFeatures
-from network.errors import listen_error
 from network.security.names import PROTOCOLS
 from network.server import Handler, KafkaServer
 from wire.protocol.api_keys import ApiKey
@@ -82,32 +79,6 @@ async def start_grpc(
         gate=calls.gate,
         tls=grpc_keys(config),
     )
-
-
-def check_addresses_are_free(listeners: Sequence[Listener]) -> None:
-    """Raises PortInUse, or CannotListen for want of a privilege or a host, for listeners that open only later.
-
-    Whoever starts a broker wants to hear of it at once, not after the broker was admitted. The rest of what can go
-    wrong (a host without IPv6, say) is left to the server's own start.
-    """
-    for listener in listeners:
-        for family, kind, _, _, address in _addresses(listener):
-            try:
-                with socket.socket(family, kind) as probe:
-                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    probe.bind(address)
-            except OSError as error:
-                if error.errno in (errno.EADDRINUSE, errno.EACCES):
-                    raise listen_error(listener.host, listener.port, error) from error
-
-
-def _addresses(listener: Listener) -> list[tuple[int, int, int, str, tuple[object, ...]]]:
-    try:
-        return socket.getaddrinfo(  # type: ignore[return-value]
-            listener.host or None, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-    except OSError as error:
-        raise listen_error(listener.host, listener.port, error) from error
 
 
 def advertised(config: NodeConfig, listeners: Sequence[Listener]) -> tuple[Mapping[str, object], ...]:

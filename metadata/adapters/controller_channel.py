@@ -3,6 +3,10 @@
 Where the active controller is, the local replica knows: a follower or an observer of the log learns its leader first.
 A request that meets NOT_CONTROLLER, a lost connection or silence is sent again, to the leader of that time, until its
 time is up. Who sends it must be able to bear that: a request whose connection was lost may have been carried out.
+
+A request may itself be why the controller closes the connection, such as one larger than the controller's limit. So one
+that lost it twice is sent on a connection of its own, where it harms no other, with growing pauses, and given up in the
+end.
 """
 
 import asyncio
@@ -12,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from metadata.adapters.lost_connections import LOSSES_MAX, LostConnections
 from network.connection import UNSECURED, KafkaConnection
 from network.errors import CannotConnect, ConnectionLost, RequestTimedOut
 from network.security.client_security import ClientSecurity
@@ -24,7 +29,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("metadata.controller_channel")
 
 LOOK_AGAIN_MS = 100
-RETRY_PAUSE_MS = 50
 _NOBODY_KNOWN = "no active controller is known"
 _LOST = (CannotConnect, ConnectionLost, RequestTimedOut, DecodeError)
 
@@ -44,6 +48,18 @@ class ControllerUnavailable(Exception):
     def __init__(self, api_key: ApiKey, timeout_ms: int, reason: str) -> None:
         self.reason = reason
         super().__init__(f"no active controller answered {api_key.name} within {timeout_ms} ms: {reason}")
+
+
+class AlreadyDone(Exception):
+    """An attempt whose answer was lost has carried the request out, so it is not sent again."""
+
+
+class _Sending(NamedTuple):
+    """What is sent in each attempt."""
+
+    api_key: ApiKey
+    body: "Mapping[str, object] | RequestPayload"
+    header_fields: tuple[tuple[int, bytes], ...]
 
 
 class ControllerChannel:
@@ -70,71 +86,104 @@ class ControllerChannel:
         self._address: ControllerAddress | None = None
         self._connecting = asyncio.Lock()
         self._woken = asyncio.Event()
+        self._alone: dict[KafkaConnection, ControllerAddress] = {}
 
     async def request(
         self,
         api_key: ApiKey,
         body: "Mapping[str, object] | RequestPayload",
         on_doubt: Callable[[], object] = lambda: None,
+        *,
+        is_done: Callable[[], bool] = lambda: False,
+        header_fields: tuple[tuple[int, bytes], ...] = (),
     ) -> Any:
         """The response entity. Raises ControllerUnavailable, or NoCommonVersion when the controller is too old.
 
         `on_doubt` is called after each attempt that may have been carried out though its answer does not say so.
+        Before each attempt `is_done` says whether one before it was, and AlreadyDone is raised. `header_fields` are
+        tagged fields for the request's header.
         """
         loop = asyncio.get_running_loop()
-        give_up_at_s = loop.time() + self._retry_timeout_ms / 1000
-        reason = _NOBODY_KNOWN
-        while (left_ms := int((give_up_at_s - loop.time()) * 1000)) > 0:
+        began_at_s = loop.time()
+        give_up_at_s = began_at_s + self._retry_timeout_ms / 1000
+        sending, losses, reason = _Sending(api_key, body, header_fields), LostConnections(), _NOBODY_KNOWN
+        while (left_ms := int((give_up_at_s - loop.time()) * 1000)) > 0 and not losses.are_too_many:
+            if is_done():
+                raise AlreadyDone
             address = self._find_controller()
             if address is None:
                 await self._pause(min(left_ms, LOOK_AGAIN_MS))
                 continue
-            timeout_ms, began_s = min(left_ms, self._request_timeout_ms), loop.time()
+            timeout_ms, sent_at_s = min(left_ms, self._request_timeout_ms), loop.time()
+            attempt = self._attempt_alone if losses.demand_solitude(address) else self._attempt
             try:
-                return await self._attempt(address, api_key, body, timeout_ms)
+                return await attempt(address, sending, timeout_ms)
             except _LOST as error:
+                if isinstance(error, ConnectionLost | DecodeError):
+                    losses.add(address)
                 if not isinstance(error, CannotConnect):
                     on_doubt()
                 # What the last moments were too short for says less than what came before.
                 had_less_time = timeout_ms < self._request_timeout_ms and reason != _NOBODY_KNOWN
-                used_it_up = (loop.time() - began_s) * 1000 >= timeout_ms - 1
+                used_it_up = (loop.time() - sent_at_s) * 1000 >= timeout_ms - 1
                 reason = reason if had_less_time and used_it_up else str(error)
             except _NotControllerError:
                 # It may have led when the request came, and another have committed what it wrote.
                 on_doubt()
                 reason = f"node {address.node_id} is no longer the active controller"
             log.debug("%s will be sent again: %s", api_key.name, reason)
-            await self._pause(min(left_ms, RETRY_PAUSE_MS))
-        raise ControllerUnavailable(api_key, self._retry_timeout_ms, reason)
+            await self._pause(min(left_ms, losses.pause_ms))
+        if not losses.are_too_many:
+            raise ControllerUnavailable(api_key, self._retry_timeout_ms, reason)
+        log.warning(
+            "%s is not sent again, %d connections were lost with it: %s", api_key.name, LOSSES_MAX, reason
+        )
+        raise ControllerUnavailable(api_key, int((loop.time() - began_at_s) * 1000), reason)
 
     def handle_leader_change(self, _leader_id: int, _leader_epoch: int) -> None:
         """A new leader: requests still waiting at the old one, which may hang, go to the new one at once."""
         address = self._find_controller()
         if address is not None and address != self._address:
             self._forget(self._connection)
+        for connection, connected_to in self._alone.items():
+            if address not in (None, connected_to):
+                connection.close()
         self._woken.set()
         self._woken = asyncio.Event()
 
     def close(self) -> None:
         self._forget(self._connection)
+        for connection in self._alone:
+            connection.close()
 
     async def _attempt(
         self,
         address: ControllerAddress,
-        api_key: ApiKey,
-        body: "Mapping[str, object] | RequestPayload",
+        sending: _Sending,
         timeout_ms: int,
     ) -> Any:
         connection = await self._connected(address, timeout_ms)
         try:
-            response: Any = await connection.request(api_key, body, timeout_ms)
-        except _LOST:
+            return await _ask(connection, sending, timeout_ms)
+        except (*_LOST, _NotControllerError):
             self._forget(connection)
             raise
-        if response.error_code is ErrorCode.not_controller:
-            self._forget(connection)
-            raise _NotControllerError
-        return response
+
+    async def _attempt_alone(self, address: ControllerAddress, sending: _Sending, timeout_ms: int) -> Any:
+        """A connection that is lost before the request was sent on it counts as none."""
+        connection = await self._connect(address, timeout_ms)
+        self._alone[connection] = address
+        try:
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await connection.common_version(sending.api_key)
+            except (TimeoutError, ConnectionLost) as error:
+                reason = error.reason if isinstance(error, ConnectionLost) else f"silent for {timeout_ms} ms"
+                raise CannotConnect(address.host, address.port, reason) from None
+            return await _ask(connection, sending, timeout_ms)
+        finally:
+            del self._alone[connection]
+            connection.close()
 
     async def _connected(self, address: ControllerAddress, timeout_ms: int) -> KafkaConnection:
         async with self._connecting:
@@ -142,11 +191,14 @@ class ControllerChannel:
             if current is not None and not current.is_lost and self._address == address:
                 return current
             self._forget(current)
-            self._connection = await KafkaConnection.connect(
-                address.host, address.port, self._client_id, timeout_ms, security=self._security
-            )
+            self._connection = await self._connect(address, timeout_ms)
             self._address = address
             return self._connection
+
+    async def _connect(self, address: ControllerAddress, timeout_ms: int) -> KafkaConnection:
+        return await KafkaConnection.connect(
+            address.host, address.port, self._client_id, timeout_ms, security=self._security
+        )
 
     def _forget(self, connection: KafkaConnection | None) -> None:
         """Close it; a newer connection that took its place meanwhile stays."""
@@ -164,6 +216,13 @@ class ControllerChannel:
                 await woken.wait()
         except TimeoutError:
             return
+
+
+async def _ask(connection: KafkaConnection, sending: _Sending, timeout_ms: int) -> Any:
+    response: Any = await connection.request(sending.api_key, sending.body, timeout_ms, sending.header_fields)
+    if response.error_code is ErrorCode.not_controller:
+        raise _NotControllerError
+    return response
 
 
 class _NotControllerError(Exception):

@@ -17,6 +17,7 @@ from metadata.authorizer.authorizer import NotLoadedError
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.gate import Gate
 from metadata.image.image import MetadataImage
+from network.security.errors import UnnamedCertificate
 from wire.protocol.api_keys import ApiKey
 
 # As Kafka's brokers need it to be one; the whole log, which a member watches, is fetched with the same right.
@@ -70,9 +71,12 @@ class MemberGate:
 
     def check(self, caller: Caller, api_key: ApiKey) -> None:
         """Raises Refused."""
+        try:
+            principal = self._principal_of(_certificate_of(caller))
+        except UnnamedCertificate as error:
+            raise Refused(ErrorCode.cluster_authorization_failed, str(error)) from None
         if self._gate.is_open:
             return
-        principal = self._principal_of(_certificate_of(caller))
         access = self._gate.access(api_key, self._image(), principal, host_of(caller.peer()))
         operation = _OPERATIONS[api_key]
         try:

@@ -5,6 +5,7 @@ One that takes nothing while its queue fills up is cut off (see grpc_feed), and 
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator
 from typing import Final
 
@@ -108,8 +109,10 @@ async def watch(
                     yield message
                 await asyncio.sleep(0)
         watcher = MemberWatcher(concerns, start, queue_changes)
-        async for message in _follow(log, feed, tracker, watcher, concerns):
-            yield message
+        # Closed before the feed is let go: one that nobody holds must have nobody to tell either.
+        async with contextlib.aclosing(_follow(log, feed, tracker, watcher, concerns)) as messages:
+            async for message in messages:
+                yield message
     finally:
         feed.release()
 

@@ -48,6 +48,12 @@ class GrpcPortInUse(GrpcCannotListen):
     """Another socket listens there."""
 
 
+def grpc_listen_error(host: str, port: int, error: OSError) -> GrpcCannotListen:
+    """The environment's refusal in our words."""
+    cls = GrpcPortInUse if error.errno == errno.EADDRINUSE else GrpcCannotListen
+    return cls(host, port, listen_error(host, port, error).reason)
+
+
 class InspectServer:
     """A running server; `bound_port` is the real one also where port 0 was asked for."""
 
@@ -137,8 +143,7 @@ def _reason_for(host: str, port: int, fallback: str) -> GrpcCannotListen:
         try:
             probe.bind((host, port))
         except OSError as error:
-            cls = GrpcPortInUse if error.errno == errno.EADDRINUSE else GrpcCannotListen
-            return cls(host, port, listen_error(host, port, error).reason)
+            return grpc_listen_error(host, port, error)
     return GrpcCannotListen(host, port, fallback)
 
 

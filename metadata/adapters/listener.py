@@ -24,6 +24,7 @@ from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeat
 from network.long_replies import reply_in_slices
 from network.requests import Handler, Reply, RequestContext
 from raft.adapters.kafka_codec.codec import RAFT_APIS
+from wire.forwarding_id import forwarding_id_of
 from wire.operator_reason import reason_of
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class, supported_versions
@@ -143,7 +144,10 @@ class ControllerListener:
                 entity = None
             reply(entity)
 
-        request = replace(request, body=passage.verdict.body, received_at_ms=now_ms - context.waited_ms)
+        body = passage.verdict.body
+        request = replace(
+            request, body=body, is_part=body != request.body, received_at_ms=now_ms - context.waited_ms
+        )
         self._controller.handle_request(now_ms, request, answer)
         self._wake()
 
@@ -161,7 +165,10 @@ class ControllerListener:
     def _serve_envelope(self, context: RequestContext, envelope: Any, reply: Reply) -> None:
         answer = response_class(ApiKey.ENVELOPE, context.header.api_version)
         try:
-            inner = unwrap(envelope, self.supported)
+            inner = replace(
+                unwrap(envelope, self.supported, context.max_elements),
+                forwarding_id=forwarding_id_of(context.header.tagged_fields),
+            )
         except EnvelopeRefusedError as error:
             reply(build(answer, refusal_of(error)))
             return

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from metadata.authorizer.codes import ALLOWED_BY, Operation
 from metadata.image.security import AccessControlEntry
+from wire.addresses import normal_address
 
 WILDCARD = "*"
 ANYBODY = "User:*"
@@ -154,10 +155,11 @@ class AclIndex:
 
 def _rule(acl: AccessControlEntry) -> Rule:
     """As in Kafka what does not allow denies: a permission of a later release is none to us."""
-    return Rule(acl.host, acl.operation, acl.permission_type != _ALLOW)
+    return Rule(normal_address(acl.host), acl.operation, acl.permission_type != _ALLOW)
 
 
 def _rules_for(rules: Rules, principal: str, host: str) -> Iterator[Rule]:
+    host = normal_address(host)
     for who in (principal, ANYBODY):
         for rule in rules.get(who, ()):
             if rule.host in (WILDCARD, host):

@@ -11,9 +11,14 @@ from wire.proto.audit_pb2 import AuditNote
 
 
 def audit_record(
-    request: ControllerRequest, *, reason: str, previous_note_hash: bytes, covered_records: int
+    request: ControllerRequest,
+    *,
+    reason: str,
+    previous_note_hash: bytes,
+    covered_records: int,
+    is_whole: bool = False,
 ) -> NoOpRecord:
-    """The record to put before the `covered_records` that carry the request out."""
+    """The record to put before the `covered_records` that carry the request out, all of it if `is_whole`."""
     note = AuditNote(
         principal=request.principal,
         client_id=request.client_id or "",
@@ -24,6 +29,8 @@ def audit_record(
         previous_note_hash=previous_note_hash,
         covered_records=covered_records,
         operator_reason=request.operator_reason or "",
+        forwarding_id=request.forwarding_id,
+        is_whole=is_whole,
     )
     value = note.SerializeToString(deterministic=True)
     return NoOpRecord(unknown_tagged_fields=((AUDIT_NOTE_TAG, value),))

@@ -90,6 +90,8 @@ class Controller(ControllerCore):
         if active.fencing.is_done:
             active.fencing = None
             active.liveness.end_controlled_shutdown(stale.id)
+            for observer in self.silence_observers:
+                observer(stale)
             self._append_own(now_ms, tuple(fence_records(context, stale)))
 
     def _sweep_on(self, now_ms: int, active: Active) -> None:

@@ -20,6 +20,7 @@ from metadata.controller.requests import ApiError, ControllerRequest, Reply, not
 from metadata.controller.sweep import PartitionSweep
 from metadata.controller.timeline import Publisher, Timeline
 from metadata.controller.writing import LogWriter
+from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage
 from raft.errors import NotLeaderError
 from raft.ports import Dice, RaftPort
@@ -28,6 +29,8 @@ from wire.schema import MetadataRecord
 NO_LEADER = -1
 # What failed, in words, and how.
 FaultHandler = Callable[[str, Exception], None]
+# Told, when it is decided, of a broker that is fenced for its silence.
+SilenceObserver = Callable[[BrokerRegistration], None]
 
 
 @dataclass(slots=True)
@@ -66,6 +69,7 @@ class ControllerCore:
         self._on_fault = on_fault
         self._replies = DeferredReplies()
         self._active: Active | None = None
+        self.silence_observers: list[SilenceObserver] = []
 
     @property
     def is_active(self) -> bool:

@@ -21,7 +21,8 @@ class ControllerRequest:
 
     `received_at_ms` is when it came in, None for just now. `operator_reason` is why the operator wants it, in words.
     `security_protocol` is that of the connection it came by (network.requests.RequestContext), which an envelope does
-    not tell of the client's.
+    not tell of the client's. `forwarding_id` is the broker's for what came in an envelope (wire.forwarding_id);
+    `is_part`: the client asked for more, which it may not have.
     """
 
     api_key: ApiKey
@@ -37,6 +38,8 @@ class ControllerRequest:
     security_protocol: int = 0
     is_token_authenticated: bool = False
     is_forwarded: bool = False
+    forwarding_id: bytes = b""
+    is_part: bool = False
 
 
 class ApiError(Exception):

@@ -12,9 +12,10 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.audit import audit_record
 from metadata.controller.change_run import ChangeRun
 from metadata.controller.config import ControllerConfig
-from metadata.controller.requests import ApiError, ControllerRequest
+from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.controller.timeline import Proposed, Timeline
+from metadata.forwarding import tells_error
 from metadata.image.metadata_version import NO_OP_RECORD, TRANSACTIONS, record_version
 from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from raft.errors import RecordBatchTooLargeError
@@ -102,6 +103,7 @@ class LogWriter:
             reason=result.audit_reason or "",
             previous_note_hash=self._timeline.derived.last_note_hash,
             covered_records=len(records),
+            is_whole=len(records) == len(result.records) and _is_carried_out(request, result.response),
         )
         return (note, *records)
 
@@ -158,6 +160,11 @@ class LogWriter:
             f"records stand at {last_offset}, not {proposed.end_offset}"
         )
         self._timeline.propose(proposed)
+
+
+def _is_carried_out(request: ControllerRequest, response: Values) -> bool:
+    """Whether a broker that lost the answer may tell its client of success: nobody else wants to know."""
+    return bool(request.forwarding_id) and not request.is_part and not tells_error(response)
 
 
 def _too_large(record: MetadataRecord | None, max_batch_bytes: int) -> ApiError:

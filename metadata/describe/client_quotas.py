@@ -26,7 +26,7 @@ def describe_client_quotas(question: Question) -> Values:
         for entity, quotas in sorted(question.image.client_quotas.entities.items(), key=_order)
         if _matches(dict(entity), names, kinds, is_strict=question.body.strict)
     ]
-    return _answer(ErrorCode.none, None, found)
+    return _answer(ErrorCode.none, "", found)
 
 
 def _order(item: tuple[QuotaEntity, Any]) -> list[tuple[str, bool, str]]:

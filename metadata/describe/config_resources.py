@@ -30,8 +30,8 @@ def _topics(image: MetadataImage) -> Iterable[str]:
 
 
 def _brokers(image: MetadataImage) -> Iterable[str]:
-    """Those that clients are told of."""
-    return [str(broker.id) for _, broker in sorted(image.cluster.brokers.items()) if not broker.fenced]
+    """Fenced ones too: they are registered, and have their configs."""
+    return map(str, sorted(image.cluster.brokers))
 
 
 def _configured(resource_type: int) -> Callable[[MetadataImage], Iterable[str]]:

@@ -63,7 +63,7 @@ def _result(question: Question, asked: Any, wanted: Wanted) -> Values:
         error = refused
     return {
         "error_code": error.code,
-        "error_message": error.message,
+        "error_message": error.message or "",
         "resource_type": resource.type,
         "resource_name": resource.name,
         "configs": configs,
@@ -188,9 +188,8 @@ def _client_metrics(
     for name in _names(CLIENT_METRICS_CONFIGS, own):
         definition = CLIENT_METRICS_CONFIGS.get(name)
         default = definition.default if definition else None
-        found = [] if default is None else [Found(name, default, SOURCE_DEFAULT)]
-        if name in own:
-            found = [Found(name, own[name], SOURCE_CLIENT_METRICS), *found]
+        # Unlike a group's, a default has no synonym (as in Kafka 4.3).
+        found = [Found(name, own[name], SOURCE_CLIENT_METRICS)] if name in own else []
         entries.append(
             Entry(resource_type=CLIENT_METRICS, name=name, value=own.get(name, default), found=found)
         )

@@ -20,13 +20,13 @@ def describe_user_scram_credentials(question: Question) -> Values:
     return {
         "throttle_time": 0,
         "error_code": ErrorCode.none,
-        "error_message": None,
+        "error_message": "",
         "results": [_result(name, found.get(name), count) for name, count in mentions.items()],
     }
 
 
 def _result(name: str, infos: list[Values] | None, mentions: int) -> Values:
-    code, message = ErrorCode.none, None
+    code, message = ErrorCode.none, ""
     if mentions > 1:
         code = ErrorCode.duplicate_resource
         message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
@@ -37,6 +37,6 @@ def _result(name: str, infos: list[Values] | None, mentions: int) -> Values:
     return {
         "user": name,
         "error_code": code,
-        "error_message": message and cut_message(message),
+        "error_message": cut_message(message),
         "credential_infos": told,
     }

@@ -1,0 +1,189 @@
+"""Tells the controller where this broker's replicas lie that it knows to be elsewhere (AssignReplicasToDirs, KIP-858).
+
+A replica is in one of the directories that the broker has, or it gets a place in one: when the broker has several and
+the controller left the choice to it (UNASSIGNED), when it comes from before there were directories (MIGRATING), and
+when the directory it was in is gone (LOST, or the id of one that was replaced). Kafka's broker makes a new log then in
+the directory that holds the fewest, and says so; these brokers hold no logs, and only say so. What lies in a directory
+of ours that has failed stays there, for it may come back.
+
+Sans-IO: told of images, asked for the request that is due, told of its outcome. One request is under way at a time.
+What was assigned is forgotten: the image tells if it has to be assigned again.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+from kio.schema.errors import ErrorCode
+
+from broker.directory_columns import own_replicas
+from metadata.image.delta import MetadataDelta
+from metadata.image.image import MetadataImage
+from metadata.image.metadata_version import DIRECTORIES
+from metadata.image.partition_columns import Column
+from metadata.image.partitions import PartitionTable
+
+# Kafka's.
+MAX_ASSIGNMENTS_PER_REQUEST: Final = 2250
+BATCHING_MS: Final = 100
+RETRY_BACKOFF_MS: Final = 100
+RETRY_BACKOFF_MAX_MS: Final = 10_000
+
+# A topic, one of its partitions, and the number of the directory that is to have it.
+_Assignment = tuple[UUID, int, int]
+
+
+class DirectoryManager:
+    """`directories` are all that the broker registers with, in any order."""
+
+    def __init__(self, broker_id: int, directories: Iterable[UUID]) -> None:
+        self._broker_id = broker_id
+        self._directories = tuple(directories)
+        self._numbers = {directory_id: number for number, directory_id in enumerate(self._directories)}
+        self._online = tuple(range(len(self._directories)))
+        self._image = MetadataImage.empty()
+        self._counts = np.zeros(len(self._directories), dtype=np.intp)
+        # By topic, partitions whose replica has to be given a directory.
+        self._elsewhere: dict[UUID, set[int]] = {}
+        self._in_flight: tuple[_Assignment, ...] = ()
+        self._due_ms = 0
+        self._failures = 0
+
+    @property
+    def waiting_count(self) -> int:
+        return sum(map(len, self._elsewhere.values()))
+
+    def set_offline(self, directories: Collection[UUID]) -> None:
+        """All that have failed so far: nothing is put there any more."""
+        self._online = tuple(number for each, number in self._numbers.items() if each not in directories)
+
+    def handle_image(self, now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
+        """What comes up is asked for a little later, in company: a topic's partitions may come one after the other."""
+        was_waiting = bool(self._elsewhere)
+        self._look(delta, image)
+        if self._elsewhere and not was_waiting:
+            self._due_ms = max(self._due_ms, now_ms + BATCHING_MS)
+
+    def next_deadline_ms(self) -> int | None:
+        return self._due_ms if self._can_ask() else None
+
+    def maybe_next_request(self, now_ms: int, broker_epoch: int) -> Mapping[str, object] | None:
+        """Values of an AssignReplicasToDirsRequest, which then counts as under way; None when nothing is due."""
+        if broker_epoch < 0 or now_ms < self._due_ms or not self._can_ask():
+            return None
+        counts = self._counts.copy()
+        assignments: list[_Assignment] = []
+        for topic_id, partition_id in islice(self._waiting(), MAX_ASSIGNMENTS_PER_REQUEST):
+            number = min(self._online, key=counts.__getitem__)
+            counts[number] += 1
+            assignments.append((topic_id, partition_id, number))
+        self._in_flight = tuple(assignments)
+        return {
+            "broker_id": self._broker_id,
+            "broker_epoch": broker_epoch,
+            "directories": _by_directory(self._directories, assignments),
+        }
+
+    def handle_reply(self, now_ms: int, response: Any) -> None:
+        """`response` is an AssignReplicasToDirsResponse."""
+        if response.error_code is not ErrorCode.none:
+            self.handle_failure(now_ms)
+            return
+        asked, self._in_flight = self._in_flight, ()
+        done = {
+            (topic.topic_id, partition.partition_index)
+            for directory in response.directories
+            for topic in directory.topics
+            for partition in topic.partitions
+            if partition.error_code is ErrorCode.none
+        }
+        self._forget(each for each in asked if each[:2] in done)
+        if all(each[:2] in done for each in asked):
+            self._failures, self._due_ms = 0, now_ms
+        else:
+            self._back_off(now_ms)
+
+    def handle_failure(self, now_ms: int) -> None:
+        self._in_flight = ()
+        self._back_off(now_ms)
+
+    def _look(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        before, self._image = self._image, image
+        for topic_id in delta.deleted_topic_ids:
+            self._elsewhere.pop(topic_id, None)
+        changed = dict(delta.topics.settled_ids())
+        topics = [image.topics.by_id[each] for each in changed if each in image.topics.by_id]
+        self._uncount(before, delta.deleted_topic_ids, changed)
+        found = own_replicas(
+            [(topic.partitions, changed[topic.id]) for topic in topics], self._broker_id, self._numbers
+        )
+        self._counts += found.counts
+        for topic, ids in zip(topics, found.elsewhere, strict=True):
+            known = self._elsewhere.get(topic.id)
+            if known is None and not len(ids):
+                continue
+            looked_at = set(changed[topic.id].tolist())
+            self._keep(topic.id, (known or set()) - looked_at | set(ids.tolist()))
+
+    def _can_ask(self) -> bool:
+        return bool(
+            self._elsewhere
+            and self._online
+            and not self._in_flight
+            and self._image.metadata_version >= DIRECTORIES
+        )
+
+    def _uncount(
+        self, before: MetadataImage, deleted: Collection[UUID], changed: Mapping[UUID, Column]
+    ) -> None:
+        """Where replicas were counted that lie elsewhere now, or nowhere."""
+        if len(self._directories) == 1:
+            return  # there is no choice that the numbers matter to
+        known = before.topics.by_id
+        tables: list[tuple[PartitionTable, Column | None]] = [
+            (known[each].partitions, None) for each in deleted if each in known
+        ]
+        for topic_id, ids in changed.items():
+            if topic_id in known and topic_id not in deleted:
+                table = known[topic_id].partitions
+                tables.append((table, np.intersect1d(ids, table.ids, assume_unique=True)))
+        self._counts -= own_replicas(tables, self._broker_id, self._numbers).counts
+
+    def _waiting(self) -> Iterable[tuple[UUID, int]]:
+        for topic_id, ids in self._elsewhere.items():
+            for partition_id in ids:
+                yield topic_id, partition_id
+
+    def _forget(self, done: Iterable[_Assignment]) -> None:
+        for topic_id, partition_id, _ in done:
+            ids = self._elsewhere.get(topic_id, set())
+            ids.discard(partition_id)
+            self._keep(topic_id, ids)
+
+    def _keep(self, topic_id: UUID, ids: set[int]) -> None:
+        if ids:
+            self._elsewhere[topic_id] = ids
+        else:
+            self._elsewhere.pop(topic_id, None)
+
+    def _back_off(self, now_ms: int) -> None:
+        self._due_ms = now_ms + min(RETRY_BACKOFF_MS << min(self._failures, 10), RETRY_BACKOFF_MAX_MS)
+        self._failures += 1
+
+
+def _by_directory(
+    directories: Sequence[UUID], assignments: Iterable[_Assignment]
+) -> list[Mapping[str, object]]:
+    grouped: dict[int, dict[UUID, list[Mapping[str, object]]]] = {}
+    for topic_id, partition_id, number in assignments:
+        topics = grouped.setdefault(number, {})
+        topics.setdefault(topic_id, []).append({"partition_index": partition_id})
+    return [
+        {
+            "id_": directories[number],
+            "topics": [{"topic_id": each, "partitions": partitions} for each, partitions in topics.items()],
+        }
+        for number, topics in grouped.items()
+    ]
