@@ -48,6 +48,10 @@ def problems_of(rows: Iterable[BrokerRow], max_lag: int) -> Iterator[str]:
             yield f"broker {row.broker_id}: {row.says}"
 
 
+# What `--json` tells too, the least interesting first.
+SPARE_COLUMNS = ("#directories", "#epoch", "rack", "#heard")
+
+
 def table_of(rows: Iterable[BrokerRow]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
     """Columns and cells; what nobody told has no column."""
     rows = tuple(rows)

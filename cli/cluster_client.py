@@ -2,16 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from cli.cluster_addresses import NOBODY_KNOWN, KnownControllers
 from cli.command_security import security_for
 from cli.config.addresses import HostPort
 from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.question import Question, Unanswered
 from network.connection import KafkaConnection
-from network.errors import CannotConnect, NetworkError, NoCommonVersion, RequestTimedOut
+from network.errors import NetworkError, NoCommonVersion, RequestTimedOut
 from network.security.client_security import ClientSecurity
 from wire.operator_reason import reason_fields
 from wire.protocol.apis import ApiKey, api_name
@@ -24,54 +23,6 @@ _PAUSE_S = 0.1
 # When somebody who waits is told what for, and how often again.
 TELL_AFTER_S = 1.0
 TELL_AGAIN_S = 10.0
-
-
-@dataclass(slots=True, kw_only=True)
-class Question:
-    """One question and what came of it so far.
-
-    `accept` takes a response or not; a refused one may `hint` at whom to ask next, and `refusal` says in words why it
-    is none. `patience_ms` is how long one of several nodes may be mute before the next is asked; one that `takes_long`
-    to answer may take half of the time there is, once it has said which APIs it offers. `doubt` is what to say when a
-    change was sent and no answer came: it may have been made. `is_hopeless` ends the asking early.
-    """
-
-    api_key: ApiKey
-    body: Mapping[str, object]
-    accept: Callable[[Any], bool] = lambda _: True
-    hint: Callable[[Any], HostPort | None] = lambda _: None
-    refusal: Callable[[Any], str] = lambda _: "answers, but cannot tell"
-    is_hopeless: Callable[["Question"], bool] = lambda _: False
-    patience_ms: int | None = None
-    takes_long: bool = False
-    doubt: str | None = None
-    wanted: str = ""
-    refused: dict[HostPort, Any] = field(default_factory=dict)
-    silent: dict[HostPort, str] = field(default_factory=dict)
-    is_in_flight: bool = False
-    may_be_done: bool = False
-    was_late: bool = False
-
-    @property
-    def what(self) -> str:
-        return self.wanted or f"an answer to {api_name(self.api_key)}"
-
-    def reasons(self, known: KnownControllers) -> str:
-        """What each address said, or that it did not."""
-        said = {
-            address: f"{known.name_of(address)} {self.refusal(it)}" for address, it in self.refused.items()
-        }
-        for address, reason in self.silent.items():
-            said[address] = f"node {known.ids[address]}: {reason}" if address in known.ids else reason
-        return "; ".join(said.values())
-
-
-class Unanswered(CliError):
-    """Nobody gave the answer that was asked for; `question` tells what they gave instead."""
-
-    def __init__(self, question: Question, message: str) -> None:
-        self.question = question
-        super().__init__(message, status=ExitStatus.UNREACHABLE)
 
 
 class ClusterClient:
@@ -188,18 +139,16 @@ class ClusterClient:
         share_ms = max(self.remaining_ms // (rest + 1), 1) if rest else self.remaining_ms
         if question.patience_ms is not None and len(self.addresses) > 1:
             share_ms = min(share_ms, question.patience_ms)
-        if address not in question.refused:
-            question.silent.setdefault(address, f"{address} has not answered")
+        question.begin_with(address, "has not answered")
         try:
             connection = await self._connection(address, share_ms)
-            if address not in question.refused:
-                question.silent[address] = f"{address} takes connections, but has not answered"
+            question.begin_with(address, "takes connections, but has not answered")
             question.is_in_flight = True
             if question.takes_long:
                 share_ms = await self._long_share_ms(connection, question.api_key, share_ms)
             response = await connection.request(question.api_key, question.body, share_ms)
         except NetworkError as error:
-            self._note_silence(address, question, error)
+            self._note_silence(address, question, error, share_ms)
             return None
         question.is_in_flight = False
         question.silent.pop(address, None)
@@ -215,17 +164,21 @@ class ClusterClient:
             raise RequestTimedOut(connection.host, connection.port, asked, share_ms) from None
         return max(share_ms, self.remaining_ms // 2)
 
-    def _note_silence(self, address: HostPort, question: Question, error: NetworkError) -> None:
+    def _note_silence(
+        self, address: HostPort, question: Question, error: NetworkError, share_ms: int
+    ) -> None:
         """A late answer would stand in the way of the next one, so the connection is not used again."""
         connection = self._connections.pop(address, None)
+        reason = str(error)
         if connection is not None:
+            if isinstance(error, NoCommonVersion) and connection.offers(ApiKey.VOTE):
+                reason = (
+                    f"{address} is a controller, and {api_name(question.api_key)} is for brokers: ask one"
+                )
             connection.close()
         question.is_in_flight = False
         question.refused.pop(address, None)
-        question.silent[address] = str(error)
-        if not isinstance(error, CannotConnect | NoCommonVersion):
-            question.may_be_done = True
-            question.was_late = question.doubt is None  # a change is not sent again by itself
+        question.fail(address, error, share_ms, reason)
 
     async def _connection(self, address: HostPort, timeout_ms: int) -> KafkaConnection:
         if address not in self._connections:

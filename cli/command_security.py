@@ -31,6 +31,7 @@ class _Choice:
     file: Path | None = None
     cluster: "ClusterConfig | None" = None
     made: "dict[str, ClientSecurity]" = field(default_factory=dict)
+    read: dict[str, str] | None = None
 
 
 _choice: ContextVar[_Choice] = ContextVar("command_security")
@@ -59,17 +60,25 @@ def security_for(address: HostPort) -> "ClientSecurity":
 
 def grpc_credentials_for(address: HostPort) -> Any:
     """gRPC's channel credentials; None for a channel without TLS. Raises ConfigError."""
+    keys = _grpc_keys(address)
+    return None if keys is None else _grpc_credentials(keys, _place_of(_chosen()))
+
+
+def speaks_grpc_with_tls(address: HostPort) -> bool:
+    """Whether the channel to this address has TLS. Raises ConfigError."""
+    return _grpc_keys(address) is not None
+
+
+def _grpc_keys(address: HostPort) -> dict[str, str] | None:
+    """Those of the node whose listener it is, else those of the file; None for a channel without TLS."""
     choice = _chosen()
     for node in choice.cluster.nodes if choice.cluster else ():
         listener = node.kquorum_grpc_listener
         if listener is not None and reachable(*listener) == address:
-            if node.kquorum_grpc_security == "plaintext":
-                return None
-            return _grpc_credentials(node.security_of("GRPC"), _place_of(choice))
+            return None if node.kquorum_grpc_security == "plaintext" else node.security_of("GRPC")
     keys = _file_keys(choice)
-    if keys.get("security.protocol", "").strip().upper() not in ("SSL", "SASL_SSL"):
-        return None
-    return _grpc_credentials(keys, _place_of(choice))
+    has_tls = keys.get("security.protocol", "").strip().upper() in ("SSL", "SASL_SSL")
+    return keys if has_tls else None
 
 
 def add_option(command: Any) -> None:
@@ -142,19 +151,28 @@ def _of_file(choice: _Choice) -> "ClientSecurity":
 
 
 def _file_keys(choice: _Choice) -> dict[str, str]:
+    """Read once; what is doubtful in the file is told then."""
+    from cli.command_keys import doubtful_keys
+    from cli.output import complain
+
+    if choice.read is None:
+        choice.read = {} if choice.file is None else _read(choice.file)
+        for doubt in doubtful_keys(choice.read):
+            complain(f"{choice.file}: {doubt}", style="yellow", label="warning")
+    return dict(choice.read)
+
+
+def _read(file: Path) -> dict[str, str]:
+    """Raises ConfigError."""
     from cli.config.properties_file import parse_properties
 
-    if choice.file is None:
-        return {}
     try:
-        text = choice.file.read_text("utf-8")
+        text = file.read_text("utf-8")
     except FileNotFoundError as error:
-        raise ConfigError([Problem(f"there is no such file ({OPTION})", Place(choice.file))]) from error
+        raise ConfigError([Problem(f"there is no such file ({OPTION})", Place(file))]) from error
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise ConfigError(
-            [Problem(f"the file of {OPTION} cannot be read: {reason}", Place(choice.file))]
-        ) from error
+        raise ConfigError([Problem(f"the file of {OPTION} cannot be read: {reason}", Place(file))]) from error
     return {key: value for _, key, value in parse_properties(text)}
 
 

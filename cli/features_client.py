@@ -67,19 +67,22 @@ async def look(nodes: Mapping[HostPort, str], timeout_ms: int) -> FeaturesView:
         if not isinstance(answer, NodeFeatures)
     }
     if not found:
-        reasons = "; ".join(silent.values())
-        raise CliError(f"no node told its features: {reasons}", status=ExitStatus.UNREACHABLE)
-    return FeaturesView(found, silent)
+        statuses = {answer.status for answer in silent.values()}
+        raise CliError(
+            f"no node told its features: {'; '.join(map(str, silent.values()))}",
+            status=ExitStatus.FAILED if ExitStatus.FAILED in statuses else ExitStatus.UNREACHABLE,
+        )
+    return FeaturesView(found, {name: str(answer) for name, answer in silent.items()})
 
 
-async def _ask(address: HostPort, name: str, timeout_ms: int) -> NodeFeatures | str:
+async def _ask(address: HostPort, name: str, timeout_ms: int) -> NodeFeatures | CliError:
     """Or why not."""
     body = {"client_software_name": "kquorum", "client_software_version": "1"}
     try:
         async with ClusterClient((address,), timeout_ms) as client:
             told = await client.ask(ApiKey.API_VERSIONS, body)
     except CliError as error:
-        return str(error)
+        return error
     return NodeFeatures(
         node=name,
         ranges={

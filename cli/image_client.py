@@ -8,10 +8,9 @@ import grpc
 
 from cli.config.addresses import HostPort
 from cli.errors import CliError
-from cli.exit_status import ExitStatus
 from cli.grpc_channel import open_channel
+from cli.grpc_failures import Failures
 from cli.output import complain
-from cli.quorum_grpc import reason_of
 from cli.topic_client import PartitionView, TopicView
 from wire.proto import inspect_pb2 as pb
 from wire.proto.inspect_pb2_grpc import InspectStub
@@ -58,24 +57,33 @@ async def _chunks(
 ) -> list[pb.ImageChunk]:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_ms / 1000
-    said: dict[HostPort, str] = {}
+    failures = Failures("the topics cannot be read")
     while True:
-        for address in addresses:
+        for index, address in enumerate(addresses):
+            left_s = max(deadline - loop.time(), 0.01)
             try:
-                return await _image(address, request, max(deadline - loop.time(), 0.1))
+                return await _image(address, request, left_s, left_s / (len(addresses) - index))
             except grpc.aio.AioRpcError as error:
-                said[address] = f"{address}: {reason_of(error)}"
+                failures.note(address, error)
+            except TimeoutError:
+                failures.note_silence(address)
+            failures.check_refused()
         if loop.time() >= deadline:
-            raise CliError(
-                f"the topics cannot be read: {'; '.join(said.values())}", status=ExitStatus.UNREACHABLE
-            )
+            raise failures.error()
         await asyncio.sleep(PAUSE_S)
 
 
-async def _image(address: HostPort, request: pb.ImageRequest, timeout_s: float) -> list[pb.ImageChunk]:
+async def _image(
+    address: HostPort, request: pb.ImageRequest, timeout_s: float, share_s: float
+) -> list[pb.ImageChunk]:
+    """A mute node has its share of the time; one that has begun to answer has all that is left."""
     async with open_channel(address, _OPTIONS) as channel:
         stub: Any = InspectStub(channel)  # type: ignore[no-untyped-call]
-        return [chunk async for chunk in stub.Image(request, timeout=timeout_s)]
+        call = stub.Image(request, timeout=timeout_s)
+        chunks = [await asyncio.wait_for(call.read(), share_s)]
+        while chunks[-1] is not grpc.aio.EOF:
+            chunks.append(await call.read())
+        return chunks[:-1]
 
 
 def _partitions(partitions: Iterable[pb.Partition], online: set[int]) -> tuple[PartitionView, ...]:

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from cli.cluster_addresses import KnownControllers
-from cli.cluster_client import Question, Unanswered
 from cli.config.addresses import HostPort
+from cli.question import Question, Unanswered
 from cli.quorum_status import leader_known_to
 from cli.wording import counted
 

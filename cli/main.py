@@ -99,17 +99,23 @@ def run(args: list[str]) -> int:
     try:
         return _as_status(typer.main.get_command(app)(args=args, prog_name="kquorum", standalone_mode=False))
     except SystemExit as exit_request:
+        if isinstance(exit_request.__context__, BrokenPipeError):
+            return _seen_enough()  # the command line's parser has its own way of ending then
         return _as_status(exit_request.code)
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough (`kquorum log dump ... | head`).
-        sys.stdout = None
-        return ExitStatus.OK
+        return _seen_enough()
     except Exception as error:  # noqa: BLE001 - the boundary: a traceback shown to a user is a defect
         if hasattr(error, "format_message"):
             return _usage(error, as_json="--json" in args)
         return _told(error, is_debugging=_asks_for_debugging(args), as_json="--json" in args)
+
+
+def _seen_enough() -> int:
+    """Whoever reads our output wants no more of it (`kquorum log dump ... | head`)."""
+    sys.stdout = None
+    return ExitStatus.OK
 
 
 def _usage(error: Any, *, as_json: bool) -> int:

@@ -1,5 +1,6 @@
 """The brokers of a cluster and how far each follows: from the active controller, or else from whoever knows."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,16 @@ from cli.cluster_addresses import broker_addresses, controller_addresses, known_
 from cli.cluster_client import ClusterClient, check_error
 from cli.config.addresses import HostPort
 from cli.errors import CliError
+from cli.exit_status import ExitStatus
 from cli.output import complain, tell_waiting
 from wire.protocol.apis import ApiKey
+from wire.protocol.warm_up import warm_up
 
 if TYPE_CHECKING:
     from cli.quorum_status import QuorumStatus, ReplicaLag
 
+# A node tells of itself at once, or it hangs.
+NODES_MS = 1_000
 _BROKERS = 1  # DescribeCluster's endpoint type (KIP-919)
 
 
@@ -29,23 +34,47 @@ async def ask_members(
     falls_back: bool,
 ) -> Members:
     """Over gRPC where there are `listeners`. Without them, or while nobody leads and `falls_back`, as Kafka's protocol
-    tells. Raises CliError or ConfigError."""
+    tells. All of it together has `timeout_ms`. Raises CliError or ConfigError."""
     if not listeners:
         return await _over_kafka(config, bootstrap_server, bootstrap_controller, timeout_ms)
     from cli.members_client import describe_brokers, describe_nodes, what_it_says
 
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_ms / 1000
+    first_ms = max(timeout_ms // 2, 1) if falls_back else timeout_ms
+    describing = loop.create_task(describe_nodes(listeners, min(first_ms, NODES_MS)))
     try:
-        members = await describe_brokers(listeners, max(timeout_ms // 2, 1))
-    except CliError:
+        members = await describe_brokers(listeners, first_ms)
+    except CliError as error:
         if not falls_back:
             raise
-        members = await _over_kafka(config, bootstrap_server, bootstrap_controller, max(timeout_ms // 2, 1))
-    nodes = await describe_nodes(listeners, max(min(timeout_ms // 4, 1000), 1))
+        members = await _instead(error, config, bootstrap_server, bootstrap_controller, deadline)
+    finally:
+        nodes = await describing
     rows = tuple(
         replace(row, says=what_it_says(nodes[row.broker_id])) if row.broker_id in nodes else row
         for row in members.brokers
     )
     return replace(members, brokers=rows)
+
+
+async def _instead(
+    refused: CliError,
+    config: Path | None,
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None,
+    deadline: float,
+) -> Members:
+    """Without gRPC. Where that fails too, both reasons are told."""
+    if refused.status is ExitStatus.FAILED:
+        complain(f"asking as Kafka's clients do, for over gRPC {refused}", style="yellow", label="note")
+    warm_up((ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_QUORUM))
+    left_ms = max(round((deadline - asyncio.get_running_loop().time()) * 1000), 1)
+    try:
+        return await _over_kafka(config, bootstrap_server, bootstrap_controller, left_ms)
+    except CliError as error:
+        status = ExitStatus.FAILED if ExitStatus.FAILED in (refused.status, error.status) else error.status
+        raise CliError(f"{error}; over gRPC {refused}", status=status) from error
 
 
 async def _over_kafka(

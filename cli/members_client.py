@@ -9,9 +9,8 @@ import grpc
 
 from cli.broker_rows import BrokerRow, Members
 from cli.config.addresses import HostPort
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.quorum_grpc import call, reason_of
+from cli.grpc_failures import Failures
+from cli.quorum_grpc import call
 from wire.proto import quorum_pb2 as pb
 from wire.uuids import uuid_to_text
 
@@ -63,20 +62,36 @@ async def ask_leader(
     what: str,
     method: Callable[[Any, float], Awaitable[T]],
 ) -> T:
-    """Ask each in turn, over and over, until one answers. Raises CliError, with what each said, when the time is up."""
+    """Ask all at once, each over and over, until one answers: one that is mute costs nobody else's time. Raises
+    CliError, with what each said, when the time is up, and at once where one refuses."""
+    failures = Failures(what)
+    deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
+    asking = [asyncio.ensure_future(_ask_until(address, deadline, method, failures)) for address in addresses]
+    try:
+        for answered in asyncio.as_completed(asking):
+            answer = await answered
+            if answer is not None:
+                return answer
+    finally:
+        for each in asking:
+            each.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+    raise failures.error()
+
+
+async def _ask_until(
+    address: HostPort, deadline: float, method: Callable[[Any, float], Awaitable[T]], failures: Failures
+) -> T | None:
+    """None when the time is up. Raises CliError for a refusal."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_ms / 1000
-    said: dict[HostPort, str] = {}
-    while True:
-        for address in addresses:
-            left_s = max(deadline - loop.time(), 0.1)
-            try:
-                return await call(address, lambda stub: method(stub, left_s))  # noqa: B023
-            except grpc.aio.AioRpcError as error:
-                said[address] = f"{address}: {reason_of(error)}"
-        if loop.time() >= deadline:
-            raise CliError(f"{what}: {'; '.join(said.values())}", status=ExitStatus.UNREACHABLE)
-        await asyncio.sleep(PAUSE_S)
+    while (left_s := deadline - loop.time()) > 0:
+        try:
+            return await call(address, lambda stub: method(stub, left_s))
+        except grpc.aio.AioRpcError as error:
+            failures.note(address, error)
+        failures.check_refused()
+        await asyncio.sleep(min(PAUSE_S, max(deadline - loop.time(), 0)))
+    return None
 
 
 async def describe_nodes(

@@ -8,6 +8,7 @@ import signal
 from typing import Protocol
 
 from cli.config.model import ClusterConfig, NodeConfig
+from cli.errors import CliError
 from cli.nodes.errors import AssertionsOff
 from cli.nodes.folders import NodeFolders
 from cli.nodes.logs import FILE_NAME as LOG_FILE
@@ -15,6 +16,7 @@ from cli.nodes.logs import NodeLogging, ready_log
 from cli.nodes.logs import log as notable_log
 from cli.nodes.loop_watch import LoopWatch
 from cli.nodes.security import check_security
+from network.errors import NetworkError
 from raft.adapters.clock import MonotonicWallClock
 from raft.adapters.errors import EnvironmentFault
 
@@ -62,7 +64,7 @@ def _run(config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock) ->
     log.info("starting as %s with cluster id %s", ", ".join(config.process_roles), folders.cluster_id)
     try:
         uvloop.run(_Life(config, folders, clock).run())
-    except EnvironmentFault as error:
+    except (EnvironmentFault, NetworkError, CliError) as error:
         log.critical("%s", error)
         raise
     except Exception as error:

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,7 +12,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _GAP = 3  # what rich's box puts between two columns
+_NARROW_GAP = 2  # and with the padding of neighbours collapsed
 _NARROWEST_SENTENCE = 24
+_NARROWEST_OF_ALL = 12
 _UNBOUNDED = 10_000
 
 
@@ -34,38 +37,99 @@ def print_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def make_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> "Table":
+def make_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    spare: Sequence[str] = (),
+    folding: str | None = None,
+) -> "Table":
     """A table. A column whose name begins with `#` is aligned to the right, one with `~` holds sentences (both lose the
     sign): only sentences are wrapped, and only on a terminal, so that ids, addresses and folders can be copied whole. A
     line break in a name is for terminals, too.
+
+    Where a terminal is too narrow the columns move together, and those in `spare` are left out, in that order, which
+    the title says; at last the column `folding` is narrowed as far as need be.
     """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     cells = [[cell if isinstance(cell, Text) else Text(as_text(cell)) for cell in row] for row in rows]
+    out = console()
+    titles = [name.lstrip("#~") if out.is_terminal else heading(name) for name in columns]
+    layout = _layout(columns, _widths(titles, cells), spare, folding, out.width if out.is_terminal else None)
+    if left_out := [heading(name) for name in columns if columns.index(name) not in layout.kept]:
+        title = f"{title} (a wider terminal shows more: {', '.join(left_out)})".lstrip()
     table = Table(
-        title=title or None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold", pad_edge=False
+        title=title or None,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        title_style="bold",
+        pad_edge=False,
+        collapse_padding=layout.gap < _GAP,
     )
-    titles = [name.lstrip("#~") for name in columns]
-    if not console().is_terminal:
-        titles = [name.replace("\n", " ") for name in titles]
-    widths = _widths(titles, cells)
-    prose = {index: widths[index] for index, name in enumerate(columns) if name.startswith("~")}
-    room = _room(sum(width for index, width in enumerate(widths) if index not in prose), len(columns))
-    chosen = prose if room is None else share_room(prose, room)
-    for index, name in enumerate(columns):
+    for index in layout.kept:
         table.add_column(
             titles[index],
-            justify="right" if name.startswith("#") else "left",
+            justify="right" if columns[index].startswith("#") else "left",
             overflow="fold",
-            no_wrap=index not in prose,
-            width=chosen.get(index),
-            vertical="top" if prose else "bottom",
+            no_wrap=index not in layout.prose,
+            width=layout.prose.get(index),
+            vertical="top" if layout.prose else "bottom",
         )
     for row in cells:
-        table.add_row(*row)
+        table.add_row(*(row[index] for index in layout.kept if index < len(row)))
     return table
+
+
+def heading(name: str) -> str:
+    """The name of a column where it has one line."""
+    return name.lstrip("#~").replace("\n", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Which columns are shown, how far apart, and how wide those with sentences are."""
+
+    kept: tuple[int, ...]
+    gap: int
+    prose: dict[int, int]
+
+
+def _layout(
+    columns: Sequence[str],
+    widths: Sequence[int],
+    spare: Sequence[str],
+    folding: str | None,
+    width: int | None,
+) -> _Layout:
+    """`width` is the terminal's; None where there is none, and everything is as wide as it wants."""
+    prose = {index: widths[index] for index, name in enumerate(columns) if name.startswith("~")}
+    kept, gap = list(range(len(columns))), _GAP
+    if width is None:
+        return _Layout(tuple(kept), gap, prose)
+    leaving = [columns.index(name) for name in spare if name in columns]
+
+    def room() -> int:
+        """What is left to sentences."""
+        return width - sum(widths[index] for index in kept if index not in prose) - gap * len(kept)
+
+    while room() < sum(min(prose[index], _NARROWEST_SENTENCE) for index in kept if index in prose):
+        if gap == _GAP:
+            gap = _NARROW_GAP
+        elif leaving:
+            kept.remove(leaving.pop(0))
+        else:
+            break
+    wanted = {index: prose[index] for index in kept if index in prose}
+    missing = sum(min(each, _NARROWEST_OF_ALL) for each in wanted.values()) - room()
+    folded = {}
+    if folding is not None and missing > 0:
+        index = columns.index(folding)
+        folded[index] = max(widths[index] - missing, _NARROWEST_SENTENCE)
+    return _Layout(tuple(kept), gap, share_room(wanted, room() + max(missing, 0)) | folded)
 
 
 def _widths(names: Sequence[str], rows: "Sequence[Sequence[Text]]") -> list[int]:
@@ -76,31 +140,26 @@ def _widths(names: Sequence[str], rows: "Sequence[Sequence[Text]]") -> list[int]
     ]
 
 
-def _room(taken: int, columns: int) -> int | None:
-    """What the terminal leaves to sentences; None, for as much as they want, where there is no terminal."""
-    out = console()
-    return out.width - taken - _GAP * columns if out.is_terminal else None
-
-
 def share_room(wanted: dict[int, int], room: int) -> dict[int, int]:
     """The narrow columns get what they want, the others the same share of the rest; none less than can be read."""
     shares, rest = dict[int, int](), room
     for count, (index, width) in enumerate(sorted(wanted.items(), key=lambda item: item[1])):
-        share = max(rest // (len(wanted) - count), _NARROWEST_SENTENCE)
+        share = max(rest // (len(wanted) - count), _NARROWEST_OF_ALL)
         shares[index] = min(width, share)
         rest -= shares[index]
     return shares
 
 
 def show_table(table: "Table") -> None:
-    """On standard output, the title as a line of its own. A row too wide for the terminal is left to the terminal to
-    break; where there is none, lines are as long as they are, with no blanks at their ends."""
+    """On standard output, the title before it, which is wrapped at words on a terminal. A row too wide for the terminal
+    is left to the terminal to break; where there is none, lines are as long as they are, with no blanks at their ends.
+    """
     from rich.console import Console
 
     out, title = console(), table.title
     table.title = None
     if title:
-        out.print(title, style="bold", markup=False, soft_wrap=True)
+        out.print(title, style="bold", markup=False, soft_wrap=not out.is_terminal)
     if out.is_terminal:
         Console(highlight=False, width=_UNBOUNDED, height=_UNBOUNDED).print(table)
         return
@@ -110,9 +169,16 @@ def show_table(table: "Table") -> None:
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    spare: Sequence[str] = (),
+    folding: str | None = None,
+) -> None:
     """Print `make_table` on standard output."""
-    show_table(make_table(title, columns, rows))
+    show_table(make_table(title, columns, rows, spare=spare, folding=folding))
 
 
 def say(line: str, *, style: str = "") -> None:

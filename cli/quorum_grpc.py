@@ -9,8 +9,8 @@ import grpc
 from cli.config.addresses import HostPort
 from cli.elections import Noted
 from cli.errors import CliError
-from cli.exit_status import ExitStatus
 from cli.grpc_channel import open_channel
+from cli.grpc_failures import Failures, reason_of
 from metadata.adapters.grpc_quorum import history_of
 from wire.proto import quorum_pb2 as pb
 from wire.proto.quorum_pb2_grpc import QuorumStub
@@ -37,7 +37,7 @@ async def transfer_leadership(
         try:
             await call(address, lambda stub: stub.TransferLeadership(request, timeout=timeout_s))  # noqa: B023
         except grpc.aio.AioRpcError as error:
-            said.append(f"{address}: {reason_of(error)}")
+            said.append(f"{address}: {reason_of(address, error)}")
             is_in_doubt = is_in_doubt or error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             continue
         except asyncio.CancelledError:
@@ -53,20 +53,21 @@ async def fetch_elections(
 ) -> list[Noted]:
     """From all that can be reached; `tell` hears of the others. Raises CliError when nobody can."""
     request = pb.GetElectionsRequest(from_epoch=from_epoch)
+    failures = Failures("no node tells of its elections")
 
     async def ask(address: HostPort) -> Noted | str:
         try:
             response = await call(address, lambda stub: stub.GetElections(request, timeout=timeout_ms / 1000))
         except grpc.aio.AioRpcError as error:
-            return f"{address}: {reason_of(error)}"
+            failures.note(address, error)
+            return f"{address}: {reason_of(address, error)}"
         return Noted(f"node {response.node_id}", *history_of(response))
 
     answers = await asyncio.gather(*(ask(address) for address in addresses))
-    silent = [answer for answer in answers if isinstance(answer, str)]
     found = [answer for answer in answers if isinstance(answer, Noted)]
     if not found:
-        raise CliError(f"no node tells of its elections: {'; '.join(silent)}", status=ExitStatus.UNREACHABLE)
-    for reason in silent:
+        raise failures.error()
+    for reason in (answer for answer in answers if isinstance(answer, str)):
         tell(f"without {reason}")
     return found
 
@@ -74,24 +75,3 @@ async def fetch_elections(
 async def call(address: HostPort, method: Callable[[Any], Awaitable[T]]) -> T:
     async with open_channel(address, _OPTIONS) as channel:
         return await method(QuorumStub(channel))  # type: ignore[no-untyped-call]
-
-
-def reason_of(error: grpc.aio.AioRpcError) -> str:
-    """Our server's own words; gRPC's are of use only in part."""
-    details = error.details() or ""
-    match error.code():
-        case (
-            grpc.StatusCode.FAILED_PRECONDITION
-            | grpc.StatusCode.DATA_LOSS
-            | grpc.StatusCode.PERMISSION_DENIED
-        ):
-            return details
-        case grpc.StatusCode.UNIMPLEMENTED:
-            return (
-                "no gRPC listener of a kquorum node (see `kquorum.grpc.listener`), or one of an older version"
-            )
-        case grpc.StatusCode.DEADLINE_EXCEEDED:
-            return "no answer in time"
-    if "Connection refused" in details or "onnect" in details:
-        return "cannot connect"
-    return f"{error.code().name.lower().replace('_', ' ')}: {details.splitlines()[0] if details else 'no details'}"

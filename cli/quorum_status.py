@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cli.cluster_client import ClusterClient, Question, check_error
+from cli.cluster_client import ClusterClient, check_error
 from cli.config.addresses import HostPort
+from cli.question import Question
 from cli.quorum_states import ReplicaState, States, state_of, states_in
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_to_text

@@ -34,7 +34,7 @@ def quorum_table(found: QuorumStatus, now_ms: int) -> "Table":
     if len(set(ids)) < len(ids):  # a node whose disk was replaced: only the directory id tells old from new
         columns.append("directory id")
         rows = [(*row, replica.directory_id) for row, replica in zip(rows, replicas, strict=True)]
-    return make_table(title, columns, rows)
+    return make_table(title, columns, rows, spare=("#last\ncaught up", "#last\nfetch", "metadata\nhash"))
 
 
 def silent_voters(found: QuorumStatus) -> str | None:
@@ -116,12 +116,9 @@ def _standing(status: QuorumStatus, voter: ReplicaLag | None, node_id: int) -> s
     return "leader" if status.leader_id == node_id else "voter"
 
 
-WIDE_ENOUGH_FOR_NOTES = 105
-
-
 def history_table(elections: "Sequence[Election]", sources: Sequence[str]) -> "Table":
     """The title names who was asked: what the others noted is not in it."""
-    from cli.output import console, make_table
+    from cli.output import make_table
 
     rows: list[tuple[object, ...]] = [
         (
@@ -137,10 +134,7 @@ def history_table(elections: "Sequence[Election]", sources: Sequence[str]) -> "T
     ]
     columns = ["#epoch", "began (UTC)", "why", "stood", "#leader", "#without\na leader", "~as noted"]
     title = f"{counted(len(rows), 'epoch')}, as told by {', '.join(sources)}"
-    if console().is_terminal and console().width < WIDE_ENOUGH_FOR_NOTES:
-        title += " (a wider terminal shows what they noted)"
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
-    return make_table(title, columns, rows)
+    return make_table(title, columns, rows, spare=("~as noted", "stood"))
 
 
 def history_json(elections: "Sequence[Election]", sources: Sequence[str]) -> dict[str, object]:

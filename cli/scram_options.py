@@ -6,7 +6,6 @@ SCRAM-SHA-512=[name=alice,password=secret,iterations=8192,salt="MWx2NHBkbnc0Zndx
 import base64
 import binascii
 import re
-import secrets
 from collections.abc import Iterable, Sequence
 
 from cli.errors import CliError
@@ -20,7 +19,6 @@ from wire.schema import MetadataRecord
 _CODES = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 _KNOWN = ("name", "password", "saltedpassword", "salt", "iterations")
 _ATTRIBUTE = re.compile(r'\s*([A-Za-z]+)=(?:"([^"]*)"|([^,\]]*))\s*(?:,|$)')
-_SALT_BYTES = 24
 
 
 def parse_scram_users(texts: Iterable[str], metadata_version: int) -> Sequence[MetadataRecord]:
@@ -37,6 +35,7 @@ def parse_scram_users(texts: Iterable[str], metadata_version: int) -> Sequence[M
 
 def _record(text: str) -> UserScramCredentialRecord:
     from network.security.scram import keys_of, keys_of_salted
+    from network.security.stand_in import new_salt
 
     mechanism, equals, rest = text.strip().partition("=")
     if mechanism not in _CODES or not equals:
@@ -53,7 +52,7 @@ def _record(text: str) -> UserScramCredentialRecord:
         keys = keys_of_salted(mechanism, salted, salt, iterations)
     else:
         given = attributes.get("salt")
-        salt = secrets.token_bytes(_SALT_BYTES) if given is None else _base64(given, "salt")
+        salt = new_salt() if given is None else _base64(given, "salt")
         keys = keys_of(mechanism, attributes["password"], salt, iterations)
     return UserScramCredentialRecord(
         name=name,

@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cli.cluster_client import ClusterClient, Unanswered, check_error
+from cli.cluster_client import ClusterClient, check_error
 from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from cli.question import Unanswered
 from cli.quorum_status import NOT_THE_LEADER, QuorumStatus
 from cli.quorum_view import LOOK_ON_S, QuorumView, look
 from cli.voter_points import Candidate, Check

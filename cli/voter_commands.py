@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from cli.cluster_client import ClusterClient, Unanswered, run_asking
+from cli.cluster_client import ClusterClient, run_asking
 from cli.config.addresses import HostPort, parse_host_port
 from cli.config.model import ClusterConfig, NodeConfig
 from cli.errors import CliError
@@ -12,6 +12,7 @@ from cli.exit_status import ExitStatus
 from cli.leaderless import leaderless_of
 from cli.nodes.endpoints import advertised_controllers
 from cli.output import tell_waiting
+from cli.question import Unanswered
 from cli.quorum_view import QuorumView
 from cli.voter_changes import Look, Outcome, add_voter, preflight, remove_voter, resolve, upgrade, wait_for
 from cli.voter_checks import add_voter_checks, remove_voter_checks, transfer_checks, upgrade_checks
@@ -153,7 +154,8 @@ def _run(
     try:
         return run_asking(ask())
     except Unanswered as error:
-        if error.question.doubt is not None or target.bootstrap_server:
+        is_refused = error.status is ExitStatus.FAILED
+        if error.question.doubt is not None or target.bootstrap_server or is_refused:
             raise
         raise CliError(leaderless_of(error, known).summary, status=ExitStatus.UNREACHABLE) from error
 

@@ -12,6 +12,7 @@ from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.grpc_channel import open_channel
+from cli.grpc_failures import REFUSALS, reason_of
 from wire.proto import inspect_pb2 as pb
 from wire.proto.inspect_pb2_grpc import InspectStub
 
@@ -83,7 +84,7 @@ class ChangeStream:
                 reason = "the stream ended"
             except grpc.aio.AioRpcError as error:
                 self._check_retriable(address, error)
-                reason = _reason(error)
+                reason = reason_of(address, error)
             except TimeoutError:
                 reason = f"no answer within {ANSWER_SECONDS:g} s"
             if not self._progress.cluster_id and asyncio.get_running_loop().time() >= deadline:
@@ -138,7 +139,7 @@ class ChangeStream:
                 self._progress.next_offset, self._progress.seen_at_offset = None, 0
             case grpc.StatusCode.OUT_OF_RANGE | grpc.StatusCode.INVALID_ARGUMENT:
                 raise CliError(f"{address}: {error.details()}", status=ExitStatus.USAGE) from None
-            case grpc.StatusCode.PERMISSION_DENIED:
+            case code if code in REFUSALS:
                 raise CliError(f"{address}: {error.details()}", status=ExitStatus.FAILED) from None
             case grpc.StatusCode.DATA_LOSS:
                 raise CliError(f"{address}: {error.details()}", status=ExitStatus.DAMAGED_INPUT) from None
@@ -157,13 +158,3 @@ class ChangeStream:
             f"the last answer, of {address}: {reason}",
             status=ExitStatus.UNREACHABLE,
         )
-
-
-def _reason(error: grpc.aio.AioRpcError) -> str:
-    """gRPC's own words are of use only when our server wrote them."""
-    details = error.details() or ""
-    if "is stopping" in details or error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED:
-        return details
-    if "Connection refused" in details:
-        return "connection refused"
-    return f"{error.code().name.lower().replace('_', ' ')}: {details.splitlines()[0] if details else 'no details'}"

@@ -1,6 +1,6 @@
 """Follow a cluster's brokers and partition leaders from your own program.
 
-    python examples/watch_client.py 127.0.0.1:9291
+    .venv/bin/python examples/watch_client.py 127.0.0.1:9291
 
 It needs grpcio, protobuf and the modules in wire/proto; any other language is served by wire/proto/inspect.proto.
 """

@@ -40,7 +40,7 @@ def brokers(
     The active controller tells over gRPC, where the config or --grpc says where; else a broker tells, and the
     controllers how far each follows. A broker that no longer hears the quorum says so itself.
     """
-    from cli.broker_rows import problems_of, table_of
+    from cli.broker_rows import SPARE_COLUMNS, problems_of, table_of
     from cli.cluster_client import run_asking
     from cli.errors import CliError
     from cli.members import ask_members
@@ -55,7 +55,7 @@ def brokers(
     if as_json:
         print_json(asdict(members))
     else:
-        print_table(f"cluster {members.cluster_id}", *table_of(members.brokers))
+        print_table(f"cluster {members.cluster_id}", *table_of(members.brokers), spare=SPARE_COLUMNS)
     problems = list(problems_of(members.brokers, max_lag)) if check else []
     if problems:
         raise CliError("; ".join(problems), is_in_json=True)

@@ -65,7 +65,8 @@ def _print_table(words: str, configs: "list[ConfigView]") -> None:
         say(f"{words}: nothing is set; --all shows the defaults")
         return
     rows = [(each.name, _shown_value(each), each.source, each.type) for each in configs]
-    print_table(f"configs of {words}", ("config", "value", "from", "type"), rows)
+    columns = ("config", "~value", "from", "type")
+    print_table(f"configs of {words}", columns, rows, spare=("type",), folding="config")
 
 
 def _shown_value(config: "ConfigView") -> str:

@@ -18,8 +18,8 @@ from cli.commands.options import (
 
 if TYPE_CHECKING:
     from cli.cluster_addresses import KnownControllers
-    from cli.cluster_client import Unanswered
     from cli.errors import CliError
+    from cli.question import Unanswered
     from cli.quorum_status import QuorumStatus
 
 quorum_app = typer.Typer(help="Who leads, who votes, and why.", no_args_is_help=True, add_completion=False)
@@ -51,9 +51,10 @@ def status(
     leader's at the same offset is named, with exit status 1.
     """
     from cli.cluster_addresses import known_controllers, quorum_addresses
-    from cli.cluster_client import ClusterClient, Unanswered, run_asking
+    from cli.cluster_client import ClusterClient, run_asking
     from cli.errors import CliError
     from cli.output import print_json, say, show_table, tell_waiting
+    from cli.question import Unanswered
     from cli.quorum_states import differing_states
     from cli.quorum_status import describe_quorum
     from cli.quorum_tables import quorum_table, silent_voters
@@ -88,6 +89,8 @@ def _no_leader(
     from cli.leaderless import controllers_table, leaderless_of
     from cli.output import print_json, show_table
 
+    if error.status is ExitStatus.FAILED:
+        return error
     if asks_brokers:
         remedy = "brokers pass this question on; ask the controllers themselves with --bootstrap-controller"
         return CliError(f"{error}; {remedy}", status=ExitStatus.UNREACHABLE)

@@ -111,7 +111,7 @@ def list_topics(
         return
     rows = [tuple(_summary(item).values()) for item in found]
     columns = ("topic", "id", "#partitions", "#replicas", "#no\nleader", "#short\nisr")
-    print_table(counted(len(found), "topic"), columns, rows)
+    print_table(counted(len(found), "topic"), columns, rows, spare=("id",))
 
 
 @topics_app.command()

@@ -7,7 +7,7 @@ from cli.config.addresses import WILDCARD_HOSTS, format_address
 from cli.config.authorizer_keys import authorizer_problems
 from cli.config.model import NodeConfig
 from cli.config.network_keys import limit_problems, listener_of_limit
-from cli.config.security_keys import GRPC, listener_of, map_problems, number_problems
+from cli.config.security_keys import GRPC, key_problems, listener_of, map_problems
 
 
 def node_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
@@ -47,7 +47,7 @@ def _listener_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
     mapped = (*names, *node.controller_listener_names)
     for message in map_problems(node.listener_security_protocol_map, mapped):
         yield "listener.security.protocol.map", f"listener.security.protocol.map: {message}"
-    yield from number_problems(dict(node.security_keys))
+    yield from key_problems(dict(node.security_keys))
     yield from limit_problems(dict(node.listener_limits))
     yield from authorizer_problems(
         node, [name for name in node.controller_listener_names if node.protocol_of(name) == "PLAINTEXT"]
@@ -83,10 +83,11 @@ def _controller_listener_problems(node: NodeConfig, names: Sequence[str]) -> Ite
 def _quorum_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
     key, voter_ids = "controller.quorum.voters", [voter.id for voter in node.controller_quorum_voters]
     if not voter_ids and not node.controller_quorum_bootstrap_servers:
-        yield (
-            key,
-            f"{key} and controller.quorum.bootstrap.servers are both empty; one of them must say where to look",
-        )
+        message = f"{key} and controller.quorum.bootstrap.servers are both empty; one of them must say where to look"
+        names = node.controller_listener_names
+        if any(each.host in WILDCARD_HOSTS for each in node.listeners if each.name in names):
+            message += ", for an address for all (0.0.0.0) is none that voters could be derived from"
+        yield key, message
     if node.controller_quorum_auto_join_enable and not node.is_controller:
         yield (
             "controller.quorum.auto.join.enable",

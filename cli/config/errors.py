@@ -28,9 +28,9 @@ class Problem:
 
 
 class ConfigError(Exception):
-    """The config cannot be used; `problems` is never empty."""
+    """The config cannot be used; `problems` is never empty, and holds none twice."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
+        self.problems = tuple(dict.fromkeys(problems))
         assert self.problems
         super().__init__("\n".join(str(problem) for problem in self.problems))

@@ -11,10 +11,10 @@ from cli.config.checks import cluster_problems, node_problems
 from cli.config.errors import ConfigError, Place, Problem
 from cli.config.known_keys import ALIASES, IGNORED_KEYS, REFUSED_KEYS, nearest
 from cli.config.model import KNOWN_KEYS, ClusterConfig, NodeConfig
-from cli.config.network_keys import is_listener_limit
+from cli.config.network_keys import LISTENER_LIMITS, is_listener_limit
 from cli.config.properties_file import read_properties
 from cli.config.raw import RawCluster, RawNode, RawValue
-from cli.config.security_keys import SECURITY_KEYS, is_secret_key, is_security_key
+from cli.config.security_keys import LISTENER_PREFIX, SECURITY_KEYS, is_secret_key, is_security_key
 from cli.config.toml_file import read_toml
 from cli.config.values import as_items, as_text
 
@@ -122,7 +122,17 @@ def _key_problems(node: RawNode) -> Iterator[Problem]:
             yield Problem(f"{key} cannot be used: {REFUSED_KEYS[key]}", raw.place)
         elif key not in KNOWN_KEYS and key not in IGNORED_KEYS and not _is_of_a_listener(key):
             known = [*KNOWN_KEYS, *IGNORED_KEYS, *SECURITY_KEYS]
-            yield Problem(f"unknown key {key}{nearest(key, known)}", raw.place)
+            yield Problem(f"unknown key {key}{_meant_for_listener(key) or nearest(key, known)}", raw.place)
+
+
+def _meant_for_listener(key: str) -> str:
+    """` (did you mean listener.name.client.plain.sasl.jaas.config?)` for what is misspelt behind the listener."""
+    parts = key.split(".")
+    if not key.startswith(LISTENER_PREFIX):
+        return ""
+    heads = (".".join(parts[:end]) for end in range(3, len(parts)))
+    bases = (*SECURITY_KEYS, *LISTENER_LIMITS)
+    return nearest(key, [f"{head}.{base}" for head in heads for base in bases])
 
 
 def _is_of_a_listener(key: str) -> bool:

@@ -11,11 +11,11 @@ from typing import Annotated, NamedTuple
 from pydantic import BaseModel, BeforeValidator, Field
 
 from cli.config.addresses import format_address
+from cli.config.security_keys import LISTENER_PREFIX, case_problem
 from cli.config.values import as_tuple
-from network.connection_quota import normal_address
 from network.limits import NO_LIMIT, BudgetLimits, ServerLimits
+from wire.addresses import normal_address
 
-LISTENER_PREFIX = "listener.name."
 LISTENER_LIMITS = ("max.connections", "max.connection.creation.rate")
 
 _DEFAULTS = ServerLimits()
@@ -88,8 +88,10 @@ def listener_of_limit(key: str) -> str:
 
 
 def limit_problems(limits: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """(key, message) for what is no limit."""
+    """(key, message) for what is no limit, or is not in lower case."""
     for key, value in limits.items():
+        if (message := case_problem(key)) is not None:
+            yield key, message
         if not (value.isascii() and value.isdigit() and int(value) <= NO_LIMIT):
             yield key, f"{key} must be a number from 0 to {NO_LIMIT}"
 

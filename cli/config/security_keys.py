@@ -1,7 +1,8 @@
 """Kafka's keys for TLS and SASL: which there are, which of them hold secrets, and what they are for one listener.
 
 Each may be said for one listener alone, as `listener.name.<listener in lower case>.<key>`, and then goes before what
-is said for all. A login may be for one mechanism: `listener.name.<listener>.<mechanism>.sasl.jaas.config`.
+is said for all. A login, and how long it counts, may be for one mechanism:
+`listener.name.<listener>.<mechanism>.sasl.jaas.config`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,6 +11,7 @@ from network.security.names import MECHANISMS, PROTOCOLS
 
 LISTENER_PREFIX = "listener.name."
 JAAS = "sasl.jaas.config"
+MAX_REAUTH = "connections.max.reauth.ms"
 MECHANISMS_KEY = "sasl.enabled.mechanisms"
 CONTROLLER_MECHANISM = "sasl.mechanism.controller.protocol"
 DEFAULT_PROTOCOL = "PLAINTEXT"
@@ -36,15 +38,16 @@ SECURITY_KEYS = SECRET_KEYS | {
     "ssl.principal.mapping.rules",
     MECHANISMS_KEY,
     CONTROLLER_MECHANISM,
-    "connections.max.reauth.ms",
+    MAX_REAUTH,
     "connection.failed.authentication.delay.ms",
     "sasl.server.max.receive.size",
 }
 _NUMBERS = (
-    "connections.max.reauth.ms",
+    MAX_REAUTH,
     "connection.failed.authentication.delay.ms",
     "sasl.server.max.receive.size",
 )
+_OF_MECHANISMS = (JAAS, MAX_REAUTH)
 
 
 def base_key(key: str) -> str | None:
@@ -73,14 +76,15 @@ def listener_of(key: str) -> str | None:
     if base is None or not key.startswith(LISTENER_PREFIX):
         return None
     name = key.removeprefix(LISTENER_PREFIX).removesuffix(f".{base}").upper()
-    if base == JAAS:
+    if base in _OF_MECHANISMS:
         for mechanism in MECHANISMS:
             name = name.removesuffix(f".{mechanism}")
     return name
 
 
 def listener_keys(keys: Mapping[str, str], name: str, protocol: str) -> dict[str, str]:
-    """What holds for one listener, under Kafka's plain keys. Logins are under `<mechanism in lower case>.`.
+    """What holds for one listener, under Kafka's plain keys. What is for one mechanism is under `<mechanism in lower
+    case>.`.
 
     On a listener with SASL, who a peer is SASL says: clients are asked for certificates there only if the listener
     itself says so (KIP-684).
@@ -89,7 +93,7 @@ def listener_keys(keys: Mapping[str, str], name: str, protocol: str) -> dict[str
     common = {key: value for key, value in keys.items() if not key.startswith(LISTENER_PREFIX)}
     if protocol.startswith("SASL_"):
         common.pop("ssl.client.auth", None)
-    own = {key.removeprefix(prefix): value for key, value in keys.items() if key.lower().startswith(prefix)}
+    own = {key.removeprefix(prefix): value for key, value in keys.items() if key.startswith(prefix)}
     return common | own
 
 
@@ -117,8 +121,18 @@ def map_problems(entries: Iterable[str], listeners: Iterable[str]) -> Iterator[s
             yield f"listener {name} is not mapped, and the others are; add {name}:PROTOCOL"
 
 
-def number_problems(keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """(key, message) for what must be a number and is none."""
+def case_problem(key: str) -> str | None:
+    """Kafka looks for the keys of a listener in lower case and passes all others over, so that what is said would
+    not hold."""
+    if not key.startswith(LISTENER_PREFIX) or key.islower():
+        return None
+    return f"{key} must be written in lower case, as in Kafka, whatever the listener is called: {key.lower()}"
+
+
+def key_problems(keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """(key, message) for what must be in lower case and is not, and what must be a number and is none."""
     for key, value in keys.items():
+        if (message := case_problem(key)) is not None:
+            yield key, message
         if base_key(key) in _NUMBERS and not (value.isascii() and value.isdigit()):
             yield key, f"{key} must be a number, 0 or more"

@@ -162,7 +162,10 @@ def broker_families(node: NodeFigures, broker: BrokerFigures, counts: ReplicaCou
         {
             "leadercount": (counts.leads, "Partitions that this broker leads"),
             "partitioncount": (counts.replicas, "Partitions with a replica here"),
-            "underreplicatedpartitions": (counts.leads_under_replicated, "Led here, with a short ISR"),
+            "underreplicatedpartitions": (
+                counts.leads_under_replicated,
+                "Led here, with an ISR short of the replicas, without those being added",
+            ),
             "reassigningpartitions": (counts.reassigning, "Led here, and being reassigned"),
         },
     )

@@ -54,6 +54,11 @@ class MetricsCannotListen(CannotListen):
         )
 
 
+def metrics_listen_error(host: str, port: int, error: OSError) -> MetricsCannotListen:
+    """The environment's refusal in our words."""
+    return MetricsCannotListen(host, port, listen_error(host, port, error).reason)
+
+
 class HttpServer:
     """Made and used on the loop, in which a route is called: it is to be quick, or to answer with an awaitable."""
 
@@ -96,8 +101,7 @@ class HttpServer:
                 self._serve, self._host or None, self._port, limit=MAX_REQUEST_BYTES
             )
         except OSError as error:
-            reason = listen_error(self._host, self._port, error).reason
-            raise MetricsCannotListen(self._host, self._port, reason) from error
+            raise metrics_listen_error(self._host, self._port, error) from error
 
     async def stop(self) -> None:
         if self._server is None:

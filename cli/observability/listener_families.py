@@ -29,8 +29,8 @@ _COUNTERS: Final = {
         "kafka_network_requestmetrics_errors",
         "Requests that failed through a fault of this node",
     ),
-    "successful_authentications": (f"{SOCKETS}successful_authentication", "Clients that proved who they are"),
-    "failed_authentications": (f"{SOCKETS}failed_authentication", "Clients that did not"),
+    "successful_authentications": (f"{SOCKETS}successful_authentication", "Clients let in by TLS or SASL"),
+    "failed_authentications": (f"{SOCKETS}failed_authentication", "Clients refused by TLS or SASL"),
 }
 
 

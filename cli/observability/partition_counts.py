@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from metadata.image.partition_columns import PADDING, Column
-from metadata.image.partition_state import NO_LEADER
+from metadata.image.partition_state import NO_LEADER, PartitionState
 from metadata.image.partitions import NUMBER_COLUMNS, PartitionTable
 from metadata.image.topics import TopicsImage
 
@@ -25,7 +25,8 @@ class PartitionCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaCounts:
-    """Of one broker. A partition that it leads is under-replicated while its ISR lacks a replica."""
+    """Of one broker. A partition that it leads is under-replicated while its ISR is smaller than its replicas without
+    those that a reassignment adds, as Kafka counts (Partition.isUnderReplicated)."""
 
     replicas: int = 0
     leads: int = 0
@@ -85,19 +86,28 @@ def count_replicas(topics: TopicsImage, broker_id: int) -> ReplicaCounts:
         is_short = (of_isr != PADDING).sum(axis=0) < (of_replicas != PADDING).sum(axis=0)
         replicas += int(is_replica.sum())
         leads += int(is_led.sum())
-        short += int((is_led & is_short).sum())
-        reassigning += sum(_reassigning(table, broker_id) for table in tables if table.rare_lists)
+        under_way = [each for table in tables if table.rare_lists for each in _reassigning(table, broker_id)]
+        short += int((is_led & is_short).sum()) - sum(map(_lacks_only_added, under_way))
+        reassigning += len(under_way)
     return ReplicaCounts(
         replicas=replicas, leads=leads, leads_under_replicated=short, reassigning=reassigning
     )
 
 
-def _reassigning(table: PartitionTable, broker_id: int) -> int:
+def _reassigning(table: PartitionTable, broker_id: int) -> Iterator[PartitionState]:
+    """What the broker leads and is under reassignment."""
     led = set(table.ids[table.leaders == broker_id].tolist())
-    return sum(
-        partition_id in led and bool(rare.adding_replicas or rare.removing_replicas)
-        for partition_id, rare in table.rare_lists.items()
-    )
+    for partition_id, rare in table.rare_lists.items():
+        if partition_id in led and (rare.adding_replicas or rare.removing_replicas):
+            state = table.get(partition_id)
+            assert state is not None, "rare lists are of partitions that the table has"
+            yield state
+
+
+def _lacks_only_added(state: PartitionState) -> bool:
+    """Whether its ISR is smaller than all of its replicas, but not than those before the reassignment."""
+    before = len(set(state.replicas) - set(state.adding_replicas))
+    return before <= len(state.isr) < len(state.replicas)
 
 
 def _alike(topics: TopicsImage) -> Iterator[Sequence[PartitionTable]]:
