@@ -79,7 +79,7 @@ def test_controllers_by_address_are_asked_as_the_file_says(cluster: SecuredClust
     assert kquorum(cluster, *asked, config=alice)[0] == 0
     nobody = {key: value for key, value in alice.items() if key != "ssl.keystore.location"}
     status, told = kquorum(cluster, *asked, config=nobody)
-    assert (status, "does its listener want another certificate of this side" in told) == (6, True), told
+    assert (status, "it wants a certificate of this side" in told) == (6, True), told
     stranger = alice | {"ssl.keystore.location": cluster.file("stranger.pem")}
     assert kquorum(cluster, *asked, config=stranger)[0] == 6
     assert "its certificate is of an authority that is not trusted here" in cluster.log_text(1)

@@ -4,10 +4,13 @@ What is fetched is kept in the folder of Kafka's own release (`kafka_release`). 
 where it cannot be had.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from tests.interop.kafka_release import Unavailable, cache_folder
 
 KAFKAJS = "kafkajs@2.2.4"
 FRANZ_GO = ("github.com/twmb/franz-go@v1.22.2", "github.com/twmb/franz-go/pkg/kadm@v1.19.0")
+_GUARD = Path(__file__).with_name("die_with_parent.py")
 _CLIENTS = Path(__file__).parent / "clients"
 _FETCHED_WITHIN_S = 180
 
@@ -26,14 +30,28 @@ class Program:
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [*self.command, *arguments],
+    @contextlib.contextmanager
+    def running(self, *arguments: str, within_s: float) -> Iterator[subprocess.Popen[str]]:
+        """Ended when it is left, when the tests' process dies, and after `within_s`: whoever reads its output, or waits
+        for it, need have no deadline of their own."""
+        guard = [sys.executable, "-P", "-S", str(_GUARD)]
+        process = subprocess.Popen(
+            [*guard, *self.command, *arguments],
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             env={**os.environ, **self.environment},
         )
+        timer = threading.Timer(within_s, process.kill)
+        timer.daemon = True
+        timer.start()
+        with process:  # which waits for it at the end
+            try:
+                yield process
+            finally:
+                timer.cancel()
+                process.kill()
 
 
 def kafkajs() -> Program:

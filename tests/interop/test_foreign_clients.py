@@ -1,14 +1,20 @@
 """kafkajs, franz-go and kcat list, describe, create, alter and delete, also while the quorum changes its leader."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli.processes import wait_until
 from tests.interop.foreign_clients import Program, franz_go, kafkajs, kcat
 from tests.interop.kafka_release import Unavailable
-from tests.support.cluster import Cluster
+from tests.support.cluster import PROJECT_ROOT, Cluster
 
 pytestmark = pytest.mark.interop
 
@@ -16,6 +22,7 @@ TOPICS = 12
 WAIT_S = 90.0
 # Far below the time-outs of these libraries.
 AT_ONCE_MS = 5_000
+HANGS = "import time; print('it began', flush=True); time.sleep(600)"
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +48,7 @@ def run_through_a_leader_change(cluster: Cluster, program: Program) -> dict[str,
     leader = cluster.leader_id()
     told: dict[str, Any] = {}
     topics = 0
-    with program.start(bootstrap(cluster), str(TOPICS)) as process:
+    with program.running(bootstrap(cluster), str(TOPICS), within_s=WAIT_S) as process:
         try:
             for line in process.stdout or ():
                 assert line.startswith("{"), line
@@ -50,9 +57,8 @@ def run_through_a_leader_change(cluster: Cluster, program: Program) -> dict[str,
                 topics += step["step"] == "topic"
                 if step["step"] == "topic" and topics == TOPICS // 2:
                     cluster.kill(leader)
-            assert process.wait(WAIT_S) == 0, told
+            assert process.wait() == 0, f"status {process.returncode}, at the latest after {WAIT_S} s: {told}"
         finally:
-            process.kill()
             if not cluster.is_running(leader):
                 cluster.start_node(leader)
     assert topics == TOPICS
@@ -77,8 +83,8 @@ def test_kcat_lists_and_is_refused_at_once(cluster: Cluster) -> None:
     program = available(kcat)
 
     def run(*arguments: str) -> tuple[int, str]:
-        with program.start("-b", bootstrap(cluster), *arguments) as process:
-            output, _ = process.communicate(timeout=WAIT_S)
+        with program.running("-b", bootstrap(cluster), *arguments, within_s=WAIT_S) as process:
+            output, _ = process.communicate()
         return process.returncode, output
 
     status, output = run("-L", "-J")
@@ -94,3 +100,42 @@ def test_a_program_that_is_not_there_is_a_reason_to_skip(monkeypatch: pytest.Mon
     for find in (kafkajs, franz_go, kcat):
         with pytest.raises(Unavailable, match=r"there is no|not installed"):
             find()
+
+
+def test_a_program_that_hangs_is_ended_in_time() -> None:
+    hanging = Program([sys.executable, "-c", HANGS])
+    with hanging.running(within_s=1.0) as process:
+        assert len(list(process.stdout or ())) <= 1
+        assert process.wait() == -signal.SIGKILL
+    with hanging.running(within_s=600.0) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "it began\n"
+    assert process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's death")
+def test_a_program_does_not_outlive_the_tests() -> None:
+    dying = f"""
+import os, signal, sys
+from tests.interop.foreign_clients import Program
+with Program([sys.executable, "-c", {HANGS!r}]).running(within_s=600.0) as process:
+    process.stdout.readline()
+    print(process.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    died = subprocess.run(
+        [sys.executable, "-c", dying], check=False, cwd=PROJECT_ROOT, stdout=subprocess.PIPE, timeout=WAIT_S
+    )
+    child = int(died.stdout)
+    if not wait_until(lambda: not is_running(child), 10.0):
+        os.kill(child, signal.SIGKILL)
+        pytest.fail("it goes on alone")
+
+
+def is_running(process_id: int) -> bool:
+    """One that has ended and whom nobody has buried yet is not."""
+    try:
+        stat = Path(f"/proc/{process_id}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"

@@ -84,6 +84,12 @@ def test_wrong_passwords_are_told(tools: Tools, cluster: SecuredCluster) -> None
         tools.run(TOPICS, "PASSWORD", scram(cluster, password="wrong"), "--list")
 
 
+def test_a_certificate_of_another_authority_is_told(tools: Tools, cluster: SecuredCluster) -> None:
+    """And not taken for a fault of the network, after which Kafka's clients would try until a timeout."""
+    with pytest.raises(ToolFailed, match="SslAuthenticationException"):
+        tools.run(TOPICS, "TLS", tls(cluster, "SSL", "stranger.pem"), "--list")
+
+
 def test_a_user_made_by_kafka_configs_gets_in(tools: Tools, cluster: SecuredCluster) -> None:
     entity = ("--entity-type", "users", "--entity-name", "mary")
     config = "SCRAM-SHA-512=[iterations=8192,password=sEcret-of-mary]"

@@ -84,10 +84,11 @@ class ListenerWorld:
         principal: str = ALICE,
         protocol: int = SASL_PLAINTEXT,
         is_token: bool = False,
+        header_fields: tuple[tuple[int, bytes], ...] = (),
     ) -> Any:
         """The decoded answer to a request that came directly."""
         version = supported_versions(api_key)[1] if version is None else version
-        header = RequestHeader(api_key, version, 17, "client")
+        header = RequestHeader(api_key, version, 17, "client", header_fields)
         context = RequestContext(
             1,
             HERE,
@@ -116,6 +117,7 @@ class ListenerWorld:
         principal: str = ALICE,
         broker: str = ADMIN,
         is_token: bool = False,
+        header_fields: tuple[tuple[int, bytes], ...] = (),
     ) -> Any:
         """The answer inside the envelope, or the envelope's error."""
         version = supported_versions(api_key)[1] if version is None else version
@@ -125,7 +127,7 @@ class ListenerWorld:
             "request_principal": encode_principal(principal, is_token_authenticated=is_token),
             "client_host_address": encode_address(HERE),
         }
-        answer = self.ask(ApiKey.ENVELOPE, envelope, principal=broker)
+        answer = self.ask(ApiKey.ENVELOPE, envelope, principal=broker, header_fields=header_fields)
         if answer.response_data is None:
             return answer.error_code
         return decode_response(api_key, version, answer.response_data)[1]

@@ -50,8 +50,8 @@ class Created:
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    async def create_topics(self, _context: RequestContext, names: tuple[str, ...]) -> None:
-        self.names += names
+    async def create_topics(self, _context: RequestContext, topics: list[dict[str, Any]]) -> None:
+        self.names += [topic["name"] for topic in topics]
 
 
 class BrokerWorld:
@@ -135,6 +135,23 @@ def test_by_id_a_hidden_topic_has_no_name() -> None:
     asked = {**metadata(), "topics": [{"name": None, "topic_id": hidden}]}
     [topic] = world.ask(ApiKey.METADATA, asked).topics
     assert (topic.name, topic.topic_id, topic.error_code) == (None, hidden, FAILED)
+
+
+@pytest.mark.parametrize("version", [8, 13])
+def test_operations_are_told_of_names_without_a_topic_too_but_not_of_hidden_ones(version: int) -> None:
+    world = BrokerWorld(acl(Operation.WRITE, "new"), acl(Operation.DESCRIBE, "a b"))
+    asked = metadata("new", "a b", "hidden", include_topic_authorized_operations=True)
+    told = {each.name: each for each in world.ask(ApiKey.METADATA, asked, version).topics}
+    describe, write = 1 << Operation.DESCRIBE, 1 << Operation.WRITE
+    assert (told["new"].error_code, told["new"].topic_authorized_operations) == (
+        ErrorCode.unknown_topic_or_partition,
+        describe | write,
+    )
+    assert (told["a b"].error_code, told["a b"].topic_authorized_operations) == (
+        ErrorCode.invalid_topic_exception,
+        describe,
+    )
+    assert (told["hidden"].error_code, told["hidden"].topic_authorized_operations) == (FAILED, -(2**31))
 
 
 @pytest.mark.parametrize("version", [8, 10])

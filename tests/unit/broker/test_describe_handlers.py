@@ -21,6 +21,9 @@ IMAGE = image_of(
 )
 
 
+CLUSTER_FLAGS = {"include_cluster_authorized_operations": False, "include_fenced_brokers": False}
+
+
 class LowDice:
     def randint(self, low: int, high: int) -> int:
         assert low <= high
@@ -37,7 +40,7 @@ def sendable(api_key: ApiKey, values: dict[str, Any], version: int | None = None
 
 
 def cluster(version: int = 2, **fields: object) -> Any:
-    values = {"include_cluster_authorized_operations": False, "include_fenced_brokers": False} | fields
+    values = CLUSTER_FLAGS | fields
     request = build(request_class(ApiKey.DESCRIBE_CLUSTER, version), values)
     return sendable(
         ApiKey.DESCRIBE_CLUSTER, handle_describe_cluster(request, IMAGE, "the-cluster", LISTENER, LowDice())
@@ -50,6 +53,16 @@ def test_the_cluster_is_its_alive_brokers() -> None:
     assert [(broker.broker_id, broker.host, broker.is_fenced) for broker in answer.brokers] == [
         (1, "b1", False)
     ]
+
+
+def test_a_controller_that_is_not_among_the_brokers_told_is_none() -> None:
+    """Broker 1 is alive, but not to be reached by this listener."""
+    image = image_of(broker_record(1, listener="OTHER"), broker_record(2), broker_record(3))
+    request = build(request_class(ApiKey.DESCRIBE_CLUSTER, 2), CLUSTER_FLAGS)
+    answer: Any = handle_describe_cluster(request, image, "the-cluster", LISTENER, LowDice())
+    assert (answer["controller_id"], len(answer["brokers"])) == (-1, 2)
+    other = handle_describe_cluster(request, image, "the-cluster", "OTHER", LowDice())
+    assert other["controller_id"] == 1
 
 
 def test_fenced_brokers_are_listed_on_request() -> None:
@@ -120,5 +133,6 @@ def test_unknown_and_unlawful_names_have_their_errors_and_topics_are_sorted() ->
 
 @pytest.mark.parametrize("cursor", [("alpha", -1), ("gone", 0)])
 def test_a_cursor_that_makes_no_sense_is_refused(cursor: tuple[str, int]) -> None:
-    answer = partitions(("alpha",), cursor=cursor)
-    assert [topic.error_code for topic in answer.topics] == [ErrorCode.invalid_request]
+    answer = partitions(("beta", "alpha", "beta"), cursor=cursor)
+    assert [topic.error_code for topic in answer.topics] == [ErrorCode.invalid_request] * 3
+    assert [topic.name for topic in answer.topics] == ["beta", "alpha", "beta"], "as often as they came"

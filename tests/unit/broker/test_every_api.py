@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kio.schema.index import api_key_map
 
-from broker.adapters.listener import FORWARDED_APIS
+from broker.adapters.listener import FORWARDED_APIS, offered_versions
 from broker.handlers.not_offered import NOT_OFFERED
 from tests.support.wire_values import fullest, least
 from tests.unit.broker.test_listener import Broker, broker
@@ -14,6 +14,7 @@ from tests.unit.metadata_adapters.controllers import run
 from wire.codegen.kio_plans import plan_of
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, supported_versions
+from wire.protocol.frames import encode_frame
 
 KNOWN = {ApiKey(api_key) for api_key in api_key_map}
 # A socket that never gets its answer would fail the test through this.
@@ -29,7 +30,7 @@ async def offered(node: Broker) -> dict[ApiKey, tuple[int, int]]:
 
 
 def versions(api_key: ApiKey) -> range:
-    lowest, highest = supported_versions(api_key)
+    lowest, highest = offered_versions(api_key)
     return range(lowest, highest + 1)
 
 
@@ -43,6 +44,9 @@ def test_each_is_offered_in_all_versions_or_there_is_a_reason_why_not() -> None:
     assert not told.keys() & NOT_OFFERED.keys()
     # Version 0 of SaslHandshake goes on without frames, which no client does any more.
     assert told.pop(ApiKey.SASL_HANDSHAKE) == (1, 1)
+    # Kafka 4 names versions of Produce that nobody serves any more (KAFKA-18659), and 6 of InitProducerId is unstable.
+    assert told.pop(ApiKey.PRODUCE) == (0, supported_versions(ApiKey.PRODUCE)[1])
+    assert told.pop(ApiKey.INIT_PRODUCER_ID) == (0, 5)
     assert told == {api_key: supported_versions(api_key) for api_key in told}
     assert all(len(reason) > 20 for reason in NOT_OFFERED.values())
 
@@ -70,6 +74,25 @@ def test_every_version_of_what_is_offered_is_answered(api_key: ApiKey) -> None:
     assert [answer.__version__ for answer in answers] == sorted(
         (*versions(api_key),) * (1 if api_key is ApiKey.PRODUCE else 2)
     )
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version"), [(ApiKey.PRODUCE, 0), (ApiKey.PRODUCE, 2), (ApiKey.INIT_PRODUCER_ID, 6)]
+)
+def test_what_kafka_does_not_serve_either_ends_the_connection(api_key: ApiKey, version: int) -> None:
+    async def work() -> bytes:
+        async with broker(lambda: None) as node:
+            reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+            # API, version, correlation id, client id.
+            header = b"".join(each.to_bytes(2, "big") for each in (api_key, version, 0, 7, 0))
+            writer.write(encode_frame(header))
+            try:
+                async with asyncio.timeout(ANSWERED_WITHIN_S):
+                    return await reader.read()
+            finally:
+                writer.close()
+
+    assert run(work()) == b""
 
 
 def is_without_answer(request: Any) -> bool:

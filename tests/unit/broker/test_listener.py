@@ -78,6 +78,7 @@ async def broker(
     controller: Callable[[], ControllerAddress | None],
     *,
     auto_create: bool = False,
+    node_configs: dict[str, str] | None = None,
     retry_timeout_ms: int = 5_000,
 ) -> AsyncIterator[Broker]:
     channel = ControllerChannel(
@@ -85,13 +86,14 @@ async def broker(
     )
     cache = MetadataCache()
     cache.swap(IMAGE)
-    repeated = RepeatedRequests(lambda: cache.image, lambda _image, _name: ())
+    repeated = RepeatedRequests(lambda _image, _name: ())
     listener = BrokerListener(
         cache=cache,
         forwarder=Forwarder(channel, repeated),
         cluster_id="the-cluster",
         dice=LowDice(),
         auto_create_topics=auto_create,
+        node_configs=node_configs,
     )
     server = KafkaServer(
         host="127.0.0.1",

@@ -241,6 +241,16 @@ def test_a_client_that_does_not_want_topics_created_is_heard() -> None:
     assert ask(["new"], version=3).topics_to_create == ("new",), "before version 4 nobody can decline"
 
 
+def test_operations_are_told_of_names_without_a_topic_too() -> None:
+    """As Kafka 4.3.1 answers; not where the error hides the topic, or no name came."""
+    names = ["new", "not/lawful", "..", "orders"]
+    told = topics_of(ask(names, include_topic_authorized_operations=True))
+    assert {told[name]["topic_authorized_operations"] for name in names} == {ALL_TOPIC_OPERATIONS}
+    assert {each["topic_authorized_operations"] for each in topics_of(ask(names)).values()} == {
+        OPERATIONS_NOT_ASKED
+    }
+
+
 def test_operations_are_told_when_asked_for() -> None:
     asked = topics_of(ask(["orders"], include_topic_authorized_operations=True))
     assert asked["orders"]["topic_authorized_operations"] == ALL_TOPIC_OPERATIONS

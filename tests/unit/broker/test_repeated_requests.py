@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.repeated_requests import RepeatedRequests, RequestIdentity, Watched
+from broker.repeated_requests import RepeatedRequests, Watched
+from broker.request_effects import Change
 from metadata.controller.audit import audit_record
 from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
@@ -14,6 +15,7 @@ from metadata.image.image import MetadataImage
 from tests.support.images import after, broker_record, image_of, partition_record, topic_id, topic_records
 from tests.unit.broker.test_listener import CREATE, IMAGE, Broker, created, with_broker
 from tests.unit.metadata_adapters.controllers import RunningController
+from wire.forwarding_id import FORWARDING_ID_BYTES
 from wire.metadata_records.cluster import UnregisterBrokerRecord
 from wire.metadata_records.topics import RemoveTopicRecord
 from wire.protocol.api_keys import ApiKey
@@ -32,12 +34,18 @@ CONFIGS: list[Values] = [
 ]
 
 
-def note_of(request: ControllerRequest) -> MetadataRecord:
-    return audit_record(request, reason="done", previous_note_hash=b"", covered_records=1)
+FORWARDING_ID = bytes(range(16))
+SECRET_KEY = "of all nodes"
 
 
-def asked(api_key: ApiKey, values: dict[str, Any], correlation_id: int = 7) -> ControllerRequest:
-    version = supported_versions(api_key)[1]
+def note_of(request: ControllerRequest, *, is_whole: bool = True) -> MetadataRecord:
+    return audit_record(request, reason="done", previous_note_hash=b"", covered_records=1, is_whole=is_whole)
+
+
+def asked(
+    api_key: ApiKey, values: dict[str, Any], forwarding_id: bytes = FORWARDING_ID, version: int | None = None
+) -> ControllerRequest:
+    version = supported_versions(api_key)[1] if version is None else version
     return ControllerRequest(
         api_key=api_key,
         api_version=version,
@@ -45,18 +53,13 @@ def asked(api_key: ApiKey, values: dict[str, Any], correlation_id: int = 7) -> C
         principal="User:alice",
         client_id="the-client",
         client_host="127.0.0.1",
-        correlation_id=correlation_id,
+        correlation_id=7,
+        forwarding_id=forwarding_id,
     )
 
 
-def identity(request: ControllerRequest) -> RequestIdentity:
-    return RequestIdentity(
-        request.principal,
-        request.client_id or "",
-        request.client_host,
-        request.api_key,
-        request.correlation_id,
-    )
+def requests() -> RepeatedRequests:
+    return RepeatedRequests(lambda _image, _name: CONFIGS, token_secret_key=SECRET_KEY)
 
 
 def second_answer(
@@ -66,18 +69,19 @@ def second_answer(
     *,
     noted: ControllerRequest | None = None,
     is_in_doubt: bool = True,
+    is_whole: bool = True,
     before: MetadataImage = BEFORE,
 ) -> Any:
     """What the client gets when its first attempt wrote `records`, and the second is refused with `error`."""
-    repeated = RepeatedRequests(lambda: before, lambda _image, _name: CONFIGS)
-    with repeated.watch(identity(request)) as watched:
+    repeated = requests()
+    with repeated.watch(FORWARDING_ID, request) as watched:
         if is_in_doubt:
             watched.doubt()
-        repeated.observe(0, *after(before, note_of(noted or request), *records))
+        repeated.observe(0, *after(before, note_of(noted or request, is_whole=is_whole), *records))
         response = build(
             response_class(request.api_key, request.api_version), refusal(request, ApiError(error, "no"))
         )
-        return repeated.first_answer(request.api_key, request.body, response, watched)
+        return repeated.first_answer(response, watched)
 
 
 def deletion(**named: Any) -> ControllerRequest:
@@ -101,36 +105,46 @@ def test_a_topic_that_the_first_attempt_created_is_created() -> None:
 def test_every_version_can_tell_it() -> None:
     lowest, highest = supported_versions(ApiKey.CREATE_TOPICS)
     for version in range(lowest, highest + 1):
-        request = asked(ApiKey.CREATE_TOPICS, CREATE)
-        body = build(request_class(ApiKey.CREATE_TOPICS, version), CREATE)
-        old = ControllerRequest(
-            api_key=request.api_key,
-            api_version=version,
-            body=body,
-            principal=request.principal,
-            client_id=request.client_id,
-            client_host=request.client_host,
-            correlation_id=request.correlation_id,
-        )
+        old = asked(ApiKey.CREATE_TOPICS, CREATE, version=version)
         [topic] = second_answer(old, ErrorCode.topic_already_exists, NEW).topics
         assert topic.error_code is ErrorCode.none
 
 
-@pytest.mark.parametrize("case", ["another's note", "no doubt", "there before", "another error"])
+@pytest.mark.parametrize("case", ["another's note", "an older version's note", "no doubt", "there before"])
 def test_a_topic_that_somebody_else_created_exists_already(case: str) -> None:
-    request = asked(ApiKey.CREATE_TOPICS, CREATE)
-    error = (
-        ErrorCode.invalid_replication_factor if case == "another error" else ErrorCode.topic_already_exists
-    )
+    """The other one may be called the same in all that a client says of itself."""
+    noted = {"another's note": bytes(16), "an older version's note": b""}
     answer = second_answer(
-        request,
-        error,
+        asked(ApiKey.CREATE_TOPICS, CREATE),
+        ErrorCode.topic_already_exists,
         () if case == "there before" else NEW,
-        noted=asked(ApiKey.CREATE_TOPICS, CREATE, correlation_id=8) if case == "another's note" else None,
+        noted=asked(ApiKey.CREATE_TOPICS, CREATE, noted.get(case, FORWARDING_ID)),
         is_in_doubt=case != "no doubt",
+        is_whole=case != "there before",
         before=after(BEFORE, *NEW)[1] if case == "there before" else BEFORE,
     )
-    assert answer.topics[0].error_code is error
+    assert answer.topics[0].error_code is ErrorCode.topic_already_exists
+
+
+def test_of_a_request_that_was_refused_in_part_the_rest_keeps_its_errors() -> None:
+    answer = second_answer(
+        asked(ApiKey.CREATE_TOPICS, CREATE), ErrorCode.invalid_replication_factor, NEW, is_whole=False
+    )
+    assert answer.topics[0].error_code is ErrorCode.invalid_replication_factor
+
+
+def test_a_note_of_the_same_client_before_does_not_stand_for_this_one() -> None:
+    """Each run of a tool numbers its requests alike."""
+    repeated, request = requests(), asked(ApiKey.CREATE_TOPICS, CREATE)
+    with repeated.watch(FORWARDING_ID, request) as watched:
+        watched.doubt()
+        other = asked(ApiKey.CREATE_TOPICS, CREATE, forwarding_id=bytes(16))
+        _, image = delta_and_image = after(BEFORE, note_of(other), *topic_records(5, "before"))
+        repeated.observe(0, *delta_and_image)
+        assert watched.change is None
+        repeated.observe(0, *after(image, note_of(request), *NEW))
+        [topic] = repeated.lost_answer(watched).topics
+    assert (topic.error_code, topic.topic_id) == (ErrorCode.none, topic_id(2))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +162,9 @@ def test_a_topic_that_the_first_attempt_deleted_is_deleted(
 
 
 def test_a_topic_that_was_never_there_is_not_deleted() -> None:
-    [entry] = second_answer(deletion(name="none"), ErrorCode.unknown_topic_or_partition, ()).responses
+    [entry] = second_answer(
+        deletion(name="none"), ErrorCode.unknown_topic_or_partition, (), is_whole=False
+    ).responses
     assert entry.error_code is ErrorCode.unknown_topic_or_partition
 
 
@@ -156,7 +172,7 @@ def test_partitions_that_the_first_attempt_added_are_added() -> None:
     more = [partition_record(1, 1, (101,))]
     [entry] = second_answer(growth("orders", 2), ErrorCode.invalid_partitions, more).results
     assert entry.error_code is ErrorCode.none
-    [entry] = second_answer(growth("orders", 3), ErrorCode.invalid_partitions, more).results
+    [entry] = second_answer(growth("orders", 3), ErrorCode.invalid_partitions, more, is_whole=False).results
     assert entry.error_code is ErrorCode.invalid_partitions
 
 
@@ -168,34 +184,38 @@ def test_a_broker_that_the_first_attempt_unregistered_is_unregistered() -> None:
 
 
 def test_only_what_may_have_been_done_is_waited_for() -> None:
-    repeated = RepeatedRequests(lambda: BEFORE, lambda _image, _name: CONFIGS)
+    repeated = requests()
     request = asked(ApiKey.CREATE_TOPICS, CREATE)
-    exists = build(
-        response_class(ApiKey.CREATE_TOPICS, request.api_version),
-        refusal(request, ApiError(ErrorCode.topic_already_exists, "no")),
+    exists, done = (
+        build(
+            response_class(ApiKey.CREATE_TOPICS, request.api_version), refusal(request, ApiError(error, "no"))
+        )
+        for error in (ErrorCode.topic_already_exists, ErrorCode.none)
     )
-    watched = Watched(BEFORE)
-    assert not repeated.has_to_wait(ApiKey.CREATE_TOPICS, exists, watched)
+    watched = Watched(request)
+    assert not repeated.has_to_wait(exists, watched)
     watched.doubt()
-    assert repeated.has_to_wait(ApiKey.CREATE_TOPICS, exists, watched)
-    assert not repeated.has_to_wait(ApiKey.ALTER_CONFIGS, exists, watched)
-    watched.after = BEFORE
-    assert not repeated.has_to_wait(ApiKey.CREATE_TOPICS, exists, watched)
+    assert repeated.has_to_wait(exists, watched)
+    assert not repeated.has_to_wait(done, watched)
+    watched.change = Change(BEFORE, BEFORE, is_whole=True)
+    assert not repeated.has_to_wait(exists, watched)
 
 
 def test_nothing_is_kept_of_requests_that_are_answered() -> None:
-    repeated = RepeatedRequests(lambda: BEFORE, lambda _image, _name: CONFIGS)
+    repeated = requests()
     request = asked(ApiKey.CREATE_TOPICS, CREATE)
-    with repeated.watch(identity(request)) as first, repeated.watch(identity(request)) as second:
+    with repeated.watch(FORWARDING_ID, request) as first, repeated.watch(bytes(16), request) as second:
         repeated.observe(0, *after(BEFORE, note_of(request), *NEW))
-        assert first.after is second.after is not None
-    with repeated.watch(identity(request)) as third:
-        assert third.after is None
+        assert first.change is not None
+        assert second.change is None
+    with repeated.watch(FORWARDING_ID, request) as third:
+        assert third.change is None
 
 
 @pytest.mark.parametrize("is_late", [False, True])
 def test_a_client_of_a_controller_that_dies_with_its_answer_hears_of_success(is_late: bool) -> None:
-    """Over real sockets; late: the broker's image has the topic only after the second answer."""
+    """Over real sockets; late: the broker's image has the topic only after the second answer. Otherwise the request is
+    not sent again: another client may have deleted the topic since, and not want it back."""
     nodes: list[Broker] = []
     requests: list[ControllerRequest] = []
 
@@ -223,4 +243,6 @@ def test_a_client_of_a_controller_that_dies_with_its_answer_hears_of_success(is_
         assert (topic.error_code, topic.topic_id) == (ErrorCode.none, topic_id(2))
 
     with_broker(test, answer)
-    assert len(requests) == 2
+    assert len(requests) == (2 if is_late else 1)
+    assert {request.forwarding_id for request in requests} == {requests[0].forwarding_id}
+    assert len(requests[0].forwarding_id) == FORWARDING_ID_BYTES

@@ -68,7 +68,7 @@ def test_line_breaks_in_headings_are_for_terminals() -> None:
 
 def test_narrow_sentences_get_what_they_want_and_the_others_share() -> None:
     assert share_room({0: 30, 1: 100}, 90) == {0: 30, 1: 60}
-    assert share_room({0: 100, 1: 100}, 10) == {0: 24, 1: 24}
+    assert share_room({0: 100, 1: 100}, 10) == {0: 12, 1: 12}
 
 
 def test_numbers_and_their_nouns() -> None:
@@ -82,3 +82,41 @@ def test_numbers_and_their_nouns() -> None:
 def test_a_line_is_said_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     output.say(f"[red] {FOLDER} {FOLDER}")
     assert capsys.readouterr().out == f"[red] {FOLDER} {FOLDER}\n"
+
+
+def widest(text: str) -> int:
+    return max(len(line.rstrip()) for line in text.splitlines())
+
+
+def test_what_can_be_spared_is_left_out_of_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = on_a_terminal(monkeypatch)
+    columns, row = ("topic", "id", "#log\nend", "other id"), ("orders", DIRECTORY, 1, DIRECTORY)
+    print_table("nearly", (*columns[:3], "~why"), [(*row[:3], SENTENCE)], spare=("id",))
+    assert DIRECTORY in terminal.getvalue()
+    print_table("2 ids", columns, [row], spare=("#log\nend", "other id"))
+    print_table("3 ids", (*columns, "id 3"), [(*row, DIRECTORY)], spare=("#log\nend", "other id"))
+    shown = terminal.getvalue()
+    assert "2 ids\n" in shown, "closer together, all of it fits"
+    assert "3 ids (a wider terminal shows more: log end)\n" in shown
+    assert widest(shown) <= 80
+
+
+def test_nothing_is_left_out_of_what_is_piped(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("", ("topic", "folder"), [("orders", FOLDER * 3)], spare=("topic",), folding="folder")
+    out = capsys.readouterr().out
+    assert "orders" in out
+    assert FOLDER * 3 in out
+
+
+def test_names_are_broken_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = on_a_terminal(monkeypatch)
+    name = "a.name.of.a.config." * 4
+    print_table("", ("config", "~value", "from"), [(name, FOLDER, "config file")], folding="config")
+    assert widest(terminal.getvalue()) <= 80
+    assert FOLDER not in terminal.getvalue()
+
+
+def test_titles_are_broken_at_words_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = on_a_terminal(monkeypatch)
+    print_table(SENTENCE, ("topic",), [("orders",)])
+    assert widest(terminal.getvalue()) <= 80

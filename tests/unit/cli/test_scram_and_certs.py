@@ -13,8 +13,10 @@ from cli.main import run
 from cli.metadata_versions import DEFAULT
 from cli.scram_options import parse_scram_users
 from network.security.scram import keys_of
+from network.security.stand_in import AS_KAFKA, form_of
 from snapshots.bootstrap import read_bootstrap_checkpoint
 from tests.support.certificates import issued, write
+from tests.tidy.tree import ROOT
 from tests.unit.cli.config_files import SMALL
 from tests.unit.cli.config_files import write as write_config
 from wire.metadata_records.security import UserScramCredentialRecord
@@ -34,6 +36,14 @@ def test_a_user_in_the_words_of_kafkas_tool() -> None:
         keys.stored_key,
         keys.server_key,
     )
+
+
+def test_a_salt_looks_like_those_that_strangers_are_told() -> None:
+    """Else its length would tell who was there from the beginning."""
+    records = [parse_scram_users(["SCRAM-SHA-512=[name=a,password=b]"], DEFAULT)[0] for _ in range(2)]
+    salts = [record.salt for record in records if isinstance(record, UserScramCredentialRecord)]
+    assert len(set(salts)) == 2
+    assert {form_of(salt, 4096) for salt in salts} == {AS_KAFKA}
 
 
 def test_a_salted_password_is_as_good() -> None:
@@ -130,7 +140,6 @@ def test_certificates_of_two_authorities_are_not_mixed(
 def test_the_example_is_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths in it are from the folder in which the commands are run."""
     from cli.nodes.security import check_security
-    from tests.tidy.tree import ROOT
 
     monkeypatch.chdir(tmp_path)
     example = ROOT / "examples" / "secured.toml"
@@ -138,6 +147,14 @@ def test_the_example_is_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     cluster = load_config(example)
     for node in cluster.nodes:
         check_security(cluster, node)
+        assert node.kquorum_grpc_security == "ssl"
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.stem)
+def test_every_node_of_every_example_can_be_watched(example: Path) -> None:
+    for node in load_config(example).nodes:
+        assert node.kquorum_grpc_listener is not None
+        assert node.kquorum_metrics_listener is not None
 
 
 # How commands ask

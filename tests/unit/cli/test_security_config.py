@@ -12,8 +12,12 @@ from cli.config.model import NodeConfig
 from cli.nodes.security import check_security, controller_client, listener_security
 from cli.nodes.servers import advertised
 from network.security.names import PROTOCOLS
+from network.security.plain import encode_plain
 from tests.support.certificates import HOSTS, authority, cluster_certificates, issued, write
 from tests.unit.cli import config_files
+from wire.protocol.apis import ApiKey, request_class
+from wire.protocol.entities import build
+from wire.protocol.headers import RequestHeader
 
 SECRET = "never-to-be-shown"
 MAP = 'listener.security.protocol.map = "CONTROLLER:SSL,PLAINTEXT:SASL_SSL"'
@@ -80,6 +84,68 @@ def test_what_is_said_of_one_listener_goes_before_what_is_said_of_all(tmp_path: 
     assert node(path, 1).security_of("CONTROLLER")["ssl.client.auth"] == "none"
     # With SASL, certificates are asked for only where the listener itself says so (KIP-684).
     assert "ssl.client.auth" not in node(path, 11).security_of("PLAINTEXT")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "listener.name.CONTROLLER.ssl.client.auth",
+        "listener.name.Controller.ssl.client.auth",
+        "listener.name.PLAINTEXT.max.connections",
+        "listener.name.plaintext.PLAIN.sasl.jaas.config",
+    ],
+)
+def test_a_key_of_a_listener_is_in_lower_case_or_refused(tmp_path: Path, key: str) -> None:
+    """Kafka passes it over, and who meant to ask for certificates asks for none."""
+    path = config(tmp_path, MAP, f'"{key}" = "1"')
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    problem = caught.value.problems[0].message
+    assert f"{key} must be written in lower case" in problem
+    assert problem.endswith(key.lower())
+
+
+def test_how_long_a_login_counts_may_be_said_of_one_mechanism(tmp_path: Path) -> None:
+    path = secured(
+        tmp_path,
+        '"connections.max.reauth.ms" = 1000',
+        '"listener.name.plaintext.plain.connections.max.reauth.ms" = 2000',
+    )
+    assert lifetime_ms(node(path, 11)) == 2000
+    path = secured(tmp_path, '"listener.name.plaintext.connections.max.reauth.ms" = 3000')
+    assert lifetime_ms(node(path, 11)) == 3000
+    path = secured(tmp_path, '"listener.name.plaintext.scram-sha-512.connections.max.reauth.ms" = 4000')
+    assert lifetime_ms(node(path, 11)) == 0
+
+
+def lifetime_ms(broker: NodeConfig) -> int:
+    """Of a login with PLAIN."""
+    security = listener_security(broker, "PLAINTEXT")
+    assert security.new_session is not None
+    session = security.new_session()
+    answers = [
+        session.handle(
+            RequestHeader(api_key, version, 1, None), build(request_class(api_key, version), values)
+        )
+        for api_key, version, values in (
+            (ApiKey.SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"}),
+            (ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": encode_plain("n", SECRET)}),
+        )
+    ]
+    assert answers[-1].principal == "User:n"
+    return answers[-1].session_lifetime_ms
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("listener.name.plaintext.plain.connections.max.reauth.ms", "soon"),
+        ("listener.name.other.plain.connections.max.reauth.ms", "1"),
+    ],
+)
+def test_for_a_mechanism_it_is_checked_as_for_all(tmp_path: Path, key: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=r"must be a number|is for a listener OTHER;"):
+        load_config(config(tmp_path, MAP, f'"{key}" = "{value}"'))
 
 
 def test_secrets_are_not_shown(tmp_path: Path) -> None:

@@ -91,6 +91,14 @@ def test_a_node_that_has_not_loaded_the_acls_lets_nobody_in_and_says_to_ask_agai
     assert (found.error, "ask again" in str(found)) == (ErrorCode.not_controller, True)
 
 
+@pytest.mark.parametrize("who", [None, authorizer()])
+def test_a_certificate_that_no_rule_fits_is_turned_away(who: Authorizer | None) -> None:
+    named = principal_of_certificate(parse_mapping_rules("RULE:^CN=(other)$/$1/"))
+    found = refusal(MemberGate(Gate(who), MetadataImage.empty, named), Caller(member()), ApiKey.FETCH)
+    assert found.error is ErrorCode.cluster_authorization_failed
+    assert "no rule of ssl.principal.mapping.rules fits its certificate 'CN=member'" in str(found)
+
+
 def test_without_an_authorizer_nobody_is_asked_who_they_are() -> None:
     MemberGate(Gate(None), MetadataImage.empty, principal_of).check(Caller(), ApiKey.FETCH)
 

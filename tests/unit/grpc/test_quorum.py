@@ -76,7 +76,7 @@ def test_a_refusal_is_told_in_the_nodes_words() -> None:
 
     told = run(main)
     assert "leadership was not transferred to node 8" in told
-    assert "127.0.0.1:1: cannot connect" in told
+    assert "127.0.0.1:1: connection refused" in told
     assert "node 8 is not a voter, so it cannot lead" in told
 
 
@@ -96,7 +96,7 @@ def test_elections_come_over_as_they_were_noted() -> None:
         CHANGES,
         EVENTS[1:],
         CHANGES[1:],
-        ["without 127.0.0.1:1: cannot connect"],
+        ["without 127.0.0.1:1: connection refused"],
     )
 
 

@@ -189,6 +189,8 @@ def test_a_subscription_to_client_metrics() -> None:
     found = {each.name: (each.value, each.config_source) for each in result(CLIENT_METRICS, "m").configs}
     assert found == {"metrics": ("*", 7), "interval.ms": ("300000", 5), "match": ("", 5)}
     assert found.keys() == CLIENT_METRICS_CONFIGS.keys()
+    told = {each.name: synonyms(each) for each in result(CLIENT_METRICS, "m").configs}
+    assert told == {"metrics": [("metrics", "*", 7)], "interval.ms": [], "match": []}
 
 
 def test_synonyms_and_documentation_only_on_request() -> None:
@@ -199,7 +201,7 @@ def test_synonyms_and_documentation_only_on_request() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "error", "words"),
     [
-        (TOPIC, "none", ErrorCode.unknown_topic_or_partition, None),
+        (TOPIC, "none", ErrorCode.unknown_topic_or_partition, ""),
         (TOPIC, "a b", ErrorCode.invalid_topic_exception, "Topic name is invalid"),
         (TOPIC, "", ErrorCode.invalid_topic_exception, "Topic name is invalid"),
         (BROKER, "one", ErrorCode.invalid_request, "Broker id must be an integer, but it is: one"),
@@ -221,7 +223,7 @@ def test_resources_that_cannot_be_described(
 ) -> None:
     found = result(kind, name)
     assert (found.error_code, found.configs) == (error, ())
-    assert (words is None and found.error_message is None) or words in found.error_message
+    assert words in found.error_message if words else found.error_message == ""
 
 
 def test_a_nodes_log_levels_are_no_configs() -> None:
@@ -235,7 +237,8 @@ def listed(version: int = 1, types: tuple[int, ...] = ()) -> Any:
 
 def test_what_can_have_configs() -> None:
     found = [(int(each.resource_type), each.resource_name) for each in listed().config_resources]
-    assert found == [(2, "alpha"), (2, "beta"), (4, "1"), (8, "1"), (16, "m"), (32, "g")]
+    brokers = [(4, "1"), (4, "2"), (8, "1"), (8, "2")]
+    assert found == [(2, "alpha"), (2, "beta"), *brokers, (16, "m"), (32, "g")], "broker 2 is fenced"
     asked = [
         (int(each.resource_type), each.resource_name) for each in listed(1, (GROUP, TOPIC)).config_resources
     ]

@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 from metadata.adapters.controller_channel import ControllerAddress
 from metadata.adapters.listener import ControllerListener
 from metadata.controller.requests import ControllerRequest, Values
+from network.limits import ServerLimits
 from network.requests import Reply, RequestContext
 from network.server import KafkaServer
 from wire.protocol.apis import response_class
@@ -52,7 +53,12 @@ class FakeController:
 class RunningController:
     """A FakeController that listens, for the time of an `async with`."""
 
-    def __init__(self, node_id: int, answer: Callable[[ControllerRequest], Values | None]) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        answer: Callable[[ControllerRequest], Values | None],
+        limits: ServerLimits | None = None,
+    ) -> None:
         self.node_id = node_id
         self.controller = FakeController(answer)
         listener = ControllerListener(
@@ -65,6 +71,7 @@ class RunningController:
             host="127.0.0.1",
             port=0,
             handler=listener.handle,
+            limits=limits or ServerLimits(),
             supported=listener.supported,
             listener_name="CONTROLLER",
         )

@@ -1,5 +1,6 @@
 """Envelopes: what a broker packs, a controller unpacks; and every way in which one can be wrong has its own error."""
 
+import struct
 from typing import Any
 
 import pytest
@@ -18,14 +19,16 @@ from metadata.forwarding import (
     encode_principal,
     says_not_controller,
 )
+from network.limits import ServerLimits
 from tests.unit.metadata_adapters.controllers import RunningController, run
 from wire.errors import DecodeError
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, supported_versions
 from wire.protocol.entities import build
-from wire.protocol.headers import decode_response, encode_request
+from wire.protocol.headers import decode_response, encode_request, encode_request_header
 
 SERVED = controller_listener_apis()
+MAX_ELEMENTS = ServerLimits().max_elements
 DELETE = {"topics": [{"name": "old", "topic_id": None}], "topic_names": ["old"], "timeout_ms": 1000}
 
 
@@ -45,12 +48,12 @@ def envelope(**fields: object) -> Any:
 
 def refusal(**fields: object) -> ErrorCode:
     with pytest.raises(EnvelopeRefusedError) as caught:
-        unwrap(envelope(**fields), SERVED)
+        unwrap(envelope(**fields), SERVED, MAX_ELEMENTS)
     return caught.value.error
 
 
 def test_the_request_comes_out_with_its_own_client() -> None:
-    request = unwrap(envelope(), SERVED)
+    request = unwrap(envelope(), SERVED, MAX_ELEMENTS)
     assert (request.api_key, request.api_version, request.correlation_id) == (ApiKey.DELETE_TOPICS, 6, 77)
     assert (request.principal, request.client_id, request.client_host) == (
         "User:alice",
@@ -62,7 +65,7 @@ def test_the_request_comes_out_with_its_own_client() -> None:
 
 def test_an_answer_that_cannot_be_encoded_is_an_error_of_the_envelope() -> None:
     """None at all would make the broker ask again and again."""
-    request = unwrap(envelope(), SERVED)
+    request = unwrap(envelope(), SERVED, MAX_ELEMENTS)
     answer = {"throttle_time": 0, "responses": [{"name": "x" * 40_000, "topic_id": None, "error_code": 0}]}
     assert wrap(request, answer) == {"error_code": ErrorCode.unknown_server_error, "response_data": None}
 
@@ -87,6 +90,39 @@ def test_an_unreadable_request_is_an_unsupported_version(data: bytes) -> None:
     assert refusal(request_data=data) is ErrorCode.unsupported_version
 
 
+def test_the_request_inside_has_no_more_elements_than_one_that_comes_alone() -> None:
+    asked: list[int] = []
+
+    def three(api_key: int) -> int:
+        asked.append(api_key)
+        return 3
+
+    for count in (3, 4):
+        data = packed(ApiKey.DELETE_TOPICS, 5, {"topic_names": ["x"] * count, "timeout_ms": 1000})
+        if count == 3:
+            assert len(unwrap(envelope(request_data=data), SERVED, three).body.topic_names) == 3
+        else:
+            with pytest.raises(EnvelopeRefusedError, match="more than 3 elements of arrays") as caught:
+                unwrap(envelope(request_data=data), SERVED, three)
+            assert caught.value.error is ErrorCode.unsupported_version
+    assert asked == [ApiKey.DELETE_TOPICS] * 2
+
+
+def test_what_may_not_be_forwarded_is_not_read() -> None:
+    data = encode_request_header(ApiKey.BROKER_HEARTBEAT, 1, 7, None) + b"no body of it"
+    assert refusal(request_data=data) is ErrorCode.invalid_request
+
+
+def test_a_flood_of_tagged_fields_is_not_read() -> None:
+    header = struct.pack(">hhih", ApiKey.DELETE_TOPICS, 6, 7, -1)
+    with pytest.raises(EnvelopeRefusedError, match="the header has 262143 tagged fields"):
+        unwrap(envelope(request_data=header + b"\xff\xff\x0f" + bytes(100)), SERVED, MAX_ELEMENTS)
+    principal = encode_principal("User:alice")[:-1] + b"\xff\xff\x0f"
+    with pytest.raises(EnvelopeRefusedError, match="more than 64 elements") as caught:
+        unwrap(envelope(request_principal=principal), SERVED, MAX_ELEMENTS)
+    assert caught.value.error is ErrorCode.principal_deserialization_failure
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -107,7 +143,7 @@ def test_an_address_of_another_length_is_an_invalid_request(address: bytes) -> N
 
 
 def test_the_answer_is_packed_with_its_header() -> None:
-    request = unwrap(envelope(), SERVED)
+    request = unwrap(envelope(), SERVED, MAX_ELEMENTS)
     values = {
         "responses": [{"name": "old", "topic_id": None, "error_code": ErrorCode.none, "error_message": None}]
     }
@@ -119,7 +155,7 @@ def test_the_answer_is_packed_with_its_header() -> None:
 
 
 def test_not_controller_inside_is_raised_to_the_envelope() -> None:
-    request = unwrap(envelope(), SERVED)
+    request = unwrap(envelope(), SERVED, MAX_ELEMENTS)
     entry = {"name": "old", "topic_id": None, "error_code": ErrorCode.not_controller, "error_message": None}
     assert wrap(request, {"responses": [entry]}) == {
         "error_code": ErrorCode.not_controller,
@@ -172,6 +208,28 @@ def test_a_forwarded_describe_quorum_reaches_the_replica_with_the_client_in_its_
             assert correlation_id == 77
             (context,) = running.controller.raft_requests
             assert (context.principal, context.header.client_id) == ("User:alice", "the-client")
+
+    run(work())
+
+
+def test_what_the_listener_takes_holds_inside_of_envelopes() -> None:
+    limits = ServerLimits(max_elements_by_api={ApiKey.DELETE_TOPICS: 3})
+    requests = [
+        envelope(
+            request_data=packed(ApiKey.DELETE_TOPICS, 5, {"topic_names": ["x"] * count, "timeout_ms": 9})
+        )
+        for count in (4, 3)
+    ]
+
+    async def work() -> None:
+        async with RunningController(1, lambda _: {"responses": ()}, limits) as running:
+            channel = ControllerChannel(
+                lambda: running.address, client_id="t", request_timeout_ms=5000, retry_timeout_ms=5000
+            )
+            errors = [(await channel.request(ApiKey.ENVELOPE, request)).error_code for request in requests]
+            channel.close()
+            assert errors == [ErrorCode.unsupported_version, ErrorCode.none]
+            assert len(running.controller.requests) == 1
 
     run(work())
 

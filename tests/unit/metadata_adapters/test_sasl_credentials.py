@@ -12,9 +12,10 @@ from metadata.delegation_tokens import token_hmac
 from metadata.image.image import MetadataImage
 from metadata.image.security import DelegationToken, ScramCredential, SecurityImage
 from metadata.image.security import ScramUser as UserKey
-from network.security.scram import ScramError, keys_of
+from network.security.scram import ScramError, keys_of, parse_server_first
 from network.security.scram_client import ScramClient
-from network.security.scram_server import ScramServer, ScramUser
+from network.security.scram_server import ScramLookup, ScramServer, ScramUser
+from network.security.stand_in import AS_KAFKA, form_of
 
 SECRET_KEY = "the key that all nodes share"
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -107,6 +108,38 @@ def test_a_token_that_has_expired_or_is_gone_or_was_never_there() -> None:
 def test_without_the_secret_key_there_are_no_tokens() -> None:
     with pytest.raises(ScramError, match="no such user"):
         World(None).log_in("SCRAM-SHA-256", "a-token", password_of("a-token"), is_token=True)
+
+
+def told(world: World, name: str, lookup: ScramLookup, *, is_token: bool = False) -> tuple[bytes, int]:
+    client = ScramClient(MECHANISMS[0], name, "any", is_token=is_token)
+    first = parse_server_first(ScramServer(MECHANISMS[0], lookup).step(client.first()))
+    return first.salt, first.iterations
+
+
+def test_strangers_look_like_the_users_there_are() -> None:
+    world = World()
+    lookup = world.credentials.lookup(b"pepper")
+    salt, iterations = told(world, "nobody", lookup)
+    assert (len(salt), iterations) == (len(b"salt"), 4096)
+    assert told(world, "nobody", lookup) == (salt, iterations)
+    scram = image().security.scram
+    for user, credential in scram.items():
+        scram = scram.set(user, replace(credential, salt=b"0" * 40, iterations=8192))
+    world.image = image(scram=scram)
+    salt, iterations = told(world, "nobody", lookup)
+    assert (len(salt), iterations) == (40, 8192)
+    world.image = image(scram=Map())
+    assert form_of(*told(world, "nobody", lookup)) == AS_KAFKA
+    world.image = None
+    assert form_of(*told(world, "nobody", lookup)) == AS_KAFKA
+
+
+def test_tokens_that_there_are_not_look_like_those_there_are() -> None:
+    world = World()
+    lookup = world.credentials.lookup(b"pepper")
+    known, unknown = (told(world, token_id, lookup, is_token=True) for token_id in ("a-token", "other"))
+    assert (len(known[0]), known[1]) == (len(unknown[0]), unknown[1])
+    assert known != unknown
 
 
 def test_before_there_is_an_image_there_is_nobody() -> None:

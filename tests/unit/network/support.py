@@ -119,6 +119,13 @@ async def settled(value: Callable[[], int]) -> int:
     return last
 
 
+def look_at_deadlines(server: KafkaServer, *, after_s: float) -> None:
+    """As the server itself does now and then, once so much time has gone."""
+    now_s = asyncio.get_running_loop().time() + after_s
+    for connection in tuple(server._state.connections):
+        connection.check_deadlines(now_s)
+
+
 def header_bytes(api_key: int, version: int, correlation_id: int, client_id: bytes = b"test") -> bytes:
     """The fields which every request header has, for requests that no encoder of ours would write."""
     return struct.pack(">hhih", api_key, version, correlation_id, len(client_id)) + client_id

@@ -1,12 +1,16 @@
 """How many connections are taken, in all, from one address, by one listener, and in a second."""
 
+import asyncio
+from typing import Any
+
 import pytest
 
-from network.connection_quota import MAX_DELAY_S, CreationRate, normal_address
+from network.connection_quota import MAX_DELAY_S, CreationRate
 from network.limits import NO_LIMIT, ConnectionLimits, ServerLimits
 from network.server import KafkaServer, SharedLimits
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import HOST, RawClient, echo_request, raw_client, serving, until
+from wire.addresses import normal_address
 
 
 async def is_served(client: RawClient, correlation_id: int = 1) -> bool:
@@ -121,14 +125,36 @@ def test_refused_connections_leave_the_counts_as_they_were(run: RunTest) -> None
     run(test())
 
 
+class AtOnce:
+    """A rate to which all connections come in one moment, however long the test takes for them."""
+
+    def __init__(self, rate: CreationRate, before: int = 0) -> None:
+        """`before` connections have come already."""
+        self._rate = rate
+        for _ in range(before):
+            self.delay_s(0.0)
+
+    def delay_s(self, _now_s: float) -> float | None:
+        return self._rate.delay_s(100.0)
+
+
+def all_at_once(server: KafkaServer, before: int = 0) -> None:
+    rate: Any = AtOnce(server._state.rate, before)
+    server._state.rate = rate
+
+
 def test_connections_that_come_too_fast_wait_for_their_place(run: RunTest) -> None:
     async def test() -> None:
         limits = ServerLimits(max_connection_creation_rate=10, drain_timeout_ms=200)
         async with serving(limits=limits) as server:
-            for number in range(12):  # ten at once, the others a tenth of a second apart
+            all_at_once(server)
+            loop = asyncio.get_running_loop()
+            for number in range(12):
+                began_s = loop.time()
                 async with raw_client(server) as client:
                     assert await is_served(client, number)
-            assert 1 <= server.counters.delayed_connections <= 2
+                assert number < 10 or loop.time() - began_s >= 0.1 * (number - 9) - 0.01
+            assert server.counters.delayed_connections == 2
             assert refusals(server) == {}
 
     run(test())
@@ -149,11 +175,13 @@ def test_without_a_place_in_bearable_time_a_connection_is_refused(run: RunTest) 
 def test_a_delayed_connection_that_the_stop_finds_is_closed(run: RunTest) -> None:
     async def test() -> None:
         limits = ServerLimits(max_connection_creation_rate=1, drain_timeout_ms=200)
-        async with serving(limits=limits) as server, raw_client(server), raw_client(server) as delayed:
-            await until(lambda: server.counters.delayed_connections == 1)
-            await server.stop()
-            assert await delayed.is_closed_by_server()
-            assert server.counters.open_connections == 0
+        async with serving(limits=limits) as server:
+            all_at_once(server, before=10)  # so it is to wait for ten seconds
+            async with raw_client(server) as delayed:
+                await until(lambda: server.counters.delayed_connections == 1)
+                await server.stop()
+                assert await delayed.is_closed_by_server()
+                assert server.counters.open_connections == 0
 
     run(test())
 

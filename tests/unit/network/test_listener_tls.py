@@ -143,6 +143,9 @@ def test_a_handshake_that_fails_is_counted_and_harms_nobody(
             await deed(bad)
             await until(lambda: server.counters.failed_tls_handshakes == 1)
             assert deed is _go_away or await _is_cut_off(bad)
+            # Not those who only stayed away; and `good` has proved that it may come in.
+            assert server.counters.failed_authentications == (1 if deed is _speak_plainly else 0)
+            assert server.counters.successful_authentications == 1
             await until(lambda: shared.quota.open_connections == 1)
             good.writer.write(echo_request("a", 1))
             assert await good.next_echo() == (1, "a")

@@ -73,6 +73,21 @@ BAD_BYTES = {
         "unparsable_requests",
         "FindCoordinator version 3 of client 'test' cannot be read",
     ),
+    "a flood of tagged fields in the header": (
+        encode_frame(header_bytes(ECHO, FLEXIBLE, 1) + b"\xff\xff\x0f" + bytes(1000)),
+        "unparsable_requests",
+        "the header has 262143 tagged fields; at most 64 are read",
+    ),
+    "a flood of tagged fields in the body": (
+        encode_frame(header_bytes(ECHO, FLEXIBLE, 1) + b"\x00\x02x\x00\xff\xff\x7f" + bytes(1000)),
+        "unparsable_requests",
+        "more than 200000 elements of arrays and unknown tagged fields",
+    ),
+    "a long client id": (
+        encode_frame(header_bytes(ECHO, 77, 1, b"c" * 9_000)),
+        "unsupported_requests",
+        f"FindCoordinator version 77 of client '{'c' * 64}...' is not offered",
+    ),
     "body cut": (
         encode_frame(header_bytes(ECHO, OLD, 1) + struct.pack(">h", 40) + b"short"),
         "unparsable_requests",

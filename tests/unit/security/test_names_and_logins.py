@@ -14,6 +14,7 @@ from network.security.distinguished_names import (
     principal_of_certificate,
     rfc_2253_name,
 )
+from network.security.errors import UnnamedCertificate
 from network.security.jaas import JaasError, parse_jaas
 from tests.support.certificates import now
 
@@ -79,12 +80,19 @@ def test_names_are_javas(rdns: list[tuple[tuple[Any, str], ...]], name: str) -> 
         ("RULE:^CN=(.*?),OU=(.*)$/$1@$2/U", "User:ALICE@OPS"),
         ("RULE:^UID=.*$/x/,RULE:^CN=([^,]*).*$/$1/L, DEFAULT", "User:alice"),
         ("RULE:^UID=.*$/x/,DEFAULT", "User:CN=Alice,OU=ops"),
-        ("RULE:^UID=.*$/x/", "User:ANONYMOUS"),
     ],
 )
 def test_mapping_rules(rules: str, principal: str) -> None:
     to_principal = principal_of_certificate(parse_mapping_rules(rules))
     assert to_principal(der(((OU, "ops"),), ((CN, "Alice"),))) == principal
+
+
+def test_a_certificate_that_no_rule_fits_is_nobodys() -> None:
+    """Kafka's SslPrincipalMapper raises NoMatchingRule, and the connection is closed."""
+    with pytest.raises(
+        UnnamedCertificate, match=r"no rule of ssl\.principal\.mapping\.rules fits .*CN=Alice"
+    ):
+        principal_of_certificate(parse_mapping_rules("RULE:^UID=.*$/x/"))(der(((CN, "Alice"),)))
 
 
 def test_without_a_certificate_nobody_in_particular() -> None:

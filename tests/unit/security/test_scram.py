@@ -142,6 +142,7 @@ def test_an_exchange_is_good_for_one_attempt() -> None:
         (b"n,a=admin,n=user,r=x", "itself"),
         (b"n,,n=us=er,r=x", "RFC 5802"),
         (b"x,,n=user,r=x", "begin"),
+        (b"n,,n=user,r=x" + b",x=" * 63, "more than 64 attributes"),
     ],
 )
 def test_first_messages_that_are_none(data: bytes, why: str) -> None:
@@ -204,10 +205,23 @@ def test_names_are_encoded_as_the_rfc_has_it(name: str) -> None:
 
 def test_an_authorization_id_must_be_in_the_final_message_too() -> None:
     first = parse_client_first(b"n,a=user,n=user,r=abc")
-    assert first == ClientFirst("user", "abc", "n=user,r=abc", "user", {})
+    assert first == ClientFirst("user", "abc", "n=user,r=abc", "user", {}, "n,a=user,")
     with pytest.raises(ScramError, match="channel binding"):
         parse_client_final(b"c=biws,r=abc,p=AAAA", first)
     parse_client_final(b"c=" + base64.b64encode(b"n,a=user,") + b",r=abc,p=AAAA", first)
+
+
+@pytest.mark.parametrize("header", ["n,,", "y,,", "n,a=user,", "y,a=user,"])
+def test_the_final_message_repeats_the_header_that_was_sent(header: str) -> None:
+    """RFC 5802, section 7: `c=` is what the first message began with, and not another header that would do."""
+    first = parse_client_first(f"{header}n=user,r=abc".encode())
+    for sent in ("n,,", "y,,", "n,a=user,", "y,a=user,", "n,a=bob,", ""):
+        final = b"c=" + base64.b64encode(sent.encode()) + b",r=abc,p=AAAA"
+        if sent == header:
+            parse_client_final(final, first)
+        else:
+            with pytest.raises(ScramError, match="channel binding"):
+                parse_client_final(final, first)
 
 
 def test_keys_are_not_shown() -> None:

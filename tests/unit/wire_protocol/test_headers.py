@@ -18,6 +18,7 @@ from wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
 from wire.protocol.apis import ApiKey, api_version, request_class, response_class
 from wire.protocol.entities import build
 from wire.protocol.headers import (
+    MAX_TAGGED_FIELDS,
     EncodedBody,
     UnsupportedRequest,
     decode_request_header,
@@ -109,6 +110,27 @@ def test_unknown_tagged_fields_of_headers_are_passed_over() -> None:
     entity = build(response_class(ApiKey.HEARTBEAT, 4), {"error_code": 0})
     response = struct.pack(">i", 1) + tags + encode(entity)
     assert decode_response(ApiKey.HEARTBEAT, 4, response) == (1, entity)
+
+
+def test_a_header_has_few_tagged_fields() -> None:
+    """Two bytes each, before it is known who sent them."""
+    start = struct.pack(">hhih", ApiKey.HEARTBEAT, 4, 1, -1)
+    most = bytes((MAX_TAGGED_FIELDS,)) + b"".join(bytes((tag, 0)) for tag in range(MAX_TAGGED_FIELDS))
+    header, position = decode_request_header(start + most)
+    assert (len(header.tagged_fields), position) == (MAX_TAGGED_FIELDS, len(start + most))
+    for count in (b"\x41", b"\x80\x80\x10", b"\xff\xff\xff\xff\x0f"):
+        words = "the header has [0-9]+ tagged fields; at most 64 are read"
+        with pytest.raises(DecodeError, match=words):
+            decode_request_header(start + count + most[1:])
+        with pytest.raises(DecodeError, match=words):
+            decode_response(ApiKey.HEARTBEAT, 4, struct.pack(">i", 1) + count + most[1:])
+
+
+@pytest.mark.parametrize("tags", [(0, 0), (3, 2)])
+def test_tags_of_a_header_ascend(tags: tuple[int, int]) -> None:
+    fields = b"\x02" + b"".join(bytes((tag, 0)) for tag in tags)
+    with pytest.raises(DecodeError, match=f"tagged field {tags[1]} of the header follows {tags[0]}"):
+        decode_request_header(struct.pack(">hhih", ApiKey.HEARTBEAT, 4, 1, -1) + fields)
 
 
 @given(cut=st.integers(0, 14))

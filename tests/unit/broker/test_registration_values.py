@@ -1,0 +1,32 @@
+"""What a broker's registration says of the process before it."""
+
+from uuid import UUID
+
+from broker.identity import BrokerIdentity, LifecycleConfig
+from broker.lifecycle import BrokerLifecycle
+
+
+class LowDice:
+    def randint(self, low: int, high: int) -> int:
+        assert low <= high
+        return low
+
+
+def test_the_epoch_of_a_former_life_and_the_directories_are_told() -> None:
+    identity = BrokerIdentity(
+        broker_id=1,
+        cluster_id="c",
+        incarnation_id=UUID(int=9 << 64),
+        listeners=(),
+        features=(),
+        rack="east",
+        log_dirs=(UUID(int=5), UUID(int=4)),
+        previous_broker_epoch=41,
+    )
+    lifecycle = BrokerLifecycle(identity, LifecycleConfig(), LowDice())
+    lifecycle.start(0)
+    request = lifecycle.maybe_next_request(0, -1)
+    assert request is not None
+    assert request.values["previous_broker_epoch"] == 41, "else each restart in order counts as a crash"
+    assert request.values["log_dirs"] == (UUID(int=4), UUID(int=5))
+    assert request.values["rack"] == "east"

@@ -1,0 +1,74 @@
+"""What a handler is told of the time that a request lay here, and what goes out together."""
+
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from network import server_connection
+from network.api_versions import NO_FEATURES
+from network.authentication import Authentication
+from network.limits import ServerLimits
+from network.replies import ReplyQueue
+from network.security.listener_security import UNSECURED
+from network.server_connection import ServerConnection
+from network.server_state import Peer
+from network.serving import RequestServing
+from tests.unit.network.conftest import RunTest
+from tests.unit.network.support import SUPPORTED, Held, echo_request, holding_handler, raw_client, serving
+
+REQUESTS = 40
+
+
+def test_the_handler_is_told_how_long_a_request_waited() -> None:
+    held: Held = []
+    state: Any = SimpleNamespace(
+        handler=holding_handler(held),
+        supported=SUPPORTED,
+        limits=ServerLimits(),
+        security=UNSECURED,
+        listener_name="TEST",
+        features=lambda: NO_FEATURES,
+    )
+    times = count(10)
+    now_s = lambda: next(times) + 0.5  # noqa: E731
+    nobody: Any = None
+    served = RequestServing(
+        state,
+        ReplyQueue(on_answer=lambda: None, on_failure=nobody),
+        Peer(1, "h", 2),
+        Authentication(UNSECURED, None),
+        now_s,
+        nobody,
+    )
+    served.serve(echo_request("a", 1)[4:], 10.25)
+    served.serve(echo_request("b", 2)[4:], 10.25)
+    assert [context.waited_ms for context, _, _ in held] == [250, 1_250]
+
+
+@pytest.mark.parametrize(("burst_bytes", "most_writes"), [(1 << 20, 4), (0, REQUESTS)])
+def test_replies_to_requests_that_came_together_go_out_together(
+    run: RunTest, monkeypatch: pytest.MonkeyPatch, burst_bytes: int, most_writes: int
+) -> None:
+    monkeypatch.setattr(server_connection, "_TURN_S", 60.0)
+    monkeypatch.setattr(server_connection, "_BURST_BYTES", burst_bytes)
+    sent, send = list[int](), ServerConnection._send_ready
+
+    def counted(connection: ServerConnection) -> None:
+        before = connection._state.counters.sent_bytes
+        send(connection)
+        if connection._state.counters.sent_bytes > before:
+            sent.append(1)
+
+    monkeypatch.setattr(ServerConnection, "_send_ready", counted)
+
+    async def test() -> None:
+        async with serving() as server, raw_client(server) as client:
+            client.writer.write(b"".join(echo_request("a", number) for number in range(REQUESTS)))
+            for number in range(REQUESTS):
+                assert await client.next_echo() == (number, "a")
+
+    run(test())
+    assert len(sent) <= most_writes
+    assert burst_bytes or len(sent) == REQUESTS

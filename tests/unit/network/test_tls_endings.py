@@ -1,0 +1,149 @@
+"""How TLS ends: with an alert that says what was wrong, and before long for who says no farewell."""
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import pytest
+
+from network.limits import ConnectionLimits
+from network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
+from network.security.listener_security import ListenerSecurity
+from network.security.tls import server_context
+from network.server import KafkaServer, SharedLimits
+from tests.support.certificates import authority, issued, write
+from tests.unit.network.conftest import RunTest
+from tests.unit.network.support import HOST, echo_request, serving, until
+from tests.unit.network.test_listener_tls import tls_client
+
+TLS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
+
+
+class World:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.node = write(folder / "node.pem", issued("node", HOST))
+        self.ca = write(folder / "ca.pem", authority().pem.decode())
+
+    def listener(self, client_auth: str = "required", rules: str = "", **keys: str) -> ListenerSecurity:
+        context = server_context(
+            {
+                "ssl.keystore.location": self.node,
+                "ssl.truststore.location": self.ca,
+                "ssl.client.auth": client_auth,
+            }
+            | keys
+        )
+        named = principal_of_certificate(parse_mapping_rules(rules))
+        return ListenerSecurity(protocol=1, ssl_context=context, principal_of_certificate=named)
+
+    def client(self, version: ssl.TLSVersion, certificate: str | None = None) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.ca)
+        context.minimum_version = context.maximum_version = version
+        if certificate is not None:
+            context.load_cert_chain(write(self.folder / "client.pem", certificate))
+        return context
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+async def talk(server: KafkaServer, context: ssl.SSLContext) -> bytes:
+    """With TLS 1.3 a client is through before the server has seen its certificate."""
+    async with tls_client(server, context) as client:
+        client.writer.write(echo_request("a", 1))
+        return await client.reader.read(100)
+
+
+async def reason_of(server: KafkaServer, context: ssl.SSLContext) -> str:
+    with pytest.raises(ssl.SSLError) as caught:
+        await talk(server, context)
+    return str(caught.value.reason)
+
+
+@pytest.mark.parametrize("version", TLS)
+def test_a_stranger_is_told_that_nobody_knows_its_authority(
+    run: RunTest, world: World, version: ssl.TLSVersion
+) -> None:
+    async def test() -> None:
+        async with serving(security=world.listener()) as server:
+            stranger = world.client(version, issued("alice", by="another authority"))
+            assert await reason_of(server, stranger) == "TLSV1_ALERT_UNKNOWN_CA"
+            await until(lambda: server.counters.open_connections == 0)
+            assert server.counters.failed_tls_handshakes == 1
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    list(zip(TLS, ("SSLV3_ALERT_HANDSHAKE_FAILURE", "TLSV13_ALERT_CERTIFICATE_REQUIRED"), strict=True)),
+)
+def test_who_shows_no_certificate_is_told_so(
+    run: RunTest, world: World, version: ssl.TLSVersion, told: str
+) -> None:
+    async def test() -> None:
+        async with serving(security=world.listener()) as server:
+            assert await reason_of(server, world.client(version)) == told
+
+    run(test())
+
+
+def test_who_has_no_version_in_common_is_told_so(run: RunTest, world: World) -> None:
+    async def test() -> None:
+        security = world.listener("none", **{"ssl.enabled.protocols": "TLSv1.3"})
+        async with serving(security=security) as server:
+            assert await reason_of(server, world.client(TLS[0])) == "TLSV1_ALERT_PROTOCOL_VERSION"
+
+    run(test())
+
+
+def test_who_goes_away_instead_is_told_nothing(run: RunTest, world: World) -> None:
+    async def test() -> None:
+        async with serving(security=world.listener()) as server:
+            _, writer = await asyncio.open_connection(HOST, server.bound_port)
+            writer.write(b"this is no TLS at all")
+            writer.transport.abort()
+            await until(lambda: server.counters.failed_tls_handshakes == 1)
+            await until(lambda: server.counters.open_connections == 0)
+
+    run(test())
+
+
+def test_who_says_no_farewell_gives_its_place_back_all_the_same(run: RunTest, world: World) -> None:
+    async def test() -> None:
+        shared = SharedLimits(ConnectionLimits(max_connections=1))
+        async with (
+            serving(security=world.listener("none"), shared=shared) as server,
+            tls_client(server, world.client(TLS[1])) as client,
+        ):
+            client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            began_s = asyncio.get_running_loop().time()
+            client.writer.write((2**31 - 1).to_bytes(4, "big"))
+            await until(lambda: server.counters.bad_frames == 1)
+            await until(lambda: shared.quota.open_connections == 0)
+            assert asyncio.get_running_loop().time() - began_s < 5
+
+    run(test())
+
+
+def test_a_certificate_that_no_rule_fits_lets_nobody_in(
+    run: RunTest, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        security = world.listener(rules="RULE:^CN=(alice)$/$1/")
+        async with serving(security=security) as server:
+            async with tls_client(server, world.client(TLS[1], issued("alice"))) as alice:
+                alice.writer.write(echo_request("a", 1))
+                assert await alice.next_echo() == (1, "a")
+            async with tls_client(server, world.client(TLS[1], issued("bob"))) as bob:
+                bob.writer.write(echo_request("a", 1))
+                assert await bob.is_closed_by_server()
+            await until(lambda: server.counters.open_connections == 0)
+
+    run(test())
+    (record,) = [record for record in caplog.records if record.name == "network.server"]
+    assert "no rule of ssl.principal.mapping.rules fits its certificate 'CN=bob'" in record.getMessage()
+    assert (record.levelname, record.exc_info) == ("WARNING", None)

@@ -1,0 +1,84 @@
+"""What a stranger is told must not show that nobody has this name."""
+
+import re
+from collections.abc import Iterable
+
+import pytest
+
+from network.security.scram import MIN_ITERATIONS
+from network.security.stand_in import AS_KAFKA, Forms, SaltForm, form_of, new_salt, stand_in
+
+MECHANISM, PEPPER = "SCRAM-SHA-256", b"pepper"
+NAMES = [f"user-{number}" for number in range(500)]
+
+
+def salt(name: str, form: SaltForm = AS_KAFKA, pepper: bytes = PEPPER) -> bytes:
+    return stand_in(MECHANISM, name, form, pepper).salt
+
+
+def test_our_salts_are_of_the_form_of_kafkas_tools() -> None:
+    """ScramFormatter.secureRandomBytes: 130 random bits in base 36."""
+    salts = [new_salt() for _ in NAMES]
+    assert len(set(salts)) == len(NAMES)
+    assert all(re.fullmatch(rb"[1-9a-z][0-9a-z]{21,25}", each) for each in salts)
+    assert {form_of(each, 4096) for each in salts} == {AS_KAFKA}
+    # 36 ** 25 is 0.6 of 2 ** 130.
+    assert 0.25 < sum(len(each) == 26 for each in salts) / len(salts) < 0.55
+
+
+def test_a_strangers_salt_looks_like_those() -> None:
+    salts = [salt(name) for name in NAMES]
+    assert len(set(salts)) == len(NAMES)
+    assert {form_of(each, 4096) for each in salts} == {AS_KAFKA}
+    assert 0.25 < sum(len(each) == 26 for each in salts) / len(salts) < 0.55
+    assert salts == [salt(name) for name in NAMES]
+    assert not set(salts) & {salt(name, pepper=b"another") for name in NAMES}
+
+
+@pytest.mark.parametrize("size", [1, 16, 24, 32, 64, 200])
+def test_salts_of_any_bytes_have_their_length(size: int) -> None:
+    form = form_of(bytes(range(200))[-size:], 8192)
+    assert form == SaltForm(size, 8192)
+    keys = stand_in(MECHANISM, "nobody", form, PEPPER)
+    assert (len(keys.salt), keys.iterations) == (size, 8192)
+    assert keys.stored_key == keys.server_key == bytes(32)
+
+
+def forms_of(users: Iterable[tuple[str, SaltForm]]) -> Forms:
+    forms = Forms(PEPPER)
+    for name, form in users:
+        forms.put(name, form)
+    return forms
+
+
+def test_strangers_are_as_many_kinds_as_users() -> None:
+    strange = SaltForm(64, 10_000)
+    users = [(f"known-{number}", strange if number % 4 == 0 else AS_KAFKA) for number in range(400)]
+    forms = forms_of(users)
+    share = sum(forms.of(name) == strange for name in NAMES) / len(NAMES)
+    assert 0.15 < share < 0.35
+    again = forms_of(reversed(users))
+    assert [forms.of(name) for name in NAMES] == [again.of(name) for name in NAMES]
+
+
+def test_another_user_changes_little() -> None:
+    forms = forms_of((f"known-{number}", SaltForm(number + 1)) for number in range(100))
+    before = [forms.of(name) for name in NAMES]
+    forms.put("new", AS_KAFKA)
+    changed = [form for form, was in zip(map(forms.of, NAMES), before, strict=True) if form != was]
+    assert len(changed) < len(NAMES) / 10
+    assert set(changed) <= {AS_KAFKA}
+    forms.remove("new")
+    assert [forms.of(name) for name in NAMES] == before
+
+
+def test_a_user_with_another_password_may_look_otherwise() -> None:
+    forms = forms_of([("only", SaltForm(16))])
+    forms.put("only", SaltForm(32, 8192))
+    assert forms.of("anybody") == SaltForm(32, 8192)
+    forms.remove("only")
+    assert forms.of("anybody") == AS_KAFKA
+
+
+def test_without_users_there_is_nothing_to_hide() -> None:
+    assert Forms(PEPPER).of("anybody") == SaltForm(None, MIN_ITERATIONS)
