@@ -1,28 +1,36 @@
 """Records per second of the replay: decoding alone, the Spark source alone, and a whole audit, in one run.
 
-    python -m benchmarks.audit_replay [--records 500000] [--cores 2]
+    python -m benchmarks.audit_replay [--records 500000] [--cores 1 2] [--dump] [--json]
 
 The log is generated: seven NoOps in ten records, the rest partition changes of a few hundred partitions, a batch of
-one to eight records each, in segments of 64 MiB. Every figure is one run, Java's warm-up included where Spark is part
-of it; decoding alone is one process on one core, so the source's gain over it is what the other cores are worth.
+one to eight records each, in segments of 64 MiB. Each row is one process, Spark's start not counted but Java's warm-up
+included: `decode` is without Spark, on one core; `source` pulls every row through Spark's source; `files` has the
+executors write the tables of what the files hold; `build` is a whole audit. Memory is the most at once of Java (driver
+and executors are one process here) and of all of Python (the driver and its workers). `--dump` adds Kafka's
+DumpLogSegments with its decoder of metadata, where the jars of Kafka are at hand.
 """
 
 import argparse
+import json
 import os
-import platform
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from uuid import UUID
 
+from benchmarks._memory import PeakMemory
+from benchmarks._report import hardware, print_result
 from spark_replay.audit import build
 from spark_replay.schemas import SOURCE_ROWS
 from spark_replay.session import start_session
 from spark_replay.source import ROW_KINDS, KraftLogReader
 from spark_replay.sources import find_log_files
 from spark_replay.splits import DEFAULT_SPLIT_BYTES
+from spark_replay.table_files import SCHEMAS, write_tables
 from wire.metadata_records.features import NoOpRecord
 from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from wire.record_batch import write_batch
@@ -31,25 +39,32 @@ from wire.record_frame import encode_record
 TOPICS, PARTITIONS, BROKERS = 20, 16, (1, 2, 3, 4, 5)
 SEGMENT_BYTES = 64 * 1024 * 1024
 START_MS = 1_700_000_000_000
+DUMP_CLASS = "org.apache.kafka.tools.DumpLogSegments"
+
+
+def log_batches(records: int, seed: int = 1) -> Iterator[tuple[int, bytes]]:
+    """The batches of a log of `records` records, each with its base offset."""
+    random, values, offset = Random(seed), _values(Random(seed)), 0
+    while offset < records:
+        batch = [(None, next(values)) for _ in range(min(random.choice((1, 1, 1, 2, 8)), records - offset))]
+        yield (
+            offset,
+            write_batch(base_offset=offset, leader_epoch=1, timestamp_ms=START_MS + offset, records=batch),
+        )
+        offset += len(batch)
 
 
 def generate(folder: Path, records: int, seed: int = 1) -> int:
     """Write a log of `records` records below `folder`; its size in bytes."""
     log_folder = folder / "__cluster_metadata-0"
     log_folder.mkdir(parents=True)
-    random, values = Random(seed), _values(Random(seed))
-    offset, start, segment, size = 0, 0, bytearray(), 0
-    while offset < records:
-        batch = [(None, next(values)) for _ in range(min(random.choice((1, 1, 1, 2, 8)), records - offset))]
-        segment += write_batch(
-            base_offset=offset, leader_epoch=1, timestamp_ms=START_MS + offset, records=batch
-        )
-        offset += len(batch)
-        if len(segment) >= SEGMENT_BYTES or offset == records:
-            (log_folder / f"{start:020d}.log").write_bytes(segment)
-            size += len(segment)
+    start, segment, size = 0, bytearray(), 0
+    for offset, batch in log_batches(records, seed):
+        if len(segment) >= SEGMENT_BYTES:
+            size += (log_folder / f"{start:020d}.log").write_bytes(segment)
             start, segment = offset, bytearray()
-    return size
+        segment += batch
+    return size + (log_folder / f"{start:020d}.log").write_bytes(segment)
 
 
 def _values(random: Random) -> Iterator[bytes]:
@@ -85,8 +100,8 @@ def _values(random: Random) -> Iterator[bytes]:
             )
 
 
-def decode_alone(folder: Path) -> float:
-    """Seconds to make the Arrow batches of records, batches and damage in this process."""
+def decode(folder: Path) -> None:
+    """Make the Arrow batches of records, batches and damage in this process."""
     reader = KraftLogReader(
         SOURCE_ROWS,
         find_log_files(folder),
@@ -94,49 +109,109 @@ def decode_alone(folder: Path) -> float:
         split_bytes=DEFAULT_SPLIT_BYTES,
         show_secrets=False,
     )
-    start = time.perf_counter()
     for split in reader.partitions():
         for _ in reader.read(split):
             pass
-    return time.perf_counter() - start
 
 
-def through_spark(folder: Path, work: Path, cores: int) -> tuple[float, float, float]:
-    """Seconds to start Spark, to pull every row through the source once, and for a whole audit after that."""
+def run_step(step: str, folder: Path, cores: int) -> float:
+    """Seconds of one step in this process, Spark's start not counted."""
+    if step == "decode":
+        start = time.perf_counter()
+        decode(folder)
+        return time.perf_counter() - start
+    with tempfile.TemporaryDirectory(prefix="kquorum-bench-") as work:
+        spark = start_session(Path(work), master=f"local[{cores}]")
+        start = time.perf_counter()
+        if step == "source":
+            rows = spark.read.format("kraft_log").option("rows", "all").load(str(folder))
+            rows.write.format("noop").mode("overwrite").save()
+        elif step == "files":
+            folders = {kind: Path(work) / kind for kind in SCHEMAS}
+            write_tables(spark, find_log_files(folder), folders)
+        else:
+            build(spark, folder, Path(work) / "tables", progress=lambda name: _say(name, start))
+        seconds = time.perf_counter() - start
+        spark.stop()
+    return seconds
+
+
+def _say(name: str, start: float) -> None:
+    print(f"{time.perf_counter() - start:8.1f} s  {name}", file=sys.stderr)
+
+
+def measured(step: str, folder: Path, cores: int, records: int) -> dict[str, object]:
+    """One step in a process of its own."""
+    arguments = ["--step", step, "--folder", str(folder), "--cores", str(cores)]
+    command = [sys.executable, "-m", "benchmarks.audit_replay", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process, PeakMemory(process.pid) as memory:
+        out, _ = process.communicate()
+    assert process.returncode == 0, f"{step} failed"
+    peak = memory.peak_mb
+    java_mb = sum(size for name, size in peak.items() if name == "java")
+    return _row(step, cores, records, json.loads(out), java_mb, sum(peak.values()) - java_mb)
+
+
+def _row(
+    step: str, cores: int, records: int, seconds: float, java_mb: float, python_mb: float
+) -> dict[str, object]:
+    return {
+        "step": step,
+        "cores": cores,
+        "seconds": seconds,
+        "records_per_s": records / seconds,
+        "a_core": records / seconds / cores,
+        "java_mb": java_mb,
+        "python_mb": python_mb,
+    }
+
+
+def dump_log_segments(folder: Path, records: int) -> dict[str, object]:
+    """Kafka's own reader, its lines thrown away; from the start of its process."""
+    from tests.interop.kafka_release import find_release
+
+    release = find_release()
+    files = ",".join(file.path for file in find_log_files(folder))
+    options = ["--cluster-metadata-decoder", "--files", files]
     start = time.perf_counter()
-    spark = start_session(work, master=f"local[{cores}]")
-    started = time.perf_counter()
-    spark.read.format("kraft_log").option("rows", "all").load(str(folder)).write.format("noop").mode(
-        "overwrite"
-    ).save()
-    read = time.perf_counter()
-    build(spark, folder, work / "tables")
-    done = time.perf_counter()
-    spark.stop()
-    return started - start, read - started, done - read
+    with (
+        subprocess.Popen(
+            [release.java, "-cp", release.classpath, DUMP_CLASS, *options], stdout=subprocess.DEVNULL
+        ) as process,
+        PeakMemory(process.pid) as memory,
+    ):
+        assert process.wait() == 0, "DumpLogSegments failed"
+    seconds = time.perf_counter() - start
+    return _row("DumpLogSegments", 1, records, seconds, sum(memory.peak_mb.values()), 0.0)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--records", type=int, default=500_000)
-    parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="kquorum-bench-") as folder:
-        work = Path(folder)
-        size = generate(work / "log", options.records)
-        print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-        print(f"{options.records:,} records, {size / 1e6:.1f} MB, load {os.getloadavg()[0]:.1f} at the start")
-        alone = decode_alone(work / "log")
-        startup, source, audit = through_spark(work / "log", work, options.cores)
-    for name, seconds in (
-        ("decoding alone, 1 process", alone),
-        (f"the Spark source, local[{options.cores}]", source),
-        (f"the whole audit, local[{options.cores}]", audit),
-    ):
-        print(f"{name:<32} {seconds:8.1f} s {options.records / seconds:12,.0f} records/s")
-    print(f"{'starting Spark':<32} {startup:8.1f} s")
+    parser.add_argument("--cores", type=int, nargs="+", default=[1, os.cpu_count() or 1])
+    parser.add_argument("--dump", action="store_true", help="also Kafka's DumpLogSegments")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument(
+        "--step", choices=("decode", "source", "files", "build"), help="this one alone, of --folder"
+    )
+    parser.add_argument("--folder", type=Path)
+    options = parser.parse_args(arguments)
+    if options.step:
+        print(run_step(options.step, options.folder, options.cores[0]))
+        return
+    machine = hardware()
+    with tempfile.TemporaryDirectory(prefix="kquorum-bench-") as work:
+        folder = Path(work)
+        size = generate(folder, options.records)
+        rows = [measured("decode", folder, 1, options.records)]
+        for cores in dict.fromkeys(options.cores):
+            rows += [measured(step, folder, cores, options.records) for step in ("source", "files", "build")]
+        if options.dump:
+            rows.append(dump_log_segments(folder, options.records))
+    settings = {"records": options.records, "MB": round(size / 1e6, 1)}
+    print_result("audit_replay", machine, settings, {"replay": rows}, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -17,13 +17,21 @@ from spark_replay.bases import StateBase, state_bases
 from spark_replay.schemas import TABLES
 from spark_replay.sources import LogFile, find_log_files
 from spark_replay.splits import DEFAULT_SPLIT_BYTES
+from spark_replay.tables.acls_history import acls_history
+from spark_replay.tables.audit_notes import audit_notes
 from spark_replay.tables.brokers import brokers
+from spark_replay.tables.brokers_history import broker_events, brokers_history
+from spark_replay.tables.configs_history import configs_history
+from spark_replay.tables.features_history import features_history
+from spark_replay.tables.isr_changes import isr_changes
 from spark_replay.tables.leader_changes import leader_changes
 from spark_replay.tables.partition_history import partition_history
 from spark_replay.tables.quorum_epochs import quorum_epochs
 from spark_replay.tables.scanned import batches, damage, records
-from spark_replay.tables.state import state_records
+from spark_replay.tables.state import counted_records, state_records
 from spark_replay.tables.topics import topics
+from spark_replay.tables.topics_history import topics_history
+from spark_replay.tables.voters_history import voters_history
 
 Progress = Callable[[str], None]
 
@@ -33,6 +41,7 @@ STATE_COLUMNS = (
         "file_kind",
         "offset",
         "leader_epoch",
+        "batch_base_offset",
         "state_offset",
         "state_timestamp_ms",
         "record_type",
@@ -113,16 +122,32 @@ def _write_scanned(tables: Tables, root: Path, split_bytes: int) -> None:
 
 
 def _write_state(tables: Tables, bases: tuple[StateBase, ...]) -> None:
-    tables.write("quorum_epochs", quorum_epochs(tables["records"]))
+    epochs = tables.write("quorum_epochs", quorum_epochs(tables["records"]))
+    tables.write("audit_notes", audit_notes(tables["records"], epochs))
+    counted = counted_records(tables["records"], bases)
+    tables.write("voters_history", voters_history(counted))
     # Every table below reads these records several times over, and most of a log is NoOps, which none of them reads.
     state = state_records(tables["records"], bases).where(
         ~F.col("is_control") & (F.col("record_type") != "NoOpRecord")
     )
     state = state.select(*STATE_COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        tables.write("brokers", brokers(state))
-        tables.write("topics", topics(state))
-        tables.write("partition_history", partition_history(state))
+        tables.write("features_history", features_history(state, counted))
+        for name, make in _TABLES_OF_STATE.items():
+            tables.write(name, make(state))
+        history = tables["partition_history"]
+        tables.write("leader_changes", leader_changes(history, epochs, broker_events(state)))
+        tables.write("isr_changes", isr_changes(history, epochs))
     finally:
         state.unpersist()
-    tables.write("leader_changes", leader_changes(tables["partition_history"], tables["quorum_epochs"]))
+
+
+_TABLES_OF_STATE: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "brokers": brokers,
+    "brokers_history": brokers_history,
+    "topics": topics,
+    "topics_history": topics_history,
+    "partition_history": partition_history,
+    "configs_history": configs_history,
+    "acls_history": acls_history,
+}

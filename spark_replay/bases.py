@@ -32,17 +32,18 @@ def state_bases(files: Iterable[LogFile]) -> tuple[StateBase, ...]:
 def _base(source: str, files: list[LogFile]) -> StateBase:
     """The earliest whole snapshot which the log continues without a gap, as it gives the longest history.
 
-    A log from offset 0 needs none. Without a log the newest snapshot is all there is.
+    A log from offset 0 needs none, but formatting may have left one that ends there, which holds the first voters
+    (KIP-853). Without a log the newest snapshot is all there is.
     """
     starts = [file.base_offset or 0 for file in files if file.kind is FileKind.LOG]
     snapshots = sorted(
         (file for file in files if file.kind is FileKind.SNAPSHOT),
         key=lambda file: (file.end_offset or 0, file.epoch or 0),
     )
-    if starts and min(starts) == 0:
-        return StateBase(source=source, snapshot=None, from_offset=0)
     log_start = min(starts, default=0)
     candidates = [file for file in snapshots if (file.end_offset or 0) >= log_start]
+    if starts and log_start == 0:
+        candidates = [file for file in candidates if file.end_offset == 0]
     for file in candidates if starts else reversed(candidates):
         if is_whole_snapshot(file):
             return StateBase(source=source, snapshot=file.name, from_offset=file.end_offset or 0)

@@ -50,13 +50,39 @@ def scan(
 ) -> Iterator[ScannedBatch | DamageRow]:
     """The batches which begin in [start, end), checksums checked, and what is damaged between them.
 
-    A segment's first batch must have the offset in the file's name, a snapshot's the offset 0.
+    A segment's first batch must have the offset in the file's name, a snapshot's the offset 0. That the batch at `end`
+    does not continue those before it is told here, as who reads from `end` on cannot know.
     """
     expected = None if start else origin.first_offset
+    at_end: Damage | None = None
     for item in scan_batches(buffer, start, base_offset=expected):
         if end is not None and item.position >= end:
+            if isinstance(item, Damage) and item.position == end:
+                at_end = item
+                continue
+            if at_end is not None and item.position == end and _is_told_before(item):
+                yield _damage_row(at_end, origin)
             return
         yield _damage_row(item, origin) if isinstance(item, Damage) else item
+
+
+def _is_told_before(item: ScannedBatch | Damage) -> bool:
+    """A sound batch whose offset could be one: only those before it say that it is not the next."""
+    return isinstance(item, ScannedBatch) and item.header.base_offset >= 0
+
+
+def snapshot_timestamp_ms(buffer: Buffer) -> int | None:
+    """The time as of which a snapshot's records count, by the header in its first batch; None where it has none."""
+    first = next((item for item in scan_batches(buffer) if isinstance(item, ScannedBatch)), None)
+    if first is None or not first.header.is_control:
+        return None
+    try:
+        records = read_records(first.data, 0, first.header)
+    except DecodeError:
+        return None
+    headers = [control_content(record).entity for record in records]
+    times = [each.last_contained_log_timestamp for each in headers if isinstance(each, SnapshotHeaderRecord)]
+    return times[-1] if times else None
 
 
 def batch_row(batch: ScannedBatch, origin: Origin) -> BatchRow:
@@ -123,10 +149,10 @@ class RecordDecoder:
         try:
             records = read_records(batch.data, 0, batch.header)
         except DecodeError as error:
-            yield self._undecodable(batch, error)
+            yield undecodable_row(batch, self._origin, error)
             return
         for record in records:
-            content = _control_content(record) if batch.header.is_control else _data_content(record)
+            content = control_content(record) if batch.header.is_control else _data_content(record)
             if isinstance(content.entity, SnapshotHeaderRecord):
                 self._snapshot_timestamp_ms = content.entity.last_contained_log_timestamp
             if self._wants is None or self._wants(content.record_type):
@@ -136,7 +162,9 @@ class RecordDecoder:
         header, known = batch.header, content.entity
         topic_id, topic_name, partition_id, broker_id = NOTHING if known is None else entity_of(known)
         state_offset, state_timestamp_ms = self._counts_as_of(record)
-        raw, problem = (None, None) if known is not None else self._raw(content)
+        raw, problem = (
+            (None, None) if known is not None else raw_and_problem(content, show_secrets=self._show_secrets)
+        )
         return RecordRow(
             file=self._origin.file,
             segment_base_offset=self._origin.segment_base_offset,
@@ -169,20 +197,23 @@ class RecordDecoder:
                 return self._origin.end_offset - 1, self._snapshot_timestamp_ms
         return None, None
 
-    def _raw(self, content: Content) -> tuple[bytes | None, str | None]:
-        if content.may_hold_secrets and not self._show_secrets:
-            return None, f"{content.problem}; {WITHHELD}"
-        return content.value, content.problem
 
-    def _undecodable(self, batch: ScannedBatch, error: DecodeError) -> DamageRow:
-        return DamageRow(
-            file=self._origin.file,
-            segment_base_offset=self._origin.segment_base_offset,
-            position=batch.position,
-            offset=batch.header.base_offset,
-            kind="undecodable",
-            reason=f"the checksum is right but the records cannot be read: {error}",
-        )
+def raw_and_problem(content: Content, *, show_secrets: bool) -> tuple[bytes | None, str | None]:
+    """These columns of a value that could not be read."""
+    if content.may_hold_secrets and not show_secrets:
+        return None, f"{content.problem}; {WITHHELD}"
+    return content.value, content.problem
+
+
+def undecodable_row(batch: ScannedBatch, origin: Origin, error: DecodeError) -> DamageRow:
+    return DamageRow(
+        file=origin.file,
+        segment_base_offset=origin.segment_base_offset,
+        position=batch.position,
+        offset=batch.header.base_offset,
+        kind="undecodable",
+        reason=f"the checksum is right but the records cannot be read: {error}",
+    )
 
 
 def _damage_row(damage: Damage, origin: Origin) -> DamageRow:
@@ -198,16 +229,17 @@ def _damage_row(damage: Damage, origin: Origin) -> DamageRow:
 
 def _data_content(record: Record) -> Content:
     value = record.value or b""
-    return _content_of_short(value) if len(value) <= SHORT_VALUE_BYTES else _content_of(value)
+    return _content_of_short(value) if len(value) <= SHORT_VALUE_BYTES else content_of_value(value)
 
 
 @lru_cache(maxsize=1024)
 def _content_of_short(value: bytes) -> Content:
     """Nine records of ten in an idle cluster's log are NoOps, and all of them the same four bytes."""
-    return _content_of(value)
+    return content_of_value(value)
 
 
-def _content_of(value: bytes) -> Content:
+def content_of_value(value: bytes) -> Content:
+    """The value of a data record."""
     decoded = decode_record_lenient(value)
     known_class = BY_API_KEY.get(decoded.api_key)
     return Content(
@@ -221,7 +253,8 @@ def _content_of(value: bytes) -> Content:
     )
 
 
-def _control_content(record: Record) -> Content:
+def control_content(record: Record) -> Content:
+    """The key and the value of a control record."""
     decoded = decode_control_record_lenient(record.key, record.value)
     return Content(
         record_type=UNKNOWN_TYPE if decoded.record is None else type_name(decoded.record),

@@ -1,12 +1,14 @@
 """Which topic, partition or broker a record is about: the key columns that filters and tables go by."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 from wire.uuids import uuid_to_text
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+_LAST_BROKER_ID = 2**31 - 1
+_BROKER_DIGITS = 10
 
 
 class Entity(NamedTuple):
@@ -47,11 +49,16 @@ def _fencing(record: Any) -> Entity:
 
 
 def _resource(record: Any) -> Entity:
-    name: str = record.resource_name
-    if record.resource_type == TOPIC_RESOURCE:
+    return of_resource(record.resource_type, record.resource_name)
+
+
+def of_resource(resource_type: int, name: str) -> Entity:
+    """The topic or the broker that a config is of."""
+    if resource_type == TOPIC_RESOURCE:
         return Entity(topic_name=name)
-    if record.resource_type == BROKER_RESOURCE and name.isascii() and name.isdigit():
-        return Entity(broker_id=int(name))
+    if resource_type == BROKER_RESOURCE and len(name) <= _BROKER_DIGITS and name.isascii() and name.isdigit():
+        broker_id = int(name)
+        return Entity(broker_id=broker_id) if broker_id <= _LAST_BROKER_ID else NOTHING
     return NOTHING
 
 
@@ -73,3 +80,22 @@ _READERS: dict[str, Callable[[Any], Entity]] = {
     "ConfigRecord": _resource,
     "ClearElrRecord": _cleared_topic,
 }
+
+_PARTITION = "v_topic_id, None, v_partition_id, None"
+_BROKER = "None, None, None, (v_broker_id if v_broker_id >= 0 else None)"
+# The same as expressions, for `wire.record_text`: of records that are read without an object for each.
+ENTITY_EXPRESSIONS: Final[Mapping[str, str]] = {
+    "TopicRecord": "v_topic_id, v_name, None, None",
+    "RemoveTopicRecord": "v_topic_id, None, None, None",
+    "PartitionRecord": _PARTITION,
+    "PartitionChangeRecord": _PARTITION,
+    "RegisterBrokerRecord": _BROKER,
+    "UnregisterBrokerRecord": _BROKER,
+    "BrokerRegistrationChangeRecord": _BROKER,
+    "ProducerIdsRecord": _BROKER,
+    "FenceBrokerRecord": "None, None, None, v_id",
+    "UnfenceBrokerRecord": "None, None, None, v_id",
+    "ConfigRecord": "*of_resource(v_resource_type, v_resource_name)",
+    "ClearElrRecord": "None, (v_topic_name or None), None, None",
+}
+ENTITY_NAMES: Final[Mapping[str, object]] = {"of_resource": of_resource}

@@ -4,33 +4,44 @@
     spark.read.format("kraft_log").option("rows", "records").load("/var/lib/kafka/metadata")
 
 Options: `path` (see `spark_replay.sources`), `rows` (records, batches, damage, or all: one pass over the files for
-the three of them), `split_bytes`, `show_secrets`. Rows travel to the JVM as Arrow batches.
+the three of them), `split_bytes`, `show_secrets`, and `listing` in place of `path`, so that several reads see the same
+bytes of a log that grows meanwhile. Rows travel to the JVM as Arrow batches.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import BinaryType, BooleanType, DataType, IntegerType, LongType, StringType, StructType
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
 
-from spark_replay.columns import ColumnBuffer
-from spark_replay.decode import RecordDecoder, batch_row, origin_of, scan
+from spark_replay.decode import origin_of, snapshot_timestamp_ms
 from spark_replay.files import map_file
-from spark_replay.rows import DamageRow, Row
-from spark_replay.schemas import SOURCE_ROWS
+from spark_replay.log_columns import LogColumns
+from spark_replay.runs import scan_runs
+from spark_replay.schemas import BATCHES, DAMAGE, RECORDS, SOURCE_ROWS
 from spark_replay.sources import FileKind, LogFile, find_log_files
 from spark_replay.splits import DEFAULT_SPLIT_BYTES, split_ranges
 
-ROWS_PER_ARROW_BATCH = 8192
 ROW_KINDS = {
     "records": frozenset({"record"}),
     "batches": frozenset({"batch"}),
     "damage": frozenset({"damage"}),
     "all": frozenset({"record", "batch", "damage"}),
 }
+_OF_ONE_KIND = {"records": RECORDS, "batches": BATCHES, "damage": DAMAGE}
 
 _ARROW_TYPES: dict[type[DataType], pa.DataType] = {
     StringType: pa.string(),
@@ -38,6 +49,7 @@ _ARROW_TYPES: dict[type[DataType], pa.DataType] = {
     IntegerType: pa.int32(),
     BooleanType: pa.bool_(),
     BinaryType: pa.binary(),
+    TimestampType: pa.timestamp("us", "UTC"),
 }
 
 
@@ -51,29 +63,50 @@ class LogSplit(InputPartition):  # type: ignore[misc]
 
 
 class KraftLogDataSource(DataSource):  # type: ignore[misc]
-    """Rows of a metadata log, of every kind in one schema: `schemas.SOURCE_ROWS`."""
+    """Rows of a metadata log: of every kind in one schema, `schemas.SOURCE_ROWS`, or of one kind with its columns of
+    that."""
 
     @classmethod
     def name(cls) -> str:
         return "kraft_log"
 
     def schema(self) -> StructType:
-        return SOURCE_ROWS
+        of_one_kind = _OF_ONE_KIND.get(self._rows())
+        if of_one_kind is None:
+            return SOURCE_ROWS
+        names = {"row_kind", *of_one_kind.fieldNames()}
+        return StructType([field for field in SOURCE_ROWS.fields if field.name in names])
 
     def reader(self, schema: StructType) -> "KraftLogReader":
         options = self.options
-        rows = options.get("rows", "records")
-        if rows not in ROW_KINDS:
-            raise ValueError(f"option rows is {rows!r}; it must be one of {', '.join(ROW_KINDS)}")
-        if "path" not in options:
+        if "listing" in options:
+            files = files_of_listing(options["listing"])
+        elif "path" in options:
+            files = find_log_files(Path(options["path"]))
+        else:
             raise ValueError("option path is missing: the folder or file to read")
         return KraftLogReader(
             schema,
-            find_log_files(Path(options["path"])),
-            ROW_KINDS[rows],
+            files,
+            ROW_KINDS[self._rows()],
             split_bytes=int(options.get("split_bytes", DEFAULT_SPLIT_BYTES)),
             show_secrets=options.get("show_secrets", "false").lower() == "true",
         )
+
+    def _rows(self) -> str:
+        rows: str = self.options.get("rows", "records")
+        if rows not in ROW_KINDS:
+            raise ValueError(f"option rows is {rows!r}; it must be one of {', '.join(ROW_KINDS)}")
+        return rows
+
+
+def listing_of(files: Iterable[LogFile]) -> str:
+    """The option `listing` for these files, each as long as it was when it was found."""
+    return json.dumps([asdict(file) for file in files])
+
+
+def files_of_listing(listing: str) -> tuple[LogFile, ...]:
+    return tuple(LogFile(**{**file, "kind": FileKind(file["kind"])}) for file in json.loads(listing))
 
 
 class KraftLogReader(DataSourceReader):  # type: ignore[misc]
@@ -95,43 +128,47 @@ class KraftLogReader(DataSourceReader):  # type: ignore[misc]
         self._show_secrets = show_secrets
 
     def partitions(self) -> list[LogSplit]:
-        return [split for file in self._files for split in self._splits(file)]
+        return splits_of(self._files, self._split_bytes)
 
     def read(self, partition: LogSplit) -> Iterator[pa.RecordBatch]:
-        fixed = {"source": partition.file.source, "file_kind": str(partition.file.kind)}
-        columns = ColumnBuffer(arrow_schema(self._schema), fixed)
-        for kind, row in self._rows(partition):
-            columns.add(kind, row)
-            if len(columns) >= ROWS_PER_ARROW_BATCH:
-                yield columns.take()
-        if len(columns):
-            yield columns.take()
+        schemas = dict.fromkeys(self._row_kinds, arrow_schema(self._schema))
+        for _, batch in read_split(partition, schemas, show_secrets=self._show_secrets):
+            yield batch
 
-    def _splits(self, file: LogFile) -> list[LogSplit]:
-        # A snapshot's records need its header's timestamp, so it is read as a whole.
-        if file.kind != FileKind.LOG or file.size_in_bytes <= self._split_bytes:
-            return [LogSplit(file, 0, file.size_in_bytes)]
-        index = Path(file.path).with_suffix(".index")
-        index_bytes = index.read_bytes() if index.is_file() else b""
-        ranges = split_ranges(map_file(file.path), index_bytes, self._split_bytes)
-        return [LogSplit(file, start, end) for start, end in ranges]
 
-    def _rows(self, split: LogSplit) -> Iterator[tuple[str, Row]]:
-        origin = origin_of(split.file)
-        decoder = RecordDecoder(origin, show_secrets=self._show_secrets)
-        # Records which cannot be read are damage too, so looking for damage means to decode.
-        decodes = not self._row_kinds.isdisjoint({"record", "damage"})
-        for item in scan(map_file(split.file.path), origin, split.start, split.end):
-            if isinstance(item, DamageRow):
-                if "damage" in self._row_kinds:
-                    yield "damage", item
-                continue
-            if "batch" in self._row_kinds:
-                yield "batch", batch_row(item, origin)
-            for row in decoder.rows(item) if decodes else ():
-                kind = "damage" if isinstance(row, DamageRow) else "record"
-                if kind in self._row_kinds:
-                    yield kind, row
+def splits_of(files: Iterable[LogFile], split_bytes: int) -> list[LogSplit]:
+    """Pieces of about `split_bytes` of each file."""
+    return [split for file in files for split in _splits(file, split_bytes)]
+
+
+def _splits(file: LogFile, split_bytes: int) -> list[LogSplit]:
+    if file.size_in_bytes <= split_bytes:
+        return [LogSplit(file, 0, file.size_in_bytes)]
+    index = Path(file.path).with_suffix(".index")
+    index_bytes = index.read_bytes() if file.kind is FileKind.LOG and index.is_file() else b""
+    ranges = split_ranges(map_file(file.path)[: file.size_in_bytes], index_bytes, split_bytes)
+    return [LogSplit(file, start, end) for start, end in ranges]
+
+
+def read_split(
+    split: LogSplit, schemas: Mapping[str, Any], *, show_secrets: bool
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of a split, of the kinds that `schemas` has Arrow schemas for, each batch with its kind."""
+    file = split.file
+    origin, view = origin_of(file), map_file(file.path)[: file.size_in_bytes]
+    in_snapshot = file.kind is FileKind.SNAPSHOT and split.start > 0
+    columns = LogColumns(
+        schemas,
+        origin,
+        fixed={"source": file.source, "file_kind": str(file.kind)},
+        show_secrets=show_secrets,
+        snapshot_timestamp_ms=snapshot_timestamp_ms(view) if in_snapshot else None,
+    )
+    for item in scan_runs(view, origin, split.start, split.end):
+        columns.add(item)
+        if columns.is_full:
+            yield from columns.take()
+    yield from columns.take()
 
 
 def arrow_schema(schema: StructType) -> Any:

@@ -41,6 +41,7 @@ def audit_note_to_json(data: bytes) -> dict[str, object] | None:
         "operator_reason": note.operator_reason,
         "covered_records": note.covered_records,
         **(forwarded if note.forwarding_id else {}),
+        "note_hash": note_hash(data).hex(),
         "previous_note_hash": note.previous_note_hash.hex(),
     }
 

@@ -18,7 +18,7 @@ from wire.schema import MetadataRecord, codec_of, plan_of
 
 FRAME_VERSION: Final = 1
 _MAX_NUMBER: Final = 32767
-_SHORT_FRAME_BYTES: Final = 3
+SHORT_FRAME_BYTES: Final = 3
 
 _RecordEncoder = Callable[[MetadataRecord, bytearray], None]
 _RecordDecoder = Callable[[bytes, int], tuple[MetadataRecord, int]]
@@ -92,7 +92,7 @@ def decode_record(value: bytes) -> MetadataRecord:
 
 def _decode_any(value: bytes) -> MetadataRecord:
     decode = _DECODERS.get(value[:3])
-    position = _SHORT_FRAME_BYTES
+    position = SHORT_FRAME_BYTES
     if decode is None:
         decode, position = _read_frame(value)
     record, end = decode(value, position)
@@ -100,7 +100,7 @@ def _decode_any(value: bytes) -> MetadataRecord:
         raise DecodeError(f"{len(value) - end} bytes are left after the record", end)
     if len(value) == _SHARED_BYTES:
         _SHARED[value] = record
-    elif position == _SHORT_FRAME_BYTES:
+    elif position == SHORT_FRAME_BYTES:
         _maybe_learn_shape(type(record), value)
     return record
 
@@ -110,14 +110,14 @@ def _maybe_learn_shape(cls: type[MetadataRecord], value: bytes) -> None:
 
     Compiling takes as long as reading a few hundred records.
     """
-    frame, size = value[:_SHORT_FRAME_BYTES], len(value)
+    frame, size = value[:SHORT_FRAME_BYTES], len(value)
     count = _UNSHAPED_COUNTS.get((frame, size), 0) + 1
     if count == 1 and len(_UNSHAPED_COUNTS) >= _SIZES_KNOWN:
         return
     _UNSHAPED_COUNTS[frame, size] = count
     if count % _LEARN_AFTER or count > _LEARN_AFTER * _SHAPES_A_SIZE:
         return
-    decode = compile_shape(plan_of(cls, value[2]), value, _SHORT_FRAME_BYTES)
+    decode = compile_shape(plan_of(cls, value[2]), value, SHORT_FRAME_BYTES)
     if decode is not None:
         of_frame = _SHAPES.setdefault(frame, {})
         of_frame[size] = (*of_frame.get(size, ()), decode)
@@ -136,7 +136,7 @@ def decode_record_lenient(value: bytes) -> DecodedRecord:
 def _read_frame(value: bytes) -> tuple[_RecordDecoder, int]:
     api_key, version, position = _read_numbers(value)
     decode = _decoder(api_key, version)
-    if position == _SHORT_FRAME_BYTES:
+    if position == SHORT_FRAME_BYTES:
         _DECODERS[value[:position]] = decode
     return decode, position
 

@@ -16,7 +16,15 @@ from wire.audit_note import AUDIT_NOTE_TAG, audit_note_to_json
 from wire.sensitive_configs import is_sensitive_config
 from wire.uuids import uuid_to_text
 
-__all__ = ["REDACTED", "is_sensitive_config", "may_hold_secrets", "record_to_json", "type_name"]
+__all__ = [
+    "REDACTED",
+    "SECRET_FIELDS",
+    "is_sensitive_config",
+    "may_hold_secrets",
+    "record_to_json",
+    "redacted_token",
+    "type_name",
+]
 
 REDACTED = "[redacted]"
 
@@ -113,13 +121,13 @@ def _redact(class_name: str, fields: dict[str, object]) -> dict[str, object]:
         hidden = ("value",)
     for name in hidden:
         if fields[name] is not None:
-            fields[name] = _redacted_token(str(fields[name])) if name == "token_id" else REDACTED
+            fields[name] = redacted_token(str(fields[name])) if name == "token_id" else REDACTED
     if hidden and TAGS in fields:
         fields[TAGS] = REDACTED
     return fields
 
 
-def _redacted_token(token_id: str) -> str:
+def redacted_token(token_id: str) -> str:
     """Token ids are random, so a digest gives nothing away; a password's digest would."""
     return f"{REDACTED} {hashlib.sha256(token_id.encode()).hexdigest()[:8]}"
 

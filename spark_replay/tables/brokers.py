@@ -43,8 +43,8 @@ def brokers(state: DataFrame) -> DataFrame:
         {
             "order": state_order(),
             "is_registration": F.col("record_type") == REGISTER,
-            "fenced": _fenced(),
-            "in_controlled_shutdown": _in_controlled_shutdown(),
+            "fenced": fenced_after(),
+            "in_controlled_shutdown": in_controlled_shutdown_after(),
             "log_dirs": F.when(
                 (F.col("record_type") == REGISTER) | (F.size("p.log_dirs") > 0), F.col("p.log_dirs")
             ),
@@ -78,7 +78,7 @@ def _summed_up(events: DataFrame) -> DataFrame:
     )
 
 
-def _fenced() -> Column:
+def fenced_after() -> Column:
     """True, false, or null where the record says nothing of it."""
     kind, value = F.col("record_type"), F.col("p.fenced")
     return (
@@ -91,6 +91,6 @@ def _fenced() -> Column:
     )
 
 
-def _in_controlled_shutdown() -> Column:
+def in_controlled_shutdown_after() -> Column:
     kind, value = F.col("record_type"), F.col("p.in_controlled_shutdown")
     return F.when(kind == REGISTER, value == "true").when((kind == CHANGE) & (value == "1"), True)

@@ -1,6 +1,8 @@
 """What the tables share: the order of records, payload fields as columns, the shape a schema promises."""
 
-from pyspark.sql import Column, DataFrame
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 from pyspark.sql.types import StructType
 
@@ -26,6 +28,64 @@ def with_payload(records: DataFrame, schema: StructType) -> DataFrame:
 def latest(value: Column, order: Column) -> Column:
     """Aggregate: the last value that is not null, by `order`."""
     return F.max_by(value, F.when(value.isNotNull(), order))
+
+
+def in_log(value: Column) -> Column:
+    """`value` for a record of the log, null for one of a snapshot, whose offsets and batches are of the file only."""
+    return F.when(F.col("file_kind") == "log", value)
+
+
+def ordered_by_state(*keys: str) -> WindowSpec:
+    """The records of each key as they were applied."""
+    return Window.partitionBy(*keys).orderBy(*STATE_ORDER)
+
+
+def up_to_here(order: WindowSpec) -> WindowSpec:
+    return order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+
+
+def event_columns() -> list[Column]:
+    """Where and when a record counts, and who wrote it; what the tables of intervals begin with."""
+    return [
+        *map(F.col, ("source", "state_offset", "offset", "state_timestamp_ms", "record_type")),
+        F.col("leader_epoch").alias("quorum_epoch"),
+        in_log(F.col("batch_base_offset")).alias("batch_base_offset"),
+    ]
+
+
+def with_validity(events: DataFrame, order: WindowSpec, *ending: str) -> DataFrame:
+    """Each event holds until the next one of its key; `ending` names columns of which the next one's are kept.
+
+    They are called `next_<name>`.
+    """
+    held = events.withColumns(
+        {
+            "valid_to_offset": F.lead("state_offset").over(order),
+            "valid_to_ms": F.lead("state_timestamp_ms").over(order),
+            **{f"next_{name}": F.lead(name).over(order) for name in ending},
+        }
+    )
+    return with_validity_times(
+        held.withColumns(
+            {"valid_from_offset": F.col("state_offset"), "valid_from_ms": F.col("state_timestamp_ms")}
+        )
+    )
+
+
+def with_controller(changes: DataFrame, epochs: DataFrame) -> DataFrame:
+    """Adds `controller_id`, the leader of `quorum_epoch` by `epochs` (`quorum_epochs`)."""
+    controllers = epochs.select(
+        "source", F.col("epoch").alias("quorum_epoch"), F.col("leader_id").alias("controller_id")
+    )
+    return changes.join(F.broadcast(controllers), ["source", "quorum_epoch"], "left")
+
+
+def named(code: Column, names: Mapping[int, str], unknown: Column) -> Column:
+    """The word for a number of Kafka's, or `unknown`."""
+    word = F.lit(None).cast("string")
+    for number, name in names.items():
+        word = F.when(code == number, F.lit(name)).otherwise(word)
+    return F.coalesce(word, unknown)
 
 
 def shaped(frame: DataFrame, schema: StructType) -> DataFrame:

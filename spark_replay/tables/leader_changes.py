@@ -1,45 +1,166 @@
-"""`leader_changes`: every moment at which a partition's leader became another, and who decided it."""
+"""`leader_changes`: every moment at which a partition's leader became another, who decided it, and why.
+
+No record says why. But what the controller does in one go is one batch, so the fence of the old leader beside the
+change of its partitions tells it (Kafka's `ReplicationControlManager.handleBroker...`), and otherwise the state that
+the old leader is in at the time, or what the change itself does.
+"""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from spark_replay.schemas import LEADER_CHANGES
-from spark_replay.tables.common import shaped
+from spark_replay.tables.changes import changes_of
+from spark_replay.tables.common import shaped, with_controller
 
-_BEFORE = {
-    "old_leader": "leader",
-    "old_isr": "isr",
-    "old_elr": "eligible_leader_replicas",
-    "old_valid_to": "valid_to_offset",
+RECOVERING = 1
+# A fence of thousands of partitions fills several batches, of which the last holds the fence itself.
+SAME_DECISION_MS = 1000
+
+# What became of the old leader, by `change` of `broker_events`, and the cause that it makes.
+_DEPARTURES = {
+    "fenced": "fencing",
+    "unregistered": "unregistration",
+    "controlled_shutdown": "shutdown",
+    "registered": "restart",
+    "directories": "directory_failure",
 }
+# A broker lives on without some of its directories, so only its next changes can be put down to them.
+_LASTING = ("fenced", "unregistered", "controlled_shutdown", "registered")
+_FENCES = ("fenced", "unregistered")
+_EVENT = ("change", "fenced", "state_offset", "batch_base_offset", "state_timestamp_ms", "quorum_epoch")
 
 
-def leader_changes(history: DataFrame, epochs: DataFrame) -> DataFrame:
+def leader_changes(history: DataFrame, epochs: DataFrame, events: DataFrame) -> DataFrame:
     """One row for each change of `history` (`partition_history`) with another leader than the row before.
 
-    The first row of a partition is its creation and no change. `epochs` (`quorum_epochs`) names the controller.
+    The first row of a partition is its creation and no change. `epochs` (`quorum_epochs`) names the controller, and
+    `events` (`broker_events`) what became of the leaders.
     """
-    order = Window.partitionBy("source", "topic_id", "partition_id").orderBy("valid_from_offset")
-    before = {name: F.lag(column).over(order) for name, column in _BEFORE.items()}
-    changes = history.withColumns(before).where(
-        F.col("old_valid_to").isNotNull() & (F.col("leader") != F.col("old_leader"))
+    changes = changes_of(history).where(F.col("leader") != F.col("old_leader"))
+    changes = changes.withColumns({"new_leader": F.col("leader"), "new_isr": F.col("isr")})
+    known = _with_events(_with_events(changes, events, "old_leader"), events, "new_leader")
+    explained = known.withColumn("unclean", _is_unclean()).withColumns(
+        {"cause": _cause(), "cause_offset": _cause_offset()}
     )
-    controllers = epochs.select("source", F.col("epoch").alias("quorum_epoch"), F.col("leader_id"))
-    named = changes.join(controllers, ["source", "quorum_epoch"], "left").withColumns(
-        {
-            "unclean": _is_unclean(),
-            "offset": F.col("valid_from_offset"),
-            "timestamp_ms": F.col("valid_from_ms"),
-            "timestamp": F.col("valid_from"),
-            "new_leader": F.col("leader"),
-            "new_isr": F.col("isr"),
-            "controller_id": F.col("leader_id"),
-        }
+    return shaped(with_controller(explained, epochs), LEADER_CHANGES)
+
+
+def _with_events(changes: DataFrame, events: DataFrame, leader: str) -> DataFrame:
+    """Adds `<leader>_before` and `<leader>_after`: the last and the next thing that became of that broker.
+
+    Both are found in one sorted run of the broker's events and changes, as a join by ranges would be quadratic.
+    """
+    known = events.select(
+        "source",
+        F.col("broker_id").alias(leader),
+        F.col("state_offset").alias("place"),
+        F.struct(*(F.col(name) for name in _EVENT)).alias("event"),
     )
-    return shaped(named, LEADER_CHANGES)
+    placed = changes.withColumn("place", F.col("offset"))
+    run = placed.unionByName(known, allowMissingColumns=True)
+    key = Window.partitionBy("source", leader)
+    before, after = (
+        F.last("event", ignorenulls=True).over(
+            key.orderBy(order).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        )
+        for order in (F.col("place").asc(), F.col("place").desc())
+    )
+    found = run.withColumns({f"{leader}_before": before, f"{leader}_after": after})
+    return found.where(F.col("topic_id").isNotNull()).drop("event", "place")
 
 
 def _is_unclean() -> Column:
-    """The new leader was outside the ISR and the ELR that the partition had (KIP-966)."""
+    """The new leader was outside the ISR and the ELR that the partition had (KIP-966).
+
+    The end of a reassignment may let in a replica and make it the leader by one record; that loses nothing.
+    """
     eligible = F.array_union(F.col("old_isr"), F.coalesce(F.col("old_elr"), F.array().cast("array<int>")))
-    return (F.col("leader") >= 0) & ~F.array_contains(eligible, F.col("leader"))
+    outside = (F.col("leader") >= 0) & ~F.array_contains(eligible, F.col("leader"))
+    return outside & (
+        (F.col("leader_recovery_state") == RECOVERING) | (F.col("replicas") == F.col("old_replicas"))
+    )
+
+
+def _cause() -> Column:
+    old, new = F.col("old_leader_before"), F.col("new_leader_before")
+    old_next = F.col("old_leader_after")
+    had_none = F.col("old_leader") < 0
+    return (
+        F.when(F.col("unclean"), "unclean")
+        .when(_departed_together(old), _departure(old))
+        .when(_departed_together(old_next), _departure(old_next))
+        .when(had_none & _returned_together(new), "unfencing")
+        .when(_is_reassigned(), "reassignment")
+        .when(had_none, "recovery")
+        .when(_is_preferred(), "preferred")
+        .when(_is_lasting(old), _departure(old))
+        .when(_is_fenced_soon(old_next), _departure(old_next))
+        .otherwise("other")
+    )
+
+
+def _cause_offset() -> Column:
+    old, new = F.col("old_leader_before"), F.col("new_leader_before")
+    old_next = F.col("old_leader_after")
+    by_old = F.col("cause").isin(*_DEPARTURES.values())
+    return (
+        F.when((by_old | F.col("unclean")) & _departed_together(old), old["state_offset"])
+        .when((by_old | F.col("unclean")) & _departed_together(old_next), old_next["state_offset"])
+        .when(
+            (F.col("cause") == "unfencing") | (F.col("unclean") & _returned_together(new)),
+            new["state_offset"],
+        )
+        .when(by_old & _is_lasting(old), old["state_offset"])
+        .when(by_old, old_next["state_offset"])
+    )
+
+
+def _departed_together(event: Column) -> Column:
+    """The broker went by a record of the same batch."""
+    return _in_batch(event) & event["change"].isin(*_DEPARTURES)
+
+
+def _returned_together(event: Column) -> Column:
+    return _in_batch(event) & (event["change"] == "unfenced")
+
+
+def _in_batch(event: Column) -> Column:
+    return F.coalesce(event["batch_base_offset"] == F.col("batch_base_offset"), F.lit(False))
+
+
+def _is_lasting(event: Column) -> Column:
+    """The broker is still in the state that it went by. A snapshot knows brokers that registered and are not fenced."""
+    stays = event["change"].isin(*_LASTING) & ((event["change"] != "registered") | event["fenced"])
+    return F.coalesce(stays, F.lit(False))
+
+
+def _is_fenced_soon(event: Column) -> Column:
+    """The broker was put out of the ISR by this change, and fenced right after it by the same controller."""
+    return (
+        ~F.array_contains("isr", F.col("old_leader"))
+        & event["change"].isin(*_FENCES)
+        & (event["quorum_epoch"] == F.col("quorum_epoch"))
+        & (event["state_timestamp_ms"] - F.col("timestamp_ms") <= SAME_DECISION_MS)
+    )
+
+
+def _departure(event: Column) -> Column:
+    cause = F.lit(None).cast("string")
+    for change, name in _DEPARTURES.items():
+        cause = F.when(event["change"] == change, name).otherwise(cause)
+    return cause
+
+
+def _is_reassigned() -> Column:
+    """The change is a step of a reassignment, or the old leader is to go by one."""
+    return (
+        (F.col("replicas") != F.col("old_replicas"))
+        | (F.col("removing_replicas") != F.col("old_removing"))
+        | (F.col("adding_replicas") != F.col("old_adding"))
+        | F.array_contains("removing_replicas", F.col("old_leader"))
+    )
+
+
+def _is_preferred() -> Column:
+    """Back to the first of the replicas, while the old leader could have stayed."""
+    return (F.col("leader") == F.get("replicas", F.lit(0))) & F.array_contains("isr", F.col("old_leader"))

@@ -11,7 +11,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
 
 from spark_replay.schemas import PARTITION_HISTORY
-from spark_replay.tables.common import STATE_ORDER, of_types, shaped, with_payload, with_validity_times
+from spark_replay.tables.common import (
+    STATE_ORDER,
+    in_log,
+    of_types,
+    shaped,
+    with_payload,
+    with_validity_times,
+)
 from spark_replay.tables.topics import removals, topic_names
 
 CREATED, CHANGED, CLEARED = "PartitionRecord", "PartitionChangeRecord", "ClearElrRecord"
@@ -19,7 +26,10 @@ NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
 MIGRATING_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
 
-_EVENT_COLUMNS = ("state_offset", "offset", "state_timestamp_ms", "record_type", "quorum_epoch")
+_EVENT_COLUMNS = (
+    *("state_offset", "offset", "state_timestamp_ms", "record_type", "quorum_epoch"),
+    "batch_base_offset",
+)
 
 _INTS = ArrayType(IntegerType())
 _ELR = ("eligible_leader_replicas", "last_known_elr")
@@ -68,6 +78,7 @@ def _keys() -> list[Column]:
         *map(F.col, ("source", "topic_id", "partition_id", "state_offset", "offset", "state_timestamp_ms")),
         F.col("record_type"),
         F.col("leader_epoch").alias("quorum_epoch"),
+        in_log(F.col("batch_base_offset")).alias("batch_base_offset"),
     ]
 
 

@@ -13,7 +13,12 @@ MARKERS = ("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRe
 
 def state_records(records: DataFrame, bases: Iterable[StateBase]) -> DataFrame:
     """The records of `records` to be replayed, in the order of (state_offset, offset)."""
-    return without_uncommitted(records.where(_counts(bases)))
+    return without_uncommitted(counted_records(records, bases))
+
+
+def counted_records(records: DataFrame, bases: Iterable[StateBase]) -> DataFrame:
+    """As `state_records`, with those of aborted transactions: the quorum's own records count within them too."""
+    return records.where(_counts(bases))
 
 
 def _counts(bases: Iterable[StateBase]) -> Column:

@@ -17,7 +17,12 @@ from uuid import UUID
 import pyarrow.parquet as pq
 import pytest
 
-from tests.spark.random_history import write_random_history
+from tests.spark.leader_history import write_leader_history
+from tests.spark.random_history import (
+    write_formatted_history,
+    write_random_history,
+    write_random_trimmed_history,
+)
 from tests.support.sample_logs import LogBuilder, write_sample, write_trimmed_sample
 from wire.metadata_records.features import BeginTransactionRecord, NoOpRecord
 from wire.metadata_records.topics import TopicRecord
@@ -51,12 +56,12 @@ class Audited:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A quiet local session on two cores; skips where there is no Java to run it."""
+    """A quiet local session on one core; skips where there is no Java to run it."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java, and there is none on this machine")
     from spark_replay.session import start_session
 
-    session = start_session(tmp_path_factory.mktemp("spark"), master="local[2]", small=True)
+    session = start_session(tmp_path_factory.mktemp("spark"), master="local[1]", small=True)
     yield session
     session.stop()
 
@@ -86,8 +91,11 @@ def _write_logs(root: Path, request: pytest.FixtureRequest) -> None:
     shutil.rmtree(root, ignore_errors=True)
     write_sample(root / "sample")
     write_trimmed_sample(root / "trimmed")
+    write_leader_history(root / "leaders")
     _write_gap(root / "gap")
-    write_random_history(root / "random", seed=RANDOM_SEED, operations=900)
+    write_random_history(root / "random", seed=RANDOM_SEED, operations=1200)
+    write_random_trimmed_history(root / "random-trimmed", seed=RANDOM_SEED + 1, operations=300)
+    write_formatted_history(root / "random-formatted", seed=RANDOM_SEED + 2, operations=300)
     with contextlib.suppress(pytest.skip.Exception):  # then only the tests of real logs skip
         (root / "real").symlink_to(request.getfixturevalue("real_logs"))
 

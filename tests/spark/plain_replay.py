@@ -1,38 +1,23 @@
 """A second replay of a metadata log, in plain Python, one record after the other: what the tables are held against.
 
-It shares only the wire formats with the Spark replay. Transactions are held back until they end, as Kafka's loader
-does it; partitions are changed in place, as Kafka's `PartitionRegistration.merge` describes it.
+It shares only the wire formats with the Spark replay. Partitions are changed in place, as Kafka's
+`PartitionRegistration.merge` describes it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from snapshots.naming import snapshot_id_of
-from wire.control_records import SnapshotHeaderRecord, decode_control_record
-from wire.errors import DecodeError
-from wire.log_scan import ScannedBatch, scan_batches
-from wire.record_batch import read_records
-from wire.record_frame import decode_record
+from tests.spark.plain_events import Event, committed, log_events
 from wire.uuids import ZERO_UUID, uuid_to_text
 
 CARRIED = ("replicas", "isr", "removing_replicas", "adding_replicas")
 ELR = ("eligible_leader_replicas", "last_known_elr")
-
-
-@dataclass(frozen=True)
-class Event:
-    """A record, and the offset and time as of which it counts."""
-
-    offset: int
-    timestamp_ms: int
-    record: Any
-
-    @property
-    def kind(self) -> str:
-        return type(self.record).__name__
+PLACES = (
+    *("valid_from_offset", "valid_from_ms", "valid_to_offset", "valid_to_ms"),
+    *("record_type", "quorum_epoch", "batch_base_offset"),
+)
 
 
 @dataclass
@@ -117,8 +102,7 @@ class Replay:
         self.brokers[record.broker_id]["registered"] = False
 
     def _state(self, key: tuple[UUID, int]) -> dict[str, Any]:
-        places = ("valid_from_offset", "valid_from_ms", "valid_to_offset", "valid_to_ms")
-        return {name: value for name, value in self.current[key].items() if name not in places}
+        return {name: value for name, value in self.current[key].items() if name not in PLACES}
 
     def _open(self, event: Event, key: tuple[UUID, int], state: dict[str, Any]) -> None:
         if key in self.current:
@@ -132,6 +116,9 @@ class Replay:
             "valid_from_ms": event.timestamp_ms,
             "valid_to_offset": None,
             "valid_to_ms": None,
+            "record_type": event.kind,
+            "quorum_epoch": event.quorum_epoch,
+            "batch_base_offset": event.batch,
         }
         self.history.append(self.current[key])
 
@@ -142,61 +129,7 @@ class Replay:
 
 def replay(metadata_folder: Path) -> Replay:
     """Replay the log in `metadata_folder`, from its oldest snapshot if it does not begin at offset 0."""
-    log = metadata_folder / "__cluster_metadata-0"
-    segments = sorted(log.glob("*.log"))
-    result, first_offset = Replay(), 0
-    if int(segments[0].stem) > 0:
-        snapshot = min(log.glob("*.checkpoint"))
-        snapshot_id = snapshot_id_of(snapshot.name)
-        assert snapshot_id is not None
-        first_offset = snapshot_id.end_offset
-        for event in _snapshot_events(snapshot, first_offset - 1):
-            result.apply(event)
-    for event in _committed(_log_events(segments)):
-        if event.offset >= first_offset:
-            result.apply(event)
+    result = Replay()
+    for event in committed(log_events(metadata_folder)):
+        result.apply(event)
     return result
-
-
-def _batches(path: Path) -> Iterator[ScannedBatch]:
-    return (item for item in scan_batches(path.read_bytes()) if isinstance(item, ScannedBatch))
-
-
-def _log_events(segments: list[Path]) -> Iterator[Event]:
-    for batch in (batch for segment in segments for batch in _batches(segment)):
-        if batch.header.is_control:
-            continue
-        for record in read_records(batch.data, 0, batch.header):
-            try:
-                yield Event(record.offset, record.timestamp_ms, decode_record(record.value or b""))
-            except DecodeError:
-                continue  # of a type or version from the future
-
-
-def _snapshot_events(path: Path, last_offset: int) -> Iterator[Event]:
-    timestamp_ms = -1
-    for batch in _batches(path):
-        for record in read_records(batch.data, 0, batch.header):
-            if not batch.header.is_control:
-                yield Event(last_offset, timestamp_ms, decode_record(record.value or b""))
-                continue
-            header = decode_control_record(record.key, record.value)
-            if isinstance(header, SnapshotHeaderRecord):
-                timestamp_ms = header.last_contained_log_timestamp
-
-
-def _committed(events: Iterator[Event]) -> Iterator[Event]:
-    held_back: list[Event] | None = None
-    for event in events:
-        match event.kind:
-            case "BeginTransactionRecord":
-                held_back = []
-            case "AbortTransactionRecord":
-                held_back = None
-            case "EndTransactionRecord":
-                yield from held_back or ()
-                held_back = None
-            case _ if held_back is not None:
-                held_back.append(event)
-            case _:
-                yield event

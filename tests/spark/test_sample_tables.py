@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.spark.conftest import Audited
+from tests.spark.leader_history import CAUSES
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -149,6 +150,76 @@ def test_a_brokers_listeners_are_readable(audited: Audited) -> None:
     ((points, log_dirs),) = audited.rows("brokers", "trimmed", "end_points", "log_dirs", order=("broker_id",))
     assert points == [{"name": "PLAINTEXT", "host": "b1", "port": 9092, "security_protocol": 0}]
     assert log_dirs == ["AAAAAAAAAAAAAAAAAAATiA"]
+
+
+def test_brokers_history_has_every_interval(audited: Audited) -> None:
+    columns = ("broker_id", "change", "fenced", "broker_epoch", "valid_from_offset", "valid_to_offset")
+    rows = audited.rows(
+        "brokers_history", "sample", *columns, "ended_by", order=("broker_id", "valid_from_offset")
+    )
+    assert rows == [
+        (1, "registered", True, 1, 1, 3, "unfenced"),
+        (1, "unfenced", False, 1, 3, 26, "fenced"),
+        (1, "fenced", True, 1, 26, None, None),
+        (2, "registered", True, 2, 2, 4, "unfenced"),
+        (2, "unfenced", False, 2, 4, 27, "unregistered"),
+    ]
+
+
+def test_topics_history_counts_partitions(audited: Audited) -> None:
+    columns = ("topic_name", "change", "partitions", "added_partitions", "replication_factor")
+    places = ("valid_from_offset", "valid_to_offset", "ended_by")
+    assert audited.rows("topics_history", "sample", *columns, *places, order=("valid_from_offset",)) == [
+        ("orders", "created", 2, 2, 2, 5, 25, "removed"),
+        ("committed", "created", 1, 1, 1, 17, None, None),
+    ]
+    led = audited.rows("topics_history", "leaders", *columns, *places, order=("valid_from_offset",))
+    assert led == [
+        ("led", "created", 1, 1, 3, 7, 9, "partitions_added"),
+        ("led", "partitions_added", 3, 2, 2, 9, None, None),
+    ]
+
+
+def test_isr_changes_say_who_left_and_who_joined(audited: Audited) -> None:
+    columns = ("offset", "kind", "left_isr", "joined_isr", "new_isr", "under_replicated", "controller_id")
+    assert audited.rows("isr_changes", "sample", *columns, order=("offset",)) == [
+        (8, "shrink", [1], [], [2], True, 1),
+        (24, "replace", [2], [1], [1], True, 2),
+    ]
+
+
+def test_leader_changes_have_their_causes(audited: Audited) -> None:
+    columns = ("offset", "old_leader", "new_leader", "unclean", "cause", "cause_offset")
+    assert audited.rows("leader_changes", "leaders", *columns, order=("offset",)) == CAUSES
+
+
+def test_configs_history_holds_no_secret(audited: Audited) -> None:
+    columns = ("resource_type", "resource_name", "name", "value", "is_redacted", "valid_from_offset")
+    assert audited.rows("configs_history", "sample", *columns, order=("valid_from_offset",)) == [
+        ("broker", "1", "ssl.key.password", "[redacted]", True, 14)
+    ]
+
+
+def test_a_static_quorum_has_the_voters_of_its_elections(audited: Audited) -> None:
+    columns = ("voter_ids", "joined", "left", "record_type", "valid_from_offset", "valid_to_offset")
+    rows = audited.rows("voters_history", "sample", *columns, order=("valid_from_offset",))
+    assert rows == [([1, 2, 3], None, None, "LeaderChange", 0, None)]
+
+
+def test_formatting_leaves_the_first_voters_and_features(audited: Audited) -> None:
+    columns = ("voter_ids", "record_type", "valid_from_offset")
+    first, *_ = audited.rows("voters_history", "random-formatted", *columns, order=("valid_from_offset",))
+    assert first == ([1, 2, 3], "KRaftVoters", -1)
+    features = audited.rows(
+        "features_history",
+        "random-formatted",
+        *("feature", "level", "previous_level", "change", "valid_from_offset"),
+        order=("valid_from_offset", "feature"),
+    )
+    assert features[:2] == [
+        ("kraft.version", 1, None, "set", -1),
+        ("metadata.version", 3, None, "set", -1),
+    ]
 
 
 def test_every_column_of_every_table_says_what_it_means(audited: Audited) -> None:

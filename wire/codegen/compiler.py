@@ -1,10 +1,12 @@
 """Compiles a plan into a codec: the one place that runs generated source."""
 
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from wire.codegen import json_runtime
+from wire.codegen.json_text import has_text, write_row, write_text
 from wire.codegen.lines import Lines
 from wire.codegen.plan import StructPlan
 from wire.codegen.reading import write_decoder
@@ -55,6 +57,32 @@ def compile_shape(plan: StructPlan, value: bytes, start: int) -> Callable[[bytes
         return None
     _run(lines.source, f"<shape of {plan.cls.__name__} v{plan.version}, {len(value)} bytes>", lines.namespace)
     return cast(Callable[[bytes], Any], lines.namespace["decode"])
+
+
+def compile_row(
+    plan: StructPlan, start: int, *, shown: Mapping[str, str], result: str, names: Mapping[str, object]
+) -> Callable[[bytes], tuple[Any, ...]] | None:
+    """A function from messages to rows with their JSON text; None where none can be made. See `wire.codegen.json_text`;
+    `names` are those in `shown` and `result`."""
+    if not has_text(plan):
+        return None
+    lines = Lines({**_text_namespace(plan), **names})
+    write_row(lines, plan, start, shown, result)
+    _run(lines.source, f"<row of {plan.cls.__name__} v{plan.version}>", lines.namespace)
+    return cast(Callable[[bytes], tuple[Any, ...]], lines.namespace["row"])
+
+
+def _text_namespace(plan: StructPlan) -> dict[str, object]:
+    """What the text of `plan` needs, the functions for its structs among them."""
+    namespace: dict[str, object] = {**NAMESPACE, **json_runtime.NAMESPACE}
+    for field in plan.fields:
+        if field.nested is not None:
+            lines = Lines(_text_namespace(field.nested))
+            write_text(lines, field.nested)
+            nested = field.nested
+            _run(lines.source, f"<text of {nested.cls.__name__} v{nested.version}>", lines.namespace)
+            namespace[f"text_{field.name}"] = lines.namespace["text"]
+    return namespace
 
 
 def _run(source: str, file_name: str, namespace: dict[str, object]) -> None:

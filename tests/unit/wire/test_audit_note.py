@@ -1,6 +1,6 @@
 """An audit note reads as what it says; anything else under its tag is shown as bytes."""
 
-from wire.audit_note import AUDIT_NOTE_TAG, audit_note_to_json
+from wire.audit_note import AUDIT_NOTE_TAG, audit_note_to_json, note_hash
 from wire.metadata_records.features import NoOpRecord
 from wire.proto.audit_pb2 import AuditNote
 from wire.record_json import record_to_json
@@ -25,6 +25,7 @@ def test_a_note_is_shown_in_words() -> None:
         "reason": "delete topics: a",
         "operator_reason": "spring cleaning",
         "covered_records": 0,
+        "note_hash": note_hash(note.SerializeToString()).hex(),
         "previous_note_hash": "01ff",
     }
     assert shown["unknown_tagged_fields"] == [{"tag": 7001, "data": "eA=="}]

@@ -1,0 +1,111 @@
+"""`topics_history`: how many partitions each topic had when, from its creation to its removal."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
+
+from spark_replay.schemas import TOPICS_HISTORY
+from spark_replay.tables.common import (
+    event_columns,
+    of_types,
+    ordered_by_state,
+    shaped,
+    state_order,
+    up_to_here,
+    with_payload,
+    with_validity_times,
+)
+from spark_replay.tables.topics import removals, topic_names
+
+CREATED, ADDED, REMOVED = "created", "partitions_added", "removed"
+_REPLICAS = StructType([StructField("replicas", ArrayType(IntegerType()))])
+
+
+def topics_history(state: DataFrame) -> DataFrame:
+    """One row for the creation of each topic id, and one for each time that partitions were added to it."""
+    order = Window.partitionBy("source", "topic_id").orderBy("step")
+    steps = _steps(state).withColumns(
+        {
+            "partitions": F.sum("added_partitions").over(up_to_here(order)),
+            "change": F.when(F.lag("step").over(order).isNull(), CREATED).otherwise(ADDED),
+            "next_offset": F.lead("valid_from_offset").over(order),
+            "next_ms": F.lead("valid_from_ms").over(order),
+        }
+    )
+    named = steps.join(topic_names(state), ["source", "topic_id"], "left")
+    return shaped(with_validity_times(_with_end(named, state)), TOPICS_HISTORY)
+
+
+def _steps(state: DataFrame) -> DataFrame:
+    """One row for each operation that made a topic or added to it; `step` numbers them from 1.
+
+    The records of one operation share a batch, or follow each other at the same time across batches, as those of a
+    transaction do; those of a snapshot are one step.
+    """
+    order = ordered_by_state("source", "topic_id")
+    before, ms_before, batch_before = (
+        F.lag(name).over(order) for name in ("state_offset", "state_timestamp_ms", "batch_base_offset")
+    )
+    follows = (before == F.col("offset") - 1) & (ms_before == F.col("state_timestamp_ms"))
+    goes_on = (
+        (before == F.col("state_offset"))
+        | (batch_before == F.col("batch_base_offset"))
+        | (batch_before.isNotNull() & follows)
+    )
+    events = _events(state).withColumn("begins", F.when(F.coalesce(goes_on, F.lit(False)), 0).otherwise(1))
+    numbered = events.withColumn("step", F.sum("begins").over(up_to_here(order)))
+    first = state_order()
+    return numbered.groupBy("source", "topic_id", "step").agg(
+        F.min("state_offset").alias("valid_from_offset"),
+        *(
+            F.min_by(name, first).alias(alias)
+            for name, alias in (
+                ("state_timestamp_ms", "valid_from_ms"),
+                ("quorum_epoch", "quorum_epoch"),
+                ("batch_base_offset", "batch_base_offset"),
+                ("from_snapshot", "from_snapshot"),
+            )
+        ),
+        F.count("partition_id").alias("added_partitions"),
+        F.min_by("replication_factor", "partition_id").alias("replication_factor"),
+    )
+
+
+def _events(state: DataFrame) -> DataFrame:
+    """The first record of each topic and of each partition; `partition_id` is null in a topic's."""
+    created = of_types(state, "TopicRecord")
+    partitions = with_payload(of_types(state, "PartitionRecord"), _REPLICAS)
+    return _first(created, F.lit(None), F.lit(None), "topic_id").unionByName(
+        _first(partitions, F.col("partition_id"), F.size("p.replicas"), "topic_id", "partition_id")
+    )
+
+
+def _first(records: DataFrame, partition_id: Column, replication_factor: Column, *keys: str) -> DataFrame:
+    columns = [
+        *event_columns(),
+        F.col("topic_id"),
+        partition_id.cast("int").alias("partition_id"),
+        replication_factor.cast("int").alias("replication_factor"),
+        (F.col("file_kind") == "snapshot").alias("from_snapshot"),
+    ]
+    order = ordered_by_state("source", *keys)
+    chosen = records.select(*columns).withColumn("place", F.row_number().over(order))
+    return chosen.where(F.col("place") == 1).drop("place")
+
+
+def _with_end(steps: DataFrame, state: DataFrame) -> DataFrame:
+    removed = removals(state).withColumnsRenamed(
+        {"valid_to_offset": "removed_offset", "valid_to_ms": "removed_ms"}
+    )
+    joined = steps.join(removed, ["source", "topic_id"], "left").where(
+        F.col("removed_offset").isNull() | (F.col("valid_from_offset") < F.col("removed_offset"))
+    )
+    # What was written for a topic after its removal, which only a damaged log holds, does not end anything.
+    by_removal = F.col("removed_offset") < F.coalesce("next_offset", F.col("removed_offset") + 1)
+    return joined.withColumns(
+        {
+            "valid_to_offset": F.when(by_removal, F.col("removed_offset")).otherwise(F.col("next_offset")),
+            "valid_to_ms": F.when(by_removal, F.col("removed_ms")).otherwise(F.col("next_ms")),
+            "ended_by": F.when(by_removal, REMOVED).when(F.col("next_offset").isNotNull(), ADDED),
+        }
+    )

@@ -1,0 +1,77 @@
+"""Parquet files of the tables, written without Spark: the same rows, under the same schema."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from spark_replay.source import LogSplit, splits_of
+from spark_replay.sources import find_log_files
+from spark_replay.table_files import SCHEMAS, TableFile, write_split
+from tests.support.sample_logs import write_sample
+from tests.unit.spark_replay.test_log_columns import in_columns
+
+
+def splits(folder: Path, split_bytes: int = 1 << 30) -> list[LogSplit]:
+    return splits_of(find_log_files(folder), split_bytes)
+
+
+def folders(out: Path) -> dict[str, Path]:
+    return {kind: out / kind for kind in SCHEMAS}
+
+
+def rows_in(folder: Path) -> list[dict[str, Any]]:
+    return [row for path in sorted(folder.glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+
+
+def test_the_files_hold_the_rows_of_the_source_with_their_times(tmp_path: Path) -> None:
+    sample, out = write_sample(tmp_path / "sample"), tmp_path / "out"
+    counts = [write_split(split, number, folders(out)) for number, split in enumerate(splits(sample, 500))]
+    assert len(counts) > 2
+    for kind, expected in in_columns(*find_log_files(sample), split_bytes=500).items():
+        found = rows_in(out / kind)
+        assert len(found) == len(expected) == sum(count[kind] for count in counts) > 0
+        for row, expected_row in zip(found, expected, strict=True):
+            timestamp = row.pop("timestamp", None)
+            assert row == {name: expected_row[name] for name in row}
+            assert timestamp is None or timestamp.timestamp() * 1000 == row["timestamp_ms"]
+        assert set(found[0]) | {"timestamp"} >= set(SCHEMAS[kind].fieldNames())
+
+
+def test_written_again_the_rows_are_there_once_and_without_rows_is_no_file(tmp_path: Path) -> None:
+    (split, *_) = splits(write_sample(tmp_path / "sample"))
+    for _ in range(2):
+        write_split(split, 3, folders(tmp_path / "out"))
+    assert [path.name for path in (tmp_path / "out" / "record").iterdir()] == ["part-00003.zstd.parquet"]
+    write_split(LogSplit(split.file, split.end, split.end), 3, folders(tmp_path / "out"))
+    assert list((tmp_path / "out" / "record").iterdir()) == []
+
+
+def test_a_file_carries_the_schema_of_spark_with_its_comments(tmp_path: Path) -> None:
+    (split, *_) = splits(write_sample(tmp_path / "sample"))
+    write_split(split, 0, folders(tmp_path / "out"))
+    (path,) = (tmp_path / "out" / "record").iterdir()
+    kept = json.loads(pq.read_schema(path).metadata[b"org.apache.spark.sql.parquet.row.metadata"])
+    assert [field["name"] for field in kept["fields"]] == SCHEMAS["record"].fieldNames()
+    assert all(field["metadata"]["comment"] for field in kept["fields"])
+
+
+def test_a_file_that_fails_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_replay.table_files._ROWS_PER_GROUP", 1)
+    (split, *_) = splits(write_sample(tmp_path / "sample"))
+    write_split(split, 0, folders(tmp_path / "out"))
+    whole = pq.read_table(tmp_path / "out" / "record" / "part-00000.zstd.parquet")
+    names: list[str] = []
+
+    def fail_half_way() -> None:
+        with TableFile(tmp_path / "half.parquet", SCHEMAS["record"]) as file:
+            file.add(whole.to_batches()[0])
+            names.extend(path.name for path in tmp_path.glob("*half*"))
+            raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        fail_half_way()
+    assert names == [".half.parquet.unfinished"]
+    assert not list(tmp_path.glob("*half*"))
