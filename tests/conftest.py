@@ -20,3 +20,8 @@ def real_logs() -> Path:
     if not (folder / "expected.json").is_file():
         pytest.skip(f"no real logs in {folder}; name their folder in KQUORUM_REAL_LOGS")
     return folder.resolve()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spark first: its one audit takes longer than anything else, and nothing should be left waiting for it."""
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
