@@ -42,7 +42,7 @@ demo: $(STAMP) java  ## a quorum runs, is killed, is read and is audited (LOG_DI
 
 .PHONY: test
 test: $(STAMP) java check  ## check, then every test which is not slow
-	@$(PYTEST) -n 3 --dist=worksteal -m 'not slow' -q $(PYTEST_ARGS)
+	@$(PYTEST) -n 2 --dist=worksteal -m 'not slow' -q $(PYTEST_ARGS)
 
 .PHONY: test-all
 test-all: $(STAMP) java check  ## check, then every test, the slow ones too

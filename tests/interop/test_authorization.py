@@ -228,8 +228,9 @@ def test_acls_are_told_to_who_may_describe_the_cluster(cluster: Cluster) -> None
         AclOperation.ANY,
         AclPermissionType.ANY,
     )
+    grant(cluster, binding("carol", AclOperation.READ, "orders"))
     admin, bob = confluent(cluster, "admin"), confluent(cluster, "bob")
-    assert admin.describe_acls(everything).result(WAIT_S)
+    assert wait_until(lambda: admin.describe_acls(everything).result(WAIT_S), WAIT_S)
     # librdkafka has no place for the error of the whole answer; the log says that there was one.
     assert bob.describe_acls(everything).result(WAIT_S) == []
     denied = "User:bob at 127.0.0.1 is denied DESCRIBE on cluster kafka-cluster, asked by DESCRIBE_ACLS"
