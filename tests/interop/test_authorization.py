@@ -177,8 +177,10 @@ def test_kafka_python_is_refused_and_served_alike(cluster: Cluster) -> None:
 
 
 def test_operations_are_told_as_they_are(cluster: Cluster) -> None:
-    grant(cluster, binding("alice", AclOperation.ALTER_CONFIGS, "orders"))
+    rights = (AclOperation.DESCRIBE, AclOperation.ALTER_CONFIGS)
+    grant(cluster, *(binding("alice", each, "orders") for each in rights))
     alice = confluent(cluster, "alice")
+    assert wait_until(lambda: "orders" in topics_of(alice), WAIT_S)
 
     def operations() -> set[int]:
         futures = alice.describe_topics(TopicCollection(["orders"]), include_authorized_operations=True)
