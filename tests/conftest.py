@@ -25,7 +25,7 @@ def real_logs() -> Path:
 
 @pytest.fixture(autouse=True)
 def interrupts_are_pythons() -> None:
-    """Spark takes SIGINT for itself and never gives it back; asyncio minds a signal only while Python's handler is there
+    """Spark takes SIGINT for itself and keeps it; asyncio minds a signal only while Python's own handler is there
     (measured: 12 of 40 interrupted commands then ended otherwise)."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
