@@ -111,7 +111,12 @@ class ServerConnection(asyncio.Protocol):
     def close(self) -> None:
         """Close when what was written so far has gone out."""
         self._end()
-        self._transport.close()
+        self._close_transport()
+
+    def _close_transport(self) -> None:
+        """Once: asyncio's TLS cannot be aborted any more when it was closed twice."""
+        if not self._transport.is_closing():
+            self._transport.close()
 
     def abort(self) -> None:
         self._end()
@@ -157,7 +162,7 @@ class ServerConnection(asyncio.Protocol):
         finally:
             self._advancing = False
         if self._ending and not self._replies:
-            self._transport.close()
+            self._close_transport()
         self._pacing.account()
         self._pacing.pace()
 

@@ -40,8 +40,10 @@ def cannot_judge(replica: Replica, last_offset_epoch: int) -> bool:
 def maybe_become_whole(replica: Replica, response: FetchResponse) -> None:
     """The leader answered a Fetch from the end of this log, so that the log is the beginning of its own."""
     log, epoch = replica.log, replica.damaged_epoch
-    if epoch is None or replica.has_lost_its_state or log.flushed_offset < log.log_end_offset:
+    if epoch is None or replica.has_lost_its_state:
         return
+    if replica.config.can_be_voter and log.flushed_offset < log.log_end_offset:
+        return  # nobody waits for the flushes of the others, who take their time
     has_everything = replica.epoch == epoch and not response.records
     if log.last_epoch > epoch or has_everything:
         replica.damaged_epoch = None

@@ -165,18 +165,12 @@ def _progress_key(replica: Replica, fetcher: ReplicaKey) -> ReplicaKey:
 
 
 def complete_parked_fetches(replica: Replica, leader: Leader, now_ms: int) -> None:
-    """Answer every fetch for which there are records, a newer high watermark (KIP-1166), or no more time.
-
-    An observer has no say in what is committed, so records alone are no news to it: it is answered when they are
-    committed, once for each commit rather than twice, and after the voters, on whom the commit waits.
-    """
+    """Answer every fetch for which there are records, a newer high watermark (KIP-1166), or no more time."""
     still_parked = []
     for parked in leader.parked:
         request = parked.request
-        is_voter = replica.voters.contains(request.replica)
-        end_offset = replica.log.log_end_offset if is_voter else replica.high_watermark
         knows_less = request.high_watermark is not None and request.high_watermark < replica.high_watermark
-        if request.fetch_offset < end_offset or knows_less or now_ms >= parked.deadline_ms:
+        if request.fetch_offset < replica.log.log_end_offset or knows_less or now_ms >= parked.deadline_ms:
             replica.respond(parked.request_id, _answer_from(replica, request))
         else:
             still_parked.append(parked)

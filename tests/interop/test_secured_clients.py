@@ -244,7 +244,7 @@ def test_describe_configs_tells_no_secret(cluster: SecuredCluster) -> None:
 
 
 def test_no_secret_is_in_anything_that_was_written(cluster: SecuredCluster) -> None:
-    """The last test of this file: by now the log has seen logins that went well and others."""
+    """As much as was written by now; the last in its file."""
     text = cluster.all_output()
     assert "authentication" in text
     assert [secret for secret in SECRETS if secret in text] == []

@@ -59,7 +59,8 @@ async def tls_client(server: KafkaServer, context: ssl.SSLContext) -> AsyncItera
     try:
         yield RawClient(reader, writer)
     finally:
-        writer.transport.abort()
+        if not writer.is_closing():
+            writer.transport.abort()
 
 
 def test_requests_are_answered_over_tls(run: RunTest, pem: Path) -> None:

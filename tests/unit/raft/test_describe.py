@@ -138,8 +138,7 @@ def test_an_observer_is_listed_until_it_has_been_silent_for_five_minutes() -> No
 
 def test_a_reader_without_an_id_is_served_and_never_listed() -> None:
     context, epoch = leading()
-    fetch = context.fetch(OBSERVER, offset=0, last_epoch=0)
-    anonymous = replace(fetch, replica=NOBODY, max_wait_ms=0)
+    anonymous = replace(context.fetch(OBSERVER, offset=0, last_epoch=0), replica=NOBODY)
     response = context.receive(anonymous)
     assert (response.error, response.leader_epoch) == (ErrorCode.none, epoch)
     described = context.describe()
