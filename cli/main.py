@@ -50,7 +50,11 @@ class Root(LazyGroup):
         "snapshot": LazyCommand(
             "cli.commands.snapshot:snapshot_app", "List, check, compare and take snapshots.", _READ
         ),
-        "audit": LazyCommand("cli.commands.audit:audit", "Replay a metadata log into tables (Spark).", _READ),
+        "audit": LazyCommand(
+            "cli.commands.audit:audit_app",
+            "Replay a metadata log into tables that answer questions (Spark).",
+            _READ,
+        ),
     }
 
 

@@ -4,6 +4,7 @@ The records are decoded once and written; the tables of the state are made from 
 reads only the columns that each of them needs.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,15 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from spark_replay.audit_folder import (
+    AuditedSource,
+    AuditManifest,
+    member_of_files,
+    read_table,
+    remove_manifest,
+    write_manifest,
+)
 from spark_replay.bases import StateBase, state_bases
-from spark_replay.schemas import TABLES
 from spark_replay.sources import LogFile, find_log_files
 from spark_replay.splits import DEFAULT_SPLIT_BYTES
 from spark_replay.tables.acls_history import acls_history
@@ -74,10 +82,39 @@ def build(
     """
     files = find_log_files(root)
     bases = state_bases(files)
+    remove_manifest(out)
     tables = Tables(spark, out, progress)
     _write_scanned(tables, root, split_bytes)
     _write_state(tables, bases)
+    write_manifest(out, _manifest(root, files, bases, tables))
     return AuditResult(files=files, bases=bases, rows=tables.rows)
+
+
+def _manifest(
+    root: Path, files: tuple[LogFile, ...], bases: tuple[StateBase, ...], tables: "Tables"
+) -> AuditManifest:
+    extents = _extents(tables["batches"])
+    sources = tuple(
+        AuditedSource(
+            source=base.source,
+            files=(of_source := tuple(file for file in files if file.source == base.source)),
+            member=member_of_files(of_source),
+            base=base,
+            start_offset=extents.get(base.source, (None, None))[0],
+            end_offset=extents.get(base.source, (None, None))[1],
+        )
+        for base in bases
+    )
+    return AuditManifest(
+        inputs=(str(root),), made_ms=time.time_ns() // 1_000_000, sources=sources, rows=tables.rows
+    )
+
+
+def _extents(batches_table: DataFrame) -> dict[str, tuple[int, int]]:
+    """First offset and end offset (exclusive) of each source's log."""
+    log = batches_table.where(F.col("file_kind") == "log").groupBy("source")
+    found = log.agg(F.min("base_offset").alias("first"), F.max("last_offset").alias("last")).collect()
+    return {row["source"]: (row["first"], row["last"] + 1) for row in found}
 
 
 class Tables:
@@ -101,11 +138,6 @@ class Tables:
     def __getitem__(self, name: str) -> DataFrame:
         assert name in self.rows, f"{name} is not written yet"
         return read_table(self.spark, self._out, name)
-
-
-def read_table(spark: SparkSession, out: Path, name: str) -> DataFrame:
-    """One table of an audit, with the columns and comments of its schema."""
-    return spark.read.schema(TABLES[name]).parquet(str(out / name))
 
 
 def _write_scanned(tables: Tables, root: Path, split_bytes: int) -> None:

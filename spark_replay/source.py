@@ -106,7 +106,7 @@ def listing_of(files: Iterable[LogFile]) -> str:
 
 
 def files_of_listing(listing: str) -> tuple[LogFile, ...]:
-    return tuple(LogFile(**{**file, "kind": FileKind(file["kind"])}) for file in json.loads(listing))
+    return tuple(LogFile.from_json(file) for file in json.loads(listing))
 
 
 class KraftLogReader(DataSourceReader):  # type: ignore[misc]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any, Self
 
 from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
 
@@ -39,6 +40,11 @@ class LogFile:
     base_offset: int | None = None
     end_offset: int | None = None
     epoch: int | None = None
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Self:
+        """What `dataclasses.asdict` made, after a way through JSON."""
+        return cls(**{**fields, "kind": FileKind(fields["kind"])})
 
 
 def find_log_files(root: Path) -> tuple[LogFile, ...]:

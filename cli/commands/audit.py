@@ -1,40 +1,19 @@
-"""`kquorum audit`: replay a metadata log into tables, on Spark."""
-
-import sys
-from pathlib import Path
-from typing import Annotated
+"""`kquorum audit`: a metadata log as tables, and what can be asked of them; on Spark."""
 
 import typer
 
+from cli.commands.audit_build import build
 
-def audit(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIR",
-            help="A metadata folder, a folder of several (the voters of one quorum), or one file.",
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Folder for the tables, one Parquet folder for each.")],
-    as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the tables of an earlier audit in --out.")
-    ] = False,
-    master: Annotated[str, typer.Option(help="The Spark master to run on.")] = "local[*]",
-) -> None:
-    """Replay a metadata log into tables: records, brokers, topics, partition history, leader changes and more.
+audit_app = typer.Typer(
+    help="Replay a metadata log into tables that answer questions (Spark).",
+    no_args_is_help=True,
+    add_completion=False,
+)
 
-    What is damaged goes into the table `damage`, the rest is audited all the same, and the exit status is then 3.
-    """
-    from cli.commands.audit_run import AuditRequest, run_audit
-    from cli.output import console, print_json
 
-    summary = run_audit(AuditRequest(path=path, out=out, overwrite=overwrite, master=master))
-    if as_json:
-        print_json(summary)
-    else:
-        from cli.commands.audit_report import print_summary
+@audit_app.callback()
+def _audit() -> None:
+    """Replay a metadata log into tables that answer questions."""
 
-        print_summary(console(), summary)
-    sys.stdout.flush()
-    raise typer.Exit(3 if summary["tables"]["damage"]["rows"] else 0)
+
+audit_app.command("build")(build)

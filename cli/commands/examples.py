@@ -28,7 +28,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "kquorum watch -c quorum.toml",
         "kquorum watch --grpc localhost:9291 --kind partition_changed --json",
     ),
-    "audit": ("kquorum audit kquorum-data --out audit",),
+    "audit build": ("kquorum audit build kquorum-data --out audit",),
     "quorum status": (
         "kquorum quorum status -c quorum.toml",
         "kquorum quorum status --bootstrap-controller localhost:9191 --json",

@@ -148,7 +148,7 @@ def audit(stage: Stage, real_logs: Path | None) -> None:
     with stage.step(7, "PySpark replays the log into audit tables"):
         status = stage.wait_for_quorum(lambda status: status["leader_id"] >= 0, "somebody leads")
         folder = str(stage.log_folder(int(status["leader_id"])))
-        stage.show("audit", folder, "--out", str(stage.out / "audit-of-this-run"), "--overwrite")
+        stage.show("audit", "build", folder, "--out", str(stage.out / "audit-of-this-run"), "--overwrite")
         if real_logs is None:
             stage.say(
                 "no log of a real Kafka cluster was given: `make demo LOG_DIR=<its metadata folder>` audits one"
@@ -157,6 +157,7 @@ def audit(stage: Stage, real_logs: Path | None) -> None:
         stage.say(f"and the same for Apache Kafka's own logs in {real_logs}:")
         stage.show(
             "audit",
+            "build",
             str(real_logs),
             "--out",
             str(stage.out / "audit-of-real-logs"),

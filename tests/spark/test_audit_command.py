@@ -31,7 +31,7 @@ def shared_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         (work_folder / "spark.log").write_text("what Spark said\n")
         return Unstopped(spark)
 
-    monkeypatch.setattr("cli.commands.audit_run.start_session", start_session)
+    monkeypatch.setattr("cli.audit.spark.start_session", start_session)
 
 
 @pytest.mark.usefixtures("shared_session")
@@ -39,7 +39,7 @@ def test_a_damaged_log_is_audited_summed_up_and_told_by_the_exit_status(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     folder, out = write_sample(tmp_path / "sample"), tmp_path / "out"
-    assert run(["audit", str(folder), "--out", str(out), "--json"]) == 3
+    assert run(["audit", "build", str(folder), "--out", str(out), "--json"]) == 3
     captured = capsys.readouterr()
     summary = json.loads(captured.out)
     (source,) = summary["sources"]
@@ -86,9 +86,9 @@ def test_a_failure_of_spark_is_one_line_that_names_its_log(
             "Job aborted\n Traceback ...\n  OSError: [Errno 5] disk on fire\n  at java.lang"
         )
 
-    monkeypatch.setattr("cli.commands.audit_run.build", build)
+    monkeypatch.setattr("cli.audit.build_run.build", build)
     out = tmp_path / "out"
-    assert run(["audit", str(write_sample(tmp_path / "sample")), "--out", str(out)]) == 1
+    assert run(["audit", "build", str(write_sample(tmp_path / "sample")), "--out", str(out)]) == 1
     captured = capsys.readouterr()
     assert f"Spark failed: OSError: [Errno 5] disk on fire; its log is {out / 'spark.log'}" in captured.err
     assert "java.lang" not in captured.err
@@ -98,7 +98,7 @@ def test_a_failure_of_spark_is_one_line_that_names_its_log(
 def test_the_summary_fits_a_terminal_of_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 
-    from cli.commands.audit_report import print_summary
+    from cli.audit.summary_tables import print_summary
 
     figures = dict.fromkeys(
         ("epochs", "brokers", "topics", "partitions", "leader_changes", "unclean_leader_changes"), 12_345

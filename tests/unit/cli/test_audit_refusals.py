@@ -15,7 +15,7 @@ def sample(tmp_path: Path) -> Path:
 
 
 def refused(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str]:
-    status = run(["audit", *map(str, args)])
+    status = run(["audit", "build", *map(str, args)])
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Traceback" not in captured.err

@@ -1,0 +1,1 @@
+"""The commands `kquorum audit ...`: what they share, and the work of each."""

@@ -1,0 +1,87 @@
+"""Spark as the commands use it: started quietly, its failures told in one line, its own log kept only then."""
+
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from cli.errors import CliError
+from cli.exit_status import ExitStatus
+from cli.java import check_java
+from spark_replay.audit import Progress
+from spark_replay.session import start_session
+
+SPARK_LOG = "spark.log"
+SMALL_BYTES = 64 * 1024 * 1024
+_EXCEPTION_LINE = re.compile(r"[\w.]*(Error|Exception|Found): ")
+
+
+@dataclass(frozen=True, slots=True)
+class QuietSpark:
+    """A session, a folder that is gone with it, and where to say what is being done."""
+
+    session: SparkSession
+    work: Path
+    progress: Progress
+
+
+@contextmanager
+def quiet_spark(*, master: str, size_in_bytes: int, keep_log_in: Path) -> Iterator[QuietSpark]:
+    """Spark for as long as the context lasts. `size_in_bytes` is of the logs that it is for: small ones need no JIT.
+
+    Raises CliError for a missing Java and for whatever Spark fails with, whose log then lies in `keep_log_in`.
+    """
+    check_java()
+    with (
+        tempfile.TemporaryDirectory(prefix="kquorum-audit-", ignore_cleanup_errors=True) as work,
+        _progress() as progress,
+        _failures_told(Path(work), keep_log_in),
+    ):
+        progress("starting Spark")
+        session = start_session(Path(work), master=master, small=size_in_bytes < SMALL_BYTES)
+        try:
+            yield QuietSpark(session, Path(work), progress)
+        finally:
+            session.stop()
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """Calls with what is being done: one changing line on a terminal, plain lines elsewhere; on standard error."""
+    if not sys.stderr.isatty():
+        yield lambda step: typer.echo(f"{step} ...", err=True)
+        return
+    from cli.output import error_console
+
+    with error_console().status("") as status:
+        yield status.update
+
+
+@contextmanager
+def _failures_told(work: Path, keep_log_in: Path) -> Iterator[None]:
+    """Turns a failure of Spark into one line, and keeps Spark's own log where the line says."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        kept = keep_log_in / SPARK_LOG
+        if (work / SPARK_LOG).is_file():
+            shutil.copyfile(work / SPARK_LOG, kept)
+        raise CliError(
+            f"Spark failed: {_reason(error)}; its log is {kept}", status=ExitStatus.FAILED
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """The line that says why: the last one of a Python traceback in it where there is one, else the first."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    exceptions = [line for line in lines if _EXCEPTION_LINE.match(line)]
+    return [type(error).__name__, *lines[:1], *exceptions[-1:]][-1]

@@ -1,0 +1,40 @@
+"""`kquorum audit build`: replay a metadata log into tables, on Spark."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def build(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="A metadata folder, a folder of several (the voters of one quorum), or one file.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the tables, one Parquet folder for each.")],
+    as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the tables of an earlier audit in --out.")
+    ] = False,
+    master: Annotated[str, typer.Option(help="The Spark master to run on.")] = "local[*]",
+) -> None:
+    """Replay a metadata log into tables: records, brokers, topics, partition history, leader changes and more.
+
+    What is damaged goes into the table `damage`, the rest is audited all the same, and the exit status is then 3.
+    """
+    from cli.audit.build_run import AuditRequest, run_audit
+    from cli.output import console, print_json
+
+    summary = run_audit(AuditRequest(path=path, out=out, overwrite=overwrite, master=master))
+    if as_json:
+        print_json(summary)
+    else:
+        from cli.audit.summary_tables import print_summary
+
+        print_summary(console(), summary)
+    sys.stdout.flush()
+    raise typer.Exit(3 if summary["tables"]["damage"]["rows"] else 0)

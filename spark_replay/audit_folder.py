@@ -1,0 +1,135 @@
+"""A folder of audit tables, and `audit.json` in it, which says what the tables were made from.
+
+The file is written last: a folder without it is no finished audit.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_replay.bases import StateBase
+from spark_replay.members import Member, member_of
+from spark_replay.schemas import TABLES
+from spark_replay.sources import LogFile
+
+MANIFEST: Final = "audit.json"
+FORMAT: Final = 1
+
+
+class NoAudit(Exception):
+    """The folder holds no finished audit, or one of a version unknown to us; the message says which."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedSource:
+    """One log of the audit: its files, who wrote them, where its state begins, and where the log itself reaches.
+
+    `start_offset` and `end_offset` (exclusive) are of the whole batches in the segments; None without any.
+    """
+
+    source: str
+    files: tuple[LogFile, ...]
+    member: Member
+    base: StateBase
+    start_offset: int | None
+    end_offset: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditManifest:
+    """What `audit.json` says. `inputs` are the paths as the user gave them; `rows` are counted for each table."""
+
+    inputs: tuple[str, ...]
+    made_ms: int
+    sources: tuple[AuditedSource, ...]
+    rows: Mapping[str, int]
+    table_format: str = "parquet"
+
+
+class AuditTables:
+    """The tables of a finished audit, each with the columns and comments of its schema."""
+
+    def __init__(self, spark: SparkSession, folder: Path, manifest: AuditManifest) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.manifest = manifest
+
+    def table(self, name: str) -> DataFrame:
+        """One table by its name in `schemas.TABLES`; KeyError for another."""
+        return read_table(self.spark, self.folder, name, self.manifest.table_format)
+
+    def source(self, name: str) -> AuditedSource:
+        (found,) = (each for each in self.manifest.sources if each.source == name)
+        return found
+
+
+def open_audit(spark: SparkSession, folder: Path) -> AuditTables:
+    """The audit in `folder`. Raises NoAudit."""
+    return AuditTables(spark, folder, read_manifest(folder))
+
+
+def is_audit(folder: Path) -> bool:
+    return (folder / MANIFEST).is_file()
+
+
+def read_table(spark: SparkSession, folder: Path, name: str, table_format: str = "parquet") -> DataFrame:
+    """One table of an audit, with the columns and comments of its schema."""
+    return spark.read.format(table_format).schema(TABLES[name]).load(str(folder / name))
+
+
+def read_manifest(folder: Path) -> AuditManifest:
+    """Raises NoAudit."""
+    path = folder / MANIFEST
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise NoAudit(
+                f"{path} is of format {content['format']}; this program reads {FORMAT}: build it anew"
+            )
+        return _manifest(content)
+    except FileNotFoundError:
+        raise NoAudit(f"{folder} holds no finished audit: there is no {MANIFEST} in it") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise NoAudit(f"{path} cannot be read: {error!r}; build the audit anew") from error
+
+
+def write_manifest(folder: Path, manifest: AuditManifest) -> None:
+    """Whole or not at all."""
+    unfinished = folder / f".{MANIFEST}.unfinished"
+    unfinished.write_text(json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1), encoding="utf-8")
+    unfinished.replace(folder / MANIFEST)
+
+
+def remove_manifest(folder: Path) -> None:
+    """Before tables are replaced: from here on the folder is no finished audit."""
+    (folder / MANIFEST).unlink(missing_ok=True)
+
+
+def member_of_files(files: tuple[LogFile, ...]) -> Member:
+    """Whose log these files of one source are."""
+    return member_of(Path(files[0].path).parent)
+
+
+def _manifest(content: dict[str, Any]) -> AuditManifest:
+    return AuditManifest(
+        inputs=tuple(content["inputs"]),
+        made_ms=content["made_ms"],
+        sources=tuple(_source(each) for each in content["sources"]),
+        rows=content["rows"],
+        table_format=content["table_format"],
+    )
+
+
+def _source(content: dict[str, Any]) -> AuditedSource:
+    return AuditedSource(
+        source=content["source"],
+        files=tuple(LogFile.from_json(file) for file in content["files"]),
+        member=Member(**content["member"]),
+        base=StateBase(**content["base"]),
+        start_offset=content["start_offset"],
+        end_offset=content["end_offset"],
+    )

@@ -1,0 +1,1 @@
+"""Questions to an audit, as functions of its tables."""
