@@ -1,13 +1,18 @@
 """Builds the tables of an audit: one pass over the files, then tables from tables, each written as Parquet.
 
-The records are decoded once and written; the tables of the state are made from the written records, so that Spark
-reads only the columns that each of them needs.
+The executors decode the files once, and write `records`, `batches` and `damage` as they do. What the tables of the
+state are made from they leave in a folder of its own (`spark_replay.staging`), so that nobody goes through all records
+again.
 """
 
+import shutil
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import pyarrow.parquet as pq
 from pyspark import StorageLevel
@@ -23,98 +28,119 @@ from spark_replay.audit_folder import (
     write_manifest,
 )
 from spark_replay.bases import StateBase, state_bases
-from spark_replay.sources import LogFile, find_log_files
+from spark_replay.schemas import TABLES
+from spark_replay.session import plans_for
+from spark_replay.several_sources import find_log_files_of
+from spark_replay.sources import LogFile
+from spark_replay.split_facts import LogBounds, SplitFacts, extents, gaps_between
 from spark_replay.splits import DEFAULT_SPLIT_BYTES
+from spark_replay.staging import STAGED, TOLD
+from spark_replay.table_files import Destination, write_empty, write_tables
 from spark_replay.tables.acls_history import acls_history
 from spark_replay.tables.audit_notes import audit_notes
 from spark_replay.tables.brokers import brokers
 from spark_replay.tables.brokers_history import broker_events, brokers_history
+from spark_replay.tables.changes import changes_of
 from spark_replay.tables.configs_history import configs_history
 from spark_replay.tables.features_history import features_history
 from spark_replay.tables.isr_changes import isr_changes
 from spark_replay.tables.leader_changes import leader_changes
 from spark_replay.tables.partition_history import partition_history
 from spark_replay.tables.quorum_epochs import quorum_epochs
-from spark_replay.tables.scanned import batches, damage, records
-from spark_replay.tables.state import counted_records, state_records
+from spark_replay.tables.state import counted_records, uncommitted_transactions, without_uncommitted
 from spark_replay.tables.topics import topics
 from spark_replay.tables.topics_history import topics_history
 from spark_replay.tables.voters_history import voters_history
 
 Progress = Callable[[str], None]
 
-STATE_COLUMNS = (
-    *(
-        "source",
-        "file_kind",
-        "offset",
-        "leader_epoch",
-        "batch_base_offset",
-        "state_offset",
-        "state_timestamp_ms",
-        "record_type",
-        "payload",
-    ),
-    *("topic_id", "topic_name", "partition_id", "broker_id"),
-)
+STAGING: Final = "_staging"
+_SCANNED: Final = {"record": "records", "batch": "batches", "damage": "damage"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """What was read and how many rows each table got; `bases` say where the state of each source begins."""
+    """What was read and how many rows each table got; `bases` say where the state of each source begins.
+
+    Of all files `record_types` counts the records by type; of each source's segments `bounds` say where they reach;
+    `unknown_records` counts those of each source that could not be read.
+    """
 
     files: tuple[LogFile, ...]
     bases: tuple[StateBase, ...]
     rows: dict[str, int]
+    record_types: Mapping[str, int] = field(default_factory=dict)
+    unknown_records: Mapping[str, int] = field(default_factory=dict)
+    bounds: Mapping[str, LogBounds] = field(default_factory=dict)
 
 
 def build(
     spark: SparkSession,
-    root: Path,
+    roots: Path | Sequence[Path],
     out: Path,
     *,
     progress: Progress = lambda step: None,  # noqa: ARG005
     split_bytes: int = DEFAULT_SPLIT_BYTES,
+    inputs: Sequence[str] | None = None,
 ) -> AuditResult:
-    """Audit the log files found at `root` into one Parquet folder per table beneath `out`.
+    """Audit the log files found at `roots` into one Parquet folder per table beneath `out`.
 
-    `progress` is told each step before it is taken. Raises NoLogFound.
+    `progress` is told each step before it is taken; `inputs` are the roots as the user gave them. Raises NoLogFound.
     """
-    files = find_log_files(root)
+    paths = [roots] if isinstance(roots, Path) else list(roots)
+    files = find_log_files_of(paths)
     bases = state_bases(files)
     remove_manifest(out)
     tables = Tables(spark, out, progress)
-    _write_scanned(tables, root, split_bytes)
-    _write_state(tables, bases)
-    write_manifest(out, _manifest(root, files, bases, tables))
-    return AuditResult(files=files, bases=bases, rows=tables.rows)
+    staging = out / STAGING
+    try:
+        splits = _write_scanned(tables, files, bases, staging, split_bytes)
+        write_state(tables, bases, Staged(spark, staging))
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    write_manifest(out, _manifest(inputs or [str(path) for path in paths], files, bases, splits, tables.rows))
+    return _result(files, bases, splits, tables.rows)
+
+
+def _result(
+    files: tuple[LogFile, ...],
+    bases: tuple[StateBase, ...],
+    splits: Iterable[SplitFacts],
+    rows: dict[str, int],
+) -> AuditResult:
+    types, unknown, bounds = Counter[str](), Counter[str](), dict[str, LogBounds]()
+    for split in splits:
+        types.update(split.types)
+        unknown[split.file.source] += split.unknown_records
+        if split.bounds is not None:
+            bounds[split.file.source] = split.bounds.with_others(bounds.get(split.file.source))
+    return AuditResult(
+        files=files, bases=bases, rows=rows, record_types=types, unknown_records=unknown, bounds=bounds
+    )
 
 
 def _manifest(
-    root: Path, files: tuple[LogFile, ...], bases: tuple[StateBase, ...], tables: "Tables"
+    inputs: Sequence[str],
+    files: tuple[LogFile, ...],
+    bases: tuple[StateBase, ...],
+    splits: Iterable[SplitFacts],
+    rows: dict[str, int],
 ) -> AuditManifest:
-    extents = _extents(tables["batches"])
+    found = extents(splits)
     sources = tuple(
         AuditedSource(
             source=base.source,
             files=(of_source := tuple(file for file in files if file.source == base.source)),
             member=member_of_files(of_source),
             base=base,
-            start_offset=extents.get(base.source, (None, None))[0],
-            end_offset=extents.get(base.source, (None, None))[1],
+            start_offset=found.get(base.source, (None, None))[0],
+            end_offset=found.get(base.source, (None, None))[1],
         )
         for base in bases
     )
     return AuditManifest(
-        inputs=(str(root),), made_ms=time.time_ns() // 1_000_000, sources=sources, rows=tables.rows
+        inputs=tuple(inputs), made_ms=time.time_ns() // 1_000_000, sources=sources, rows=rows
     )
-
-
-def _extents(batches_table: DataFrame) -> dict[str, tuple[int, int]]:
-    """First offset and end offset (exclusive) of each source's log."""
-    log = batches_table.where(F.col("file_kind") == "log").groupBy("source")
-    found = log.agg(F.min("base_offset").alias("first"), F.max("last_offset").alias("last")).collect()
-    return {row["source"]: (row["first"], row["last"] + 1) for row in found}
 
 
 class Tables:
@@ -123,63 +149,121 @@ class Tables:
     def __init__(self, spark: SparkSession, out: Path, progress: Progress) -> None:
         self.spark = spark
         self.rows: dict[str, int] = {}
-        self._out = out
-        self._progress = progress
+        self.told_types: set[str] | None = None
+        self.out = out
+        self.progress = progress
 
-    def write(self, name: str, frame: DataFrame) -> DataFrame:
-        """Write `frame` as table `name`, replacing one of an earlier audit, and give it back as written."""
-        self._progress(name)
-        path = self._out / name
+    def write(self, name: str, frame: DataFrame, *needed_types: str) -> DataFrame:
+        """Write `frame` as table `name`, replacing one of an earlier audit, and give it back as written.
+
+        Where it is known that there are no records of any of the types that it is made from, it has no rows.
+        """
+        self.progress(name)
+        path = self.out / name
+        if needed_types and self.told_types is not None and not self.told_types & set(needed_types):
+            write_empty(path, TABLES[name])
+            self.rows[name] = 0
+            return read_table(self.spark, self.out, name)
         frame.write.mode("overwrite").parquet(str(path))
         # The footers of the files hold the count; a Spark job for each would be most of the time of a small audit.
         self.rows[name] = sum(pq.read_metadata(file).num_rows for file in path.glob("*.parquet"))
-        return read_table(self.spark, self._out, name)
+        return read_table(self.spark, self.out, name)
 
     def __getitem__(self, name: str) -> DataFrame:
         assert name in self.rows, f"{name} is not written yet"
-        return read_table(self.spark, self._out, name)
+        return read_table(self.spark, self.out, name)
 
 
-def _write_scanned(tables: Tables, root: Path, split_bytes: int) -> None:
-    reader = (
-        tables.spark.read.format("kraft_log").option("rows", "all").option("split_bytes", str(split_bytes))
+class Staged:
+    """What the pass over the files left for the tables of the state."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+
+    def rows(self, name: str) -> int:
+        return sum(pq.read_metadata(file).num_rows for file in (self._folder / name).glob("*.parquet"))
+
+    def __getitem__(self, name: str) -> DataFrame:
+        return self._spark.read.schema(STAGED[name]).parquet(str(self._folder / name))
+
+
+def _write_scanned(
+    tables: Tables, files: tuple[LogFile, ...], bases: tuple[StateBase, ...], staging: Path, split_bytes: int
+) -> list[SplitFacts]:
+    tables.progress("records")
+    folders = {kind: tables.out / name for kind, name in _SCANNED.items()}
+    destination = Destination(folders=folders, staging=staging)
+    splits = write_tables(tables.spark, files, destination, bases, split_bytes=split_bytes)
+    tables.told_types = {kind for split in splits for kind in split.told}
+    for kind, name in _SCANNED.items():
+        tables.rows[name] = sum(split.rows[kind] for split in splits)
+    tables.rows["damage"] += sum(1 for _ in gaps_between(splits))
+    return splits
+
+
+def write_state(tables: Tables, bases: tuple[StateBase, ...], staged: Staged | None = None) -> None:
+    """Write every table but `records`, `batches` and `damage`. Without what a pass over the files left for this
+    (`staged`) they are made from the table `records`."""
+    spans = None if staged is None else staged["epochs"]
+    told = (_told(tables["records"]) if staged is None else staged["told"]).persist(
+        StorageLevel.MEMORY_AND_DISK
     )
-    rows = reader.load(str(root.resolve())).persist(StorageLevel.DISK_ONLY)
     try:
-        tables.write("records", records(rows))
-        tables.write("batches", batches(rows))
-        tables.write("damage", damage(rows, tables["batches"]))
+        state = _state(told, told, bases)
+        with nullcontext() if staged is None else plans_for(tables.spark, staged.rows("told")):
+            epochs = quorum_epochs(tables["records"] if staged is None else told, spans)
+            _write_from_told(tables, told, tables.write("quorum_epochs", epochs), state, bases)
+        if staged is None:
+            _write_partitions(tables, state, state)
+            return
+        partitions = _state(staged["partitions"].withColumn("payload", F.lit("")), told, bases)
+        with plans_for(tables.spark, staged.rows("partitions")):
+            _write_partitions(tables, state.unionByName(partitions, allowMissingColumns=True), state)
     finally:
-        rows.unpersist()
+        told.unpersist()
 
 
-def _write_state(tables: Tables, bases: tuple[StateBase, ...]) -> None:
-    epochs = tables.write("quorum_epochs", quorum_epochs(tables["records"]))
-    tables.write("audit_notes", audit_notes(tables["records"], epochs))
-    counted = counted_records(tables["records"], bases)
+def _told(records: DataFrame) -> DataFrame:
+    """The records which say something: most of a log is NoOps, of which only those with a note do."""
+    is_told = (F.col("record_type") != "NoOpRecord") | F.col("payload").contains('"audit_note"')
+    return records.where(is_told).select(*TOLD.fieldNames())
+
+
+def _write_from_told(
+    tables: Tables,
+    told: DataFrame,
+    epochs: DataFrame,
+    state: DataFrame,
+    bases: tuple[StateBase, ...],
+) -> None:
+    """The tables that no record of a partition is needed for."""
+    counted = counted_records(told, bases)
+    tables.write("audit_notes", audit_notes(told, epochs), "NoOpRecord")
     tables.write("voters_history", voters_history(counted))
-    # Every table below reads these records several times over, and most of a log is NoOps, which none of them reads.
-    state = state_records(tables["records"], bases).where(
-        ~F.col("is_control") & (F.col("record_type") != "NoOpRecord")
-    )
-    state = state.select(*STATE_COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
+    tables.write("features_history", features_history(state, counted))
+    tables.write("brokers", brokers(state))
+    tables.write("brokers_history", brokers_history(state))
+    tables.write("configs_history", configs_history(state), "ConfigRecord")
+    tables.write("acls_history", acls_history(state), "AccessControlEntryRecord")
+
+
+def _write_partitions(tables: Tables, state: DataFrame, told: DataFrame) -> None:
+    """The tables of topics and partitions; `told` is the state without the records of partitions."""
+    tables.write("topics", topics(state))
+    tables.write("topics_history", topics_history(state))
+    history = tables.write("partition_history", partition_history(state))
+    epochs = tables["quorum_epochs"]
+    changes = changes_of(history).persist(StorageLevel.DISK_ONLY)
     try:
-        tables.write("features_history", features_history(state, counted))
-        for name, make in _TABLES_OF_STATE.items():
-            tables.write(name, make(state))
-        history = tables["partition_history"]
-        tables.write("leader_changes", leader_changes(history, epochs, broker_events(state)))
-        tables.write("isr_changes", isr_changes(history, epochs))
+        tables.write("leader_changes", leader_changes(changes, epochs, broker_events(told)))
+        tables.write("isr_changes", isr_changes(changes, epochs))
     finally:
-        state.unpersist()
+        changes.unpersist()
 
 
-_TABLES_OF_STATE: dict[str, Callable[[DataFrame], DataFrame]] = {
-    "brokers": brokers,
-    "brokers_history": brokers_history,
-    "topics": topics,
-    "topics_history": topics_history,
-    "partition_history": partition_history,
-    "configs_history": configs_history,
-    "acls_history": acls_history,
-}
+def _state(records: DataFrame, told: DataFrame, bases: tuple[StateBase, ...]) -> DataFrame:
+    """Those of `records` to be replayed. Most of a log is NoOps, which no table of the state reads."""
+    kept = records.where(F.col("record_type") != "NoOpRecord")
+    kept = kept.where(~F.col("is_control")) if "is_control" in records.columns else kept
+    return without_uncommitted(counted_records(kept, bases), uncommitted_transactions(told))

@@ -78,7 +78,13 @@ def is_audit(folder: Path) -> bool:
 
 def read_table(spark: SparkSession, folder: Path, name: str, table_format: str = "parquet") -> DataFrame:
     """One table of an audit, with the columns and comments of its schema."""
-    return spark.read.format(table_format).schema(TABLES[name]).load(str(folder / name))
+    schema = TABLES[name]
+    # Resolved: a stream's tables are links which a refresh swings over, and a reader keeps those that it opened.
+    path = str((folder / name).resolve())
+    # Spark puts the columns of folders (`source=...`) last.
+    if table_format != "parquet":  # Delta knows its columns, and takes no schema; comments are ours
+        return spark.read.format(table_format).load(path).to(schema)
+    return spark.read.schema(schema).parquet(path).select(*schema.fieldNames())
 
 
 def read_manifest(folder: Path) -> AuditManifest:

@@ -1,8 +1,9 @@
 """Where the state of each log begins: at its first record, or at the snapshot that stands in for what was removed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 
 from spark_replay.files import map_file
 from spark_replay.sources import FileKind, LogFile
@@ -21,15 +22,18 @@ class StateBase:
     from_offset: int
 
 
-def state_bases(files: Iterable[LogFile]) -> tuple[StateBase, ...]:
-    """One base for each source."""
+def state_bases(
+    files: Iterable[LogFile], is_whole: Callable[[str], bool] | None = None
+) -> tuple[StateBase, ...]:
+    """One base for each source; `is_whole` answers for snapshots by their paths (default: `is_whole_snapshot`)."""
     ordered = sorted(files, key=lambda file: file.source)
     return tuple(
-        _base(source, list(group)) for source, group in groupby(ordered, key=lambda file: file.source)
+        _base(source, list(group), is_whole or is_whole_snapshot)
+        for source, group in groupby(ordered, key=lambda file: file.source)
     )
 
 
-def _base(source: str, files: list[LogFile]) -> StateBase:
+def _base(source: str, files: list[LogFile], is_whole: Callable[[str], bool]) -> StateBase:
     """The earliest whole snapshot which the log continues without a gap, as it gives the longest history.
 
     A log from offset 0 needs none, but formatting may have left one that ends there, which holds the first voters
@@ -45,16 +49,16 @@ def _base(source: str, files: list[LogFile]) -> StateBase:
     if starts and log_start == 0:
         candidates = [file for file in candidates if file.end_offset == 0]
     for file in candidates if starts else reversed(candidates):
-        if is_whole_snapshot(file):
+        if is_whole(file.path):
             return StateBase(source=source, snapshot=file.name, from_offset=file.end_offset or 0)
     return StateBase(source=source, snapshot=None, from_offset=log_start)
 
 
-def is_whole_snapshot(file: LogFile) -> bool:
+def is_whole_snapshot(path: str | Path) -> bool:
     """Whether it is sound from header to footer; Kafka's reader does not notice a missing footer."""
     first: ScannedBatch | None = None
     last: ScannedBatch | None = None
-    for item in scan_batches(map_file(file.path)):
+    for item in scan_batches(map_file(path)):
         if isinstance(item, Damage):
             return False
         first, last = first or item, item

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,10 +29,15 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    # Of shuffled rows, compressed: some 150 MB to be sorted.
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.ansi.enabled": "true",
 }
+
+# With `local[...]` the executors are in the driver's process.
+DRIVER_MEMORY = "2g"
 
 SMALL_SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
@@ -40,13 +45,25 @@ SMALL_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+# Those of them that a running session can change: no SQL of its own makes up for compiling a plan for few rows.
+SMALL_PLANS = {key: value for key, value in SMALL_SETTINGS.items() if key != "spark.sql.codegen.factoryMode"}
+SMALL_ROWS = 50_000
+ROWS_A_PIECE = 150_000
+_PIECES = "spark.sql.shuffle.partitions"
 SMALL_JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
-def start_session(work_folder: Path, *, master: str = LOCAL_MASTER, small: bool = False) -> SparkSession:
+def start_session(
+    work_folder: Path,
+    *,
+    master: str = LOCAL_MASTER,
+    small: bool = False,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
     """Start Spark with its noise going to `work_folder/spark.log`, and register the data source.
 
-    `small` is for logs whose tables are made faster than Java would be done compiling for them.
+    `small` is for logs whose tables are made faster than Java would be done compiling for them; `settings` are Spark's,
+    and go before ours.
 
     The Java process inherits its standard error when it is started, so it is pointed at the file just for that
     moment. Java itself must have been found before: Spark's own message for its absence is no help.
@@ -55,8 +72,8 @@ def start_session(work_folder: Path, *, master: str = LOCAL_MASTER, small: bool 
     log4j.write_text(_QUIET_LOG4J, encoding="utf-8")
     _give_workers_this_python()
     builder = SparkSession.builder.appName("kquorum audit").master(master)
-    settings = SETTINGS | _local_settings(master, work_folder) | (SMALL_SETTINGS if small else {})
-    for key, value in settings.items():
+    ours = SETTINGS | _local_settings(master, work_folder) | (SMALL_SETTINGS if small else {})
+    for key, value in {**ours, **(settings or {})}.items():
         builder = builder.config(key, value)
     java_options = [f"-Dlog4j2.configurationFile={log4j.as_uri()}", *(SMALL_JAVA_OPTIONS if small else ())]
     builder = builder.config("spark.driver.extraJavaOptions", " ".join(java_options))
@@ -65,6 +82,26 @@ def start_session(work_folder: Path, *, master: str = LOCAL_MASTER, small: bool 
     session.sparkContext.setLogLevel("ERROR")
     session.dataSource.register(KraftLogDataSource)
     return session
+
+
+@contextmanager
+def plans_for(spark: SparkSession, rows: int) -> Iterator[None]:
+    """Within, plans are made for about so many rows.
+
+    For few, compiling a plan takes longer than running it as it is. Many are shuffled into pieces that can be sorted in
+    memory, the more the larger the log, so that its length does not decide how much memory that takes.
+    """
+    settings = dict(SMALL_PLANS) if rows <= SMALL_ROWS else {}
+    if rows > ROWS_A_PIECE * int(spark.conf.get(_PIECES) or 1):
+        settings[_PIECES] = str(rows // ROWS_A_PIECE + 1)
+    before = {key: spark.conf.get(key) for key in settings}
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, earlier in before.items():
+            spark.conf.set(key, str(earlier))
 
 
 def _local_settings(master: str, work_folder: Path) -> dict[str, str]:
@@ -77,6 +114,7 @@ def _local_settings(master: str, work_folder: Path) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.local.dir": str(work_folder),
+            "spark.driver.memory": DRIVER_MEMORY,
             "spark.sql.shuffle.partitions": str(max(4, 2 * (os.cpu_count() or 1))),
         }
     return settings

@@ -15,18 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructType,
-    TimestampType,
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
 )
+from pyspark.sql.types import StructType
 
+from spark_replay.arrow_types import arrow_schema as arrow_schema
 from spark_replay.decode import origin_of, snapshot_timestamp_ms
 from spark_replay.files import map_file
 from spark_replay.log_columns import LogColumns
@@ -42,15 +39,6 @@ ROW_KINDS = {
     "all": frozenset({"record", "batch", "damage"}),
 }
 _OF_ONE_KIND = {"records": RECORDS, "batches": BATCHES, "damage": DAMAGE}
-
-_ARROW_TYPES: dict[type[DataType], pa.DataType] = {
-    StringType: pa.string(),
-    LongType: pa.int64(),
-    IntegerType: pa.int32(),
-    BooleanType: pa.bool_(),
-    BinaryType: pa.binary(),
-    TimestampType: pa.timestamp("us", "UTC"),
-}
 
 
 @dataclass
@@ -92,6 +80,12 @@ class KraftLogDataSource(DataSource):  # type: ignore[misc]
             split_bytes=int(options.get("split_bytes", DEFAULT_SPLIT_BYTES)),
             show_secrets=options.get("show_secrets", "false").lower() == "true",
         )
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """See `spark_replay.stream.reader`."""
+        from spark_replay.stream.reader import KraftLogStreamReader  # that module builds on this one
+
+        return KraftLogStreamReader.of_options(schema, self.options, ROW_KINDS[self._rows()])
 
     def _rows(self) -> str:
         rows: str = self.options.get("rows", "records")
@@ -169,8 +163,3 @@ def read_split(
         if columns.is_full:
             yield from columns.take()
     yield from columns.take()
-
-
-def arrow_schema(schema: StructType) -> Any:
-    """The Arrow schema that Spark expects for rows of `schema`."""
-    return pa.schema([(field.name, _ARROW_TYPES[type(field.dataType)]) for field in schema.fields])

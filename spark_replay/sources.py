@@ -1,7 +1,9 @@
-"""Which files make up a metadata log: found from whatever path a user points at."""
+"""Which files make up a metadata log: found from whatever paths a user points at."""
 
+import errno
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +15,8 @@ METADATA_FOLDER = "__cluster_metadata-0"
 SEARCH_DEPTH = 4
 
 _SEGMENT = re.compile(r"(\d{20})\.log")
+# What a file system or another program keeps beside logs; the first is root's alone on every ext4 disk.
+_NO_LOG_FOLDERS = frozenset({"lost+found"})
 
 
 class FileKind(StrEnum):
@@ -29,7 +33,8 @@ class NoLogFound(Exception):
 class LogFile:
     """One file of a log. `source` names the folder it was found in, for inputs that hold several logs.
 
-    `base_offset` is of a segment's name; `end_offset` (exclusive) and `epoch` are of a snapshot's name.
+    `base_offset` is of a segment's name; `end_offset` (exclusive) and `epoch` are of a snapshot's name. `name` and
+    `source` are text that can be printed; `path` opens the file whatever bytes its name is made of.
     """
 
     path: str
@@ -50,16 +55,17 @@ class LogFile:
 def find_log_files(root: Path) -> tuple[LogFile, ...]:
     """The log files of a metadata folder, of `__cluster_metadata-0` itself, of one file, or of a folder of several.
 
-    Ordered by source, segments before snapshots, each by offset. Raises NoLogFound.
+    Ordered by source, segments before snapshots, each by offset. Raises NoLogFound, and OSError where a folder cannot
+    be read: a log that may lie in there must not be missed in silence.
     """
     if root.is_file():
-        return (log_file(root, source=root.name),)
+        return (log_file(root, source=printable(root.name)),)
     if not root.is_dir():
-        raise NoLogFound(f"{root} does not exist")
+        raise NoLogFound(f"{printable(str(root))} does not exist")
     files = tuple(_files_of_sources(root.resolve()))
     if not files:
         raise NoLogFound(
-            f"{root} holds no metadata log: expected {METADATA_FOLDER}/, a folder with one inside, "
+            f"{printable(str(root))} holds no metadata log: expected {METADATA_FOLDER}/, a folder with one inside, "
             "or files named <20 digits>.log or <20 digits>-<10 digits>.checkpoint"
         )
     return files
@@ -68,11 +74,11 @@ def find_log_files(root: Path) -> tuple[LogFile, ...]:
 def log_file(path: Path, *, source: str) -> LogFile:
     """Describe one file by its name; what is named neither segment nor snapshot is read as a segment."""
     size = path.stat().st_size
-    absolute = str(path.resolve())
+    absolute, name = str(path.resolve()), printable(path.name)
     if (snapshot := snapshot_id_of(path.name)) is not None:
         return LogFile(
             path=absolute,
-            name=path.name,
+            name=name,
             source=source,
             kind=FileKind.SNAPSHOT,
             size_in_bytes=size,
@@ -83,33 +89,22 @@ def log_file(path: Path, *, source: str) -> LogFile:
     match = _SEGMENT.fullmatch(path.name)
     base_offset = int(match[1]) if match else None
     return LogFile(
-        path=absolute, name=path.name, source=source, kind=kind, size_in_bytes=size, base_offset=base_offset
+        path=absolute, name=name, source=source, kind=kind, size_in_bytes=size, base_offset=base_offset
     )
 
 
-def _files_of_sources(root: Path) -> Iterator[LogFile]:
-    for folder in sorted(_log_folders(root, SEARCH_DEPTH)):
-        yield from _files_of_folder(folder, _source_name(root, folder))
+def files_of_folder(folder: Path, source: str) -> list[LogFile]:
+    """The segments and snapshots that lie in `folder` itself, and the bootstrap checkpoint of its node.
 
-
-def _log_folders(folder: Path, depth: int) -> Iterator[Path]:
-    """Folders which hold segments or snapshots, not looked for below one that does."""
-    if _holds_log(folder):
-        yield folder
-    elif depth > 0:
-        for child in folder.iterdir():
-            if child.is_dir() and not child.name.startswith("."):
-                yield from _log_folders(child, depth - 1)
-
-
-def _holds_log(folder: Path) -> bool:
-    if folder.name == METADATA_FOLDER:
-        return any(is_log_name(path.name) for path in folder.iterdir())
-    # A topic's partition folder has segments of the same names; only the metadata log has snapshots beside them.
-    names = [path.name for path in folder.iterdir() if path.is_file()]
-    if (folder / "partition.metadata").exists():
-        return any(snapshot_id_of(name) for name in names) or "quorum-state" in names
-    return any(is_log_name(name) for name in names)
+    A file that a running node removes meanwhile is left out, as are those that it is about to remove
+    (`*.deleted`), to swap in (`.cleaned`, `.swap`) or has not finished (`.part`), and what it notes of producers
+    (`*.snapshot`): none of them has the name of a segment or snapshot.
+    """
+    with os.scandir(folder) as entries:
+        paths = [folder / entry.name for entry in entries if is_log_name(entry.name) and _is_file(entry)]
+    if folder.name == METADATA_FOLDER and (bootstrap := folder.parent / BOOTSTRAP_CHECKPOINT_NAME).is_file():
+        paths.append(bootstrap)
+    return sorted(_described(paths, source), key=reading_order)
 
 
 def is_log_name(name: str) -> bool:
@@ -117,20 +112,89 @@ def is_log_name(name: str) -> bool:
     return _SEGMENT.fullmatch(name) is not None or snapshot_id_of(name) is not None
 
 
+def reading_order(file: LogFile) -> tuple[bool, int, int]:
+    """Segments before snapshots, each by offset."""
+    return (file.kind != FileKind.LOG, file.epoch or 0, file.base_offset or file.end_offset or 0)
+
+
+def metadata_folder_of(log_folder: Path) -> Path:
+    """The folder of a node, with its meta.properties, of which `log_folder` holds the segments."""
+    return log_folder.parent if log_folder.name == METADATA_FOLDER else log_folder
+
+
+def printable(name: str) -> str:
+    """A name of the file system as text: bytes that are no UTF-8 are spelled out."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _described(paths: list[Path], source: str) -> Iterator[LogFile]:
+    for path in paths:
+        try:
+            yield log_file(path, source=source)
+        except FileNotFoundError:
+            continue
+
+
+def _files_of_sources(root: Path) -> Iterator[LogFile]:
+    for folder in sorted(_log_folders(root, SEARCH_DEPTH, set())):
+        yield from files_of_folder(folder, _source_name(root, folder))
+
+
+def _log_folders(folder: Path, depth: int, seen: set[str]) -> Iterator[Path]:
+    """Folders which hold segments or snapshots, not looked for below one that does; each once, whatever links lead to
+    it."""
+    real = os.path.realpath(folder)
+    if real in seen:
+        return
+    seen.add(real)
+    if _holds_log(folder):
+        yield folder
+    elif depth > 0:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if _is_folder(entry)]
+        for name in sorted(names):
+            if not name.startswith(".") and name not in _NO_LOG_FOLDERS:
+                yield from _log_folders(folder / name, depth - 1, seen)
+
+
+def _holds_log(folder: Path) -> bool:
+    is_metadata_log = folder.name == METADATA_FOLDER
+    with os.scandir(folder) as entries:
+        return holds_log(folder.name, {entry.name for entry in entries if is_metadata_log or _is_file(entry)})
+
+
+def holds_log(folder_name: str, file_names: Collection[str]) -> bool:
+    """Whether a folder of these files is a metadata log.
+
+    A topic's partition folder has segments of the same names; only the metadata log has snapshots beside them.
+    """
+    if folder_name != METADATA_FOLDER and "partition.metadata" in file_names:
+        return any(snapshot_id_of(name) for name in file_names) or "quorum-state" in file_names
+    return any(is_log_name(name) for name in file_names)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """A link to itself is nothing."""
+    try:
+        return entry.is_file()
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        return False
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        return False
+
+
 def _source_name(root: Path, folder: Path) -> str:
     """The metadata folder relative to the root, or its own name where the root is that folder or the log itself."""
-    metadata_folder = folder.parent if folder.name == METADATA_FOLDER else folder
+    metadata_folder = metadata_folder_of(folder)
     if root in (folder, metadata_folder):
-        return metadata_folder.name
-    return str(metadata_folder.relative_to(root))
-
-
-def _files_of_folder(folder: Path, source: str) -> list[LogFile]:
-    paths = [path for path in folder.iterdir() if path.is_file() and is_log_name(path.name)]
-    if folder.name == METADATA_FOLDER and (bootstrap := folder.parent / BOOTSTRAP_CHECKPOINT_NAME).is_file():
-        paths.append(bootstrap)
-    return sorted((log_file(path, source=source) for path in paths), key=_reading_order)
-
-
-def _reading_order(file: LogFile) -> tuple[bool, int, int]:
-    return (file.kind != FileKind.LOG, file.epoch or 0, file.base_offset or file.end_offset or 0)
+        return printable(metadata_folder.name)
+    return printable(str(metadata_folder.relative_to(root)))

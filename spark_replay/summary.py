@@ -1,5 +1,7 @@
 """An audit in a few figures: what each log holds and what became of it. Only aggregates come to the driver."""
 
+from collections import defaultdict
+from dataclasses import asdict
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -19,66 +21,50 @@ def summarize(spark: SparkSession, out: Path, result: AuditResult) -> dict[str, 
     by_source = _figures_by_source(tables)
     return {
         "sources": [
-            _source(source, result, by_source.get(source, {}))
+            _source(source, result, by_source[source])
             for source in sorted({file.source for file in result.files})
         ],
-        "record_types": {row["record_type"]: row["count"] for row in _record_types(tables["records"])},
+        "record_types": _record_types(result),
         "tables": {name: {"rows": count, "path": str(out / name)} for name, count in result.rows.items()},
         "damage": [row.asDict() for row in tables["damage"].limit(DAMAGE_SHOWN).collect()],
     }
 
 
-def _source(source: str, result: AuditResult, figures: dict[str, Any]) -> dict[str, Any]:
+def _source(source: str, result: AuditResult, figures: dict[str, int]) -> dict[str, Any]:
     files = [file for file in result.files if file.source == source]
     (base,) = (base for base in result.bases if base.source == source)
+    bounds = result.bounds.get(source)
     return {
         "source": source,
         "files": len(files),
         "size_in_bytes": sum(file.size_in_bytes for file in files),
         "state_from": base.snapshot or base.from_offset,
+        **({} if bounds is None else asdict(bounds)),
+        "unknown_records": result.unknown_records.get(source, 0),
         **figures,
     }
 
 
-def _figures_by_source(tables: dict[str, DataFrame]) -> dict[str, dict[str, Any]]:
+def _figures_by_source(tables: dict[str, DataFrame]) -> dict[str, dict[str, int]]:
     """Every figure of every source, by one query: a union of small counts, which is a plan of few stages."""
-    counts = [
-        _count(tables["records"].where(F.col("payload").isNull()), "unknown_records"),
-        _count(tables["quorum_epochs"], "epochs"),
-        _count(tables["brokers"].where("registered"), "brokers"),
-        _count(tables["topics"].where("valid_to_offset is null"), "topics"),
-        _count(tables["topics"].where("valid_to_offset is not null"), "removed_topics"),
-        _count(tables["partition_history"].where("valid_to_offset is null"), "partitions"),
-        _count(tables["leader_changes"], "leader_changes"),
-        _count(tables["leader_changes"].where("unclean"), "unclean_leader_changes"),
-        _count(tables["damage"], "damaged_places"),
-    ]
-    names = [name for name, _ in counts]
-    figures: dict[str, dict[str, Any]] = {
-        row["source"]: {**row.asDict(), **dict.fromkeys(names, 0)}
-        for row in _log_bounds(tables["records"]).collect()
+    counts = {
+        "epochs": tables["quorum_epochs"],
+        "brokers": tables["brokers"].where("registered"),
+        "topics": tables["topics"].where("valid_to_offset is null"),
+        "removed_topics": tables["topics"].where("valid_to_offset is not null"),
+        "partitions": tables["partition_history"].where("valid_to_offset is null"),
+        "leader_changes": tables["leader_changes"],
+        "unclean_leader_changes": tables["leader_changes"].where("unclean"),
+        "damaged_places": tables["damage"],
     }
-    union = reduce(DataFrame.unionAll, (frame for _, frame in counts))
+    selected = [frame.select("source", F.lit(name).alias("figure")) for name, frame in counts.items()]
+    union = reduce(DataFrame.unionAll, selected)
+    figures: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(counts, 0))
     for row in union.groupBy("source", "figure").agg(F.count("*").alias("value")).collect():
-        figures.setdefault(row["source"], dict.fromkeys(names, 0))[row["figure"]] = row["value"]
+        figures[row["source"]][row["figure"]] = row["value"]
     return figures
 
 
-def _log_bounds(records: DataFrame) -> DataFrame:
-    log = records.where(F.col("file_kind") == "log")
-    return log.groupBy("source").agg(
-        F.count("*").alias("records"),
-        F.min("offset").alias("first_offset"),
-        F.max("offset").alias("last_offset"),
-        F.min("timestamp_ms").alias("first_ms"),
-        F.max("timestamp_ms").alias("last_ms"),
-    )
-
-
-def _count(frame: DataFrame, figure: str) -> tuple[str, DataFrame]:
-    return figure, frame.select("source", F.lit(figure).alias("figure"))
-
-
-def _record_types(records: DataFrame) -> list[Any]:
-    counted = records.groupBy("record_type").count()
-    return list(counted.orderBy(F.desc("count"), "record_type").collect())
+def _record_types(result: AuditResult) -> dict[str, int]:
+    """The most frequent first."""
+    return dict(sorted(result.record_types.items(), key=lambda each: (-each[1], each[0])))

@@ -4,9 +4,11 @@ Bytes to Parquet without a way through the JVM, where each row would be made twi
 sees; elsewhere the data source is the way. Spark reads the files as its own: they carry its schema, with the comments.
 """
 
+import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -16,24 +18,42 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from spark_replay.arrow_types import arrow_schema
+from spark_replay.bases import StateBase
+from spark_replay.columns import damage_columns, record_batch
+from spark_replay.rows import DamageRow
 from spark_replay.schemas import BATCHES, DAMAGE, RECORDS
-from spark_replay.source import LogSplit, arrow_schema, read_split, splits_of
+from spark_replay.source import LogSplit, read_split, splits_of
 from spark_replay.sources import LogFile
+from spark_replay.split_facts import FactsOfSplit, SplitFacts, gaps_between
 from spark_replay.splits import DEFAULT_SPLIT_BYTES
+from spark_replay.staging import STAGED, counted_from, epoch_rows, staged
 
 SCHEMAS: Final[Mapping[str, StructType]] = {"record": RECORDS, "batch": BATCHES, "damage": DAMAGE}
+PARTITIONED: Final = ("record", "batch")
+# In a folder of its source a row does not repeat it.
+WRITTEN: Final[Mapping[str, StructType]] = {
+    kind: StructType([each for each in schema if kind not in PARTITIONED or each.name != "source"])
+    for kind, schema in SCHEMAS.items()
+}
+# What the driver decodes sooner than an executor has started.
+SMALL_BYTES: Final = 4 * 1024 * 1024
+_TO_ESCAPE: Final = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 _ROW_METADATA: Final = "org.apache.spark.sql.parquet.row.metadata"
 _ROWS_PER_GROUP: Final = 65_536
 
 
 class TableFile:
-    """One Parquet file, which has its name only once it is whole; no file for no rows."""
+    """One Parquet file, which has its name only once it is whole; no file for no rows.
 
-    def __init__(self, path: Path, schema: StructType) -> None:
+    It carries `table_schema`, of which `schema` may lack columns that the names of its folders tell.
+    """
+
+    def __init__(self, path: Path, schema: StructType, table_schema: StructType | None = None) -> None:
         self._path = path
         # Spark passes over names that begin with a dot.
         self._unfinished = path.with_name(f".{path.name}.unfinished")
-        self._schema = arrow_schema(schema).with_metadata({_ROW_METADATA: schema.json()})
+        self._schema = arrow_schema(schema).with_metadata({_ROW_METADATA: (table_schema or schema).json()})
         self._writer: Any = None
         self._batches: list[Any] = []
         self._waiting = 0
@@ -75,40 +95,132 @@ class TableFile:
         self._batches, self._waiting = [], 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """Where a pass over the files leaves its rows: `folders` by kind of row, and `staging` for what it stages, if any.
+
+    Folders of records and batches get a folder for each source, as Hive names them (`source=...`).
+    """
+
+    folders: Mapping[str, Path]
+    staging: Path | None = None
+
+    def emptied(self) -> None:
+        """Without what an earlier audit left."""
+        for folder in self.all_folders():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+
+    def all_folders(self) -> list[Path]:
+        staged = [] if self.staging is None else [self.staging / name for name in STAGED]
+        return [*self.folders.values(), *staged]
+
+    def opened(self, stack: ExitStack, source: str, name: str) -> dict[str, TableFile]:
+        """The files called `name` of one source, by kind of row."""
+        files = {
+            kind: TableFile(folder / partition_of(kind, source) / name, WRITTEN[kind], SCHEMAS[kind])
+            for kind, folder in self.folders.items()
+        }
+        if self.staging is not None:
+            files |= {kind: TableFile(self.staging / kind / name, schema) for kind, schema in STAGED.items()}
+        return {kind: stack.enter_context(file) for kind, file in files.items()}
+
+
+def partition_of(kind: str, source: str) -> str:
+    """The folder of a source's rows in that of the table, escaped as Hive does; none where rows are of all sources."""
+    if kind not in PARTITIONED:
+        return ""
+    return "source=" + _TO_ESCAPE.sub(lambda match: f"%{ord(match[0]):02X}", source)
+
+
 def write_tables(
     spark: SparkSession,
     files: Sequence[LogFile],
-    folders: Mapping[str, Path],
+    destination: Destination,
+    bases: Sequence[StateBase] = (),
     *,
     split_bytes: int = DEFAULT_SPLIT_BYTES,
     show_secrets: bool = False,
-) -> dict[str, int]:
-    """Write the rows of the files into `folders`, by kind of row (record, batch, damage), and answer how many. What the
-    folders held is gone. The executors decode and write; only counts come to the driver."""
-    for folder in folders.values():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-    splits = list(enumerate(splits_of(files, split_bytes)))
-    tasks = spark.sparkContext.parallelize(splits, max(1, len(splits)))
-    counts = tasks.map(
-        lambda item: write_split(item[1], item[0], folders, show_secrets=show_secrets)
-    ).collect()
-    return {kind: sum(count[kind] for count in counts) for kind in folders}
+) -> list[SplitFacts]:
+    """Write the rows of the files, gaps between batches among the damage. What was there before is gone.
+
+    The executors decode and write; only facts of each split come to the driver, which decodes small logs itself: a
+    worker takes longer to start. Staged are the records that count by `bases`.
+    """
+    destination.emptied()
+    base_of = {base.source: base for base in bases}
+    tasks = [
+        SplitTask(
+            number=number,
+            split=split,
+            base=base_of.get(split.file.source),
+            destination=destination,
+            show_secrets=show_secrets,
+        )
+        for number, split in enumerate(splits_of(files, split_bytes))
+    ]
+    if sum(file.size_in_bytes for file in files) <= SMALL_BYTES:
+        facts = [write_split(task) for task in tasks]
+    else:
+        facts = spark.sparkContext.parallelize(tasks, max(1, len(tasks))).map(write_split).collect()
+    if "damage" in destination.folders:
+        _write_gaps(destination.folders["damage"], gaps_between(facts))
+    for kind, folder in destination.folders.items():
+        if not any(folder.iterdir()):
+            write_empty(folder, SCHEMAS[kind])
+    return facts
 
 
-def write_split(
-    split: LogSplit, number: int, folders: Mapping[str, Path], *, show_secrets: bool = False
-) -> dict[str, int]:
-    """Write the rows of a split into `folders`, by kind of row, as the files with this number; answers how many.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitTask:
+    """What one task has to do. `number` goes into the names of its files; `base` says which records count."""
+
+    number: int
+    split: LogSplit
+    base: StateBase | None
+    destination: Destination
+    show_secrets: bool = False
+
+
+def write_split(task: SplitTask) -> SplitFacts:
+    """Write the rows of a split, as the files with its number.
 
     Written again, the files are replaced: a task that Spark runs twice leaves the rows once.
     """
-    schemas = {kind: arrow_schema(SCHEMAS[kind]) for kind in folders}
+    file, destination = task.split.file, task.destination
+    facts = FactsOfSplit(file, task.split.start)
+    schemas = {kind: arrow_schema(WRITTEN[kind]) for kind in destination.folders}
+    from_offset = None if task.base is None else counted_from(file, task.base)
     with ExitStack() as stack:
-        files = {
-            kind: stack.enter_context(TableFile(folder / f"part-{number:05d}.zstd.parquet", SCHEMAS[kind]))
-            for kind, folder in folders.items()
-        }
-        for kind, batch in read_split(split, schemas, show_secrets=show_secrets):
+        files = destination.opened(stack, file.source, f"part-{task.number:05d}.zstd.parquet")
+        for kind, batch in read_split(task.split, schemas, show_secrets=task.show_secrets):
             files[kind].add(batch)
-    return {kind: table_file.rows for kind, table_file in files.items()}
+            facts.add(kind, batch)
+            if kind == "record" and destination.staging is not None:
+                for staged_kind, rows in staged(batch, file.source, str(file.kind), from_offset):
+                    files[staged_kind].add(rows)
+                    facts.add(staged_kind, rows)
+        if "damage" in files and (gaps := facts.gaps()):
+            files["damage"].add(_damage_rows(file, gaps))
+        if destination.staging is not None and facts.epochs:
+            files["epochs"].add(epoch_rows(file.source, facts.epochs))
+    return facts.finished({kind: files[kind].rows for kind in destination.folders})
+
+
+def _write_gaps(folder: Path, gaps: Iterable[tuple[LogFile, DamageRow]]) -> None:
+    with TableFile(folder / "part-between-splits.zstd.parquet", DAMAGE) as table_file:
+        for file, gap in gaps:
+            table_file.add(_damage_rows(file, [gap]))
+
+
+def _damage_rows(file: LogFile, rows: Sequence[DamageRow]) -> Any:
+    fixed = {"source": file.source, "file_kind": str(file.kind)}
+    return record_batch(arrow_schema(DAMAGE), {**fixed, **damage_columns(rows)}, len(rows))
+
+
+def write_empty(folder: Path, schema: StructType) -> None:
+    """A table without rows, in place of what was there: its file tells the columns to those who do not know them."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    arrow = arrow_schema(schema).with_metadata({_ROW_METADATA: schema.json()})
+    pq.write_table(arrow.empty_table(), folder / "part-00000.zstd.parquet")

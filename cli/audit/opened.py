@@ -1,27 +1,56 @@
 """The tables that a question is put to: those of a finished audit, or made for the occasion from a log."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
 
 from cli.audit.build_run import files_to_audit, total_bytes
 from cli.audit.spark import quiet_spark
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
-from spark_replay.audit import build
-from spark_replay.audit_folder import AuditManifest, AuditTables, NoAudit, is_audit, open_audit, read_manifest
+from spark_replay.audit import Progress, build
+from spark_replay.audit_folder import AuditManifest, AuditTables, NoAudit, is_audit, read_manifest
 from spark_replay.sources import LogFile
+
+# They log each failed query as JSON on standard error; the commands say it in a line of their own.
+_PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+class OpenedTables(AuditTables):
+    """Tables, and where to say what is being done; an empty step takes that line from the terminal."""
+
+    def __init__(self, spark: SparkSession, folder: Path, progress: Progress) -> None:
+        super().__init__(spark, folder, read_manifest(folder))
+        self.progress = progress
+        self._frames = dict[str, DataFrame]()
+
+    def table(self, name: str) -> DataFrame:
+        """Each folder is listed once: a question reads some tables several times."""
+        if name not in self._frames:
+            self._frames[name] = super().table(name)
+        return self._frames[name]
 
 
 @contextmanager
-def opened(path: Path, *, master: str) -> Iterator[AuditTables]:
+def opened(path: Path, *, master: str) -> Iterator[OpenedTables]:
     """The audit in the folder `path`; of a log at `path` the tables are made, and are gone with the context.
 
     Raises CliError for whatever a user can put right. Progress goes to standard error.
     """
+    for name in _PYSPARK_LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     is_built = is_audit(path)
-    files = _files_of(path) if is_built else files_to_audit(path)
-    with quiet_spark(master=master, size_in_bytes=total_bytes(files), keep_log_in=Path.cwd()) as spark:
+    manifest = _manifest_of(path) if is_built else None
+    files = files_to_audit(path) if manifest is None else _files_of(manifest)
+    with quiet_spark(
+        master=master,
+        size_in_bytes=total_bytes(files),
+        keep_log_in=Path.cwd(),
+        table_format="parquet" if manifest is None else manifest.table_format,
+    ) as spark:
         folder = path
         if not is_built:
             folder = spark.work / "tables"
@@ -32,7 +61,7 @@ def opened(path: Path, *, master: str) -> Iterator[AuditTables]:
                 progress=lambda table: spark.progress(f"making the table {table}"),
             )
         spark.progress("asking")
-        yield open_audit(spark.session, folder.resolve())
+        yield OpenedTables(spark.session, folder.resolve(), spark.progress)
 
 
 def chosen_source(manifest: AuditManifest, name: str | None) -> str:
@@ -53,8 +82,12 @@ def chosen_source(manifest: AuditManifest, name: str | None) -> str:
     return max(manifest.sources, key=lambda each: (each.end_offset or -1, each.source)).source
 
 
-def _files_of(path: Path) -> list[LogFile]:
+def _files_of(manifest: AuditManifest) -> list[LogFile]:
+    return [file for source in manifest.sources for file in source.files]
+
+
+def _manifest_of(path: Path) -> AuditManifest:
     try:
-        return [file for source in read_manifest(path).sources for file in source.files]
+        return read_manifest(path)
     except NoAudit as error:
         raise CliError(str(error), status=ExitStatus.USAGE) from None

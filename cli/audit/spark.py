@@ -18,6 +18,7 @@ from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.java import check_java
 from spark_replay.audit import Progress
+from spark_replay.delta import DELTA, DeltaMissing, delta_settings
 from spark_replay.session import start_session
 
 SPARK_LOG = "spark.log"
@@ -35,35 +36,53 @@ class QuietSpark:
 
 
 @contextmanager
-def quiet_spark(*, master: str, size_in_bytes: int, keep_log_in: Path) -> Iterator[QuietSpark]:
+def quiet_spark(
+    *, master: str, size_in_bytes: int, keep_log_in: Path, table_format: str = "parquet"
+) -> Iterator[QuietSpark]:
     """Spark for as long as the context lasts. `size_in_bytes` is of the logs that it is for: small ones need no JIT.
+    `table_format` is of the tables that it is to write or read.
 
     Raises CliError for a missing Java and for whatever Spark fails with, whose log then lies in `keep_log_in`.
     """
     check_java()
+    settings = _settings_for(table_format)
     with (
         tempfile.TemporaryDirectory(prefix="kquorum-audit-", ignore_cleanup_errors=True) as work,
         _progress() as progress,
         _failures_told(Path(work), keep_log_in),
     ):
         progress("starting Spark")
-        session = start_session(Path(work), master=master, small=size_in_bytes < SMALL_BYTES)
+        session = start_session(
+            Path(work), master=master, small=size_in_bytes < SMALL_BYTES, settings=settings
+        )
         try:
             yield QuietSpark(session, Path(work), progress)
         finally:
             session.stop()
 
 
+def _settings_for(table_format: str) -> dict[str, str]:
+    if table_format != DELTA:
+        return {}
+    try:
+        return delta_settings()
+    except DeltaMissing as error:
+        raise CliError(str(error), status=ExitStatus.MISSING_REQUIREMENT) from None
+
+
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """Calls with what is being done: one changing line on a terminal, plain lines elsewhere; on standard error."""
+    """Calls with what is being done: one changing line on a terminal, plain lines elsewhere; on standard error.
+
+    An empty step takes the line away, before something else is printed.
+    """
     if not sys.stderr.isatty():
-        yield lambda step: typer.echo(f"{step} ...", err=True)
+        yield lambda step: typer.echo(f"{step} ...", err=True) if step else None
         return
     from cli.output import error_console
 
     with error_console().status("") as status:
-        yield status.update
+        yield lambda step: status.update(step) if step else status.stop()
 
 
 @contextmanager

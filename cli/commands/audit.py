@@ -2,7 +2,17 @@
 
 import typer
 
+from cli.commands.audit_archive import archive
+from cli.commands.audit_as_of import as_of
 from cli.commands.audit_build import build
+from cli.commands.audit_check import check
+from cli.commands.audit_churn import churn
+from cli.commands.audit_diff import diff
+from cli.commands.audit_report import report
+from cli.commands.audit_sql import sql
+from cli.commands.audit_stream import stream
+from cli.commands.audit_timeline import timeline, who
+from cli.commands.audit_unavailable import unavailable
 
 audit_app = typer.Typer(
     help="Replay a metadata log into tables that answer questions (Spark).",
@@ -17,3 +27,14 @@ def _audit() -> None:
 
 
 audit_app.command("build")(build)
+audit_app.command("as-of")(as_of)
+audit_app.command("stream")(stream)
+audit_app.command("archive")(archive)
+audit_app.command("diff")(diff)
+audit_app.command("timeline")(timeline)
+audit_app.command("who")(who)
+audit_app.command("report")(report)
+audit_app.command("check")(check)
+audit_app.command("unavailable")(unavailable)
+audit_app.command("churn")(churn)
+audit_app.command("sql")(sql)

@@ -1,18 +1,26 @@
 """`kquorum audit build`: replay a metadata log into tables, on Spark."""
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
+class TableFormat(StrEnum):
+    PARQUET = "parquet"
+    DELTA = "delta"
+
+
 def build(
-    path: Annotated[
-        Path,
+    paths: Annotated[
+        list[str],
         typer.Argument(
-            metavar="DIR",
-            help="A metadata folder, a folder of several (the voters of one quorum), or one file.",
+            metavar="LOG...",
+            help="Metadata folders, folders of several (the voters of one quorum), archives, single files, "
+            "addresses that Spark's Hadoop reads (s3a://bucket/archive), or running nodes (grpc://host:port).",
+            show_default=False,
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder for the tables, one Parquet folder for each.")],
@@ -20,6 +28,9 @@ def build(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the tables of an earlier audit in --out.")
     ] = False,
+    table_format: Annotated[
+        TableFormat, typer.Option("--format", help="Of the tables; delta needs the package delta-spark.")
+    ] = TableFormat.PARQUET,
     master: Annotated[str, typer.Option(help="The Spark master to run on.")] = "local[*]",
 ) -> None:
     """Replay a metadata log into tables: records, brokers, topics, partition history, leader changes and more.
@@ -29,7 +40,15 @@ def build(
     from cli.audit.build_run import AuditRequest, run_audit
     from cli.output import console, print_json
 
-    summary = run_audit(AuditRequest(path=path, out=out, overwrite=overwrite, master=master))
+    summary = run_audit(
+        AuditRequest(
+            inputs=tuple(paths),
+            out=out,
+            overwrite=overwrite,
+            master=master,
+            table_format=table_format.value,
+        )
+    )
     if as_json:
         print_json(summary)
     else:

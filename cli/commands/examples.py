@@ -28,7 +28,48 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "kquorum watch -c quorum.toml",
         "kquorum watch --grpc localhost:9291 --kind partition_changed --json",
     ),
+    "audit check": (
+        "kquorum audit check audit",
+        "kquorum audit check kquorum-data --replicas-only",
+        "kquorum audit check audit --state-hashes status.json",
+    ),
     "audit build": ("kquorum audit build kquorum-data --out audit",),
+    "audit archive": (
+        "kquorum audit archive kquorum-data --to /backup/audit",
+        "kquorum audit archive /backup/audit --verify",
+        "kquorum audit build /backup/audit --out audit",
+    ),
+    "audit stream": (
+        "kquorum audit stream kquorum-data/node-1 --out audit",
+        "kquorum audit stream grpc://localhost:9291 --out audit --until-caught-up",
+    ),
+    "audit report": (
+        "kquorum audit report audit --out report.html",
+        "kquorum audit report /var/lib/kafka --since 2026-03-11T02:00:00Z",
+    ),
+    "audit as-of": (
+        "kquorum audit as-of audit --time 2026-01-31T12:00 --topic orders",
+        "kquorum audit as-of /var/lib/kafka/__cluster_metadata-0 --offset 20000",
+        "kquorum audit as-of audit --table partitions --csv -",
+    ),
+    "audit diff": (
+        "kquorum audit diff audit 2026-01-31T11:00 2026-01-31T12:00",
+        "kquorum audit diff audit 19000 end --topic orders --json",
+    ),
+    "audit timeline": (
+        "kquorum audit timeline audit --topic orders --partition 3",
+        "kquorum audit timeline audit --broker 2 --since 2026-01-31 --limit 0",
+    ),
+    "audit who": ("kquorum audit who audit --topic orders",),
+    "audit unavailable": (
+        "kquorum audit unavailable audit --min-ms 1000",
+        "kquorum audit unavailable audit --quorum",
+    ),
+    "audit churn": ("kquorum audit churn audit --since 2026-01-31 --by day",),
+    "audit sql": (
+        "kquorum audit sql audit 'SELECT cause, sum(1) FROM leader_changes GROUP BY 1'",
+        "kquorum audit sql audit 'DESCRIBE partition_history'",
+    ),
     "quorum status": (
         "kquorum quorum status -c quorum.toml",
         "kquorum quorum status --bootstrap-controller localhost:9191 --json",

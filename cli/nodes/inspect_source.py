@@ -1,12 +1,16 @@
 """A node as its gRPC server reads it."""
 
+import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 from cli.nodes.commit_watch import CommitWatch
 from cli.nodes.quorum_member import QuorumMember
-from metadata.adapters.grpc_source import NotTheLeader
+from metadata.adapters.grpc_source import NoSuchSnapshot, NotTheLeader
 from metadata.image.image import MetadataImage
+from raft.adapters.snapshot_files import list_snapshots, snapshot_path
 from raft.errors import NotLeaderError
+from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
 
 ImageCallback = Callable[[object, MetadataImage], None]
 
@@ -64,6 +68,16 @@ class NodeInspectSource:
             return b""
         return self._member.log.read(start_offset, max_bytes, end_offset)
 
+    async def snapshots(self) -> tuple[str, ...]:
+        return await asyncio.to_thread(_snapshot_names, self._member.metadata_log)
+
+    async def read_snapshot(self, name: str, position: int, max_bytes: int) -> tuple[bytes, int]:
+        if name not in await self.snapshots():
+            raise NoSuchSnapshot(f"node {self.node_id} has no snapshot {name}, any more at least")
+        return await asyncio.to_thread(
+            _read, _snapshot_path(self._member.metadata_log, name), position, max_bytes
+        )
+
     def subscribe(self, callback: ImageCallback) -> Callable[[], None]:
         self._callbacks.append(callback)
         return lambda: self._callbacks.remove(callback)
@@ -80,3 +94,24 @@ class NodeInspectSource:
 
     def is_ready(self) -> bool:
         return self._commits.freshness().is_ready
+
+
+def _snapshot_names(log_folder: Path) -> tuple[str, ...]:
+    names = tuple(snapshot_path(log_folder, each).name for each in list_snapshots(log_folder))
+    has_bootstrap = _snapshot_path(log_folder, BOOTSTRAP_CHECKPOINT_NAME).is_file()
+    return (BOOTSTRAP_CHECKPOINT_NAME, *names) if has_bootstrap else names
+
+
+def _snapshot_path(log_folder: Path, name: str) -> Path:
+    """The bootstrap checkpoint lies beside the folder of the log."""
+    return (log_folder.parent if name == BOOTSTRAP_CHECKPOINT_NAME else log_folder) / name
+
+
+def _read(path: Path, position: int, max_bytes: int) -> tuple[bytes, int]:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(position)
+            return file.read(max_bytes), size
+    except FileNotFoundError:
+        raise NoSuchSnapshot(f"{path.name} has just been removed") from None

@@ -10,6 +10,7 @@ from metadata.adapters.grpc_feed import WatcherOverrun
 from metadata.adapters.grpc_records import UnknownType
 from metadata.adapters.grpc_source import (
     LogUnreadable,
+    NoSuchSnapshot,
     NotReady,
     NotTheLeader,
     OffsetOutOfRange,
@@ -27,6 +28,7 @@ STATUS: Final[Mapping[type[Exception], grpc.StatusCode]] = {
     UnknownType: grpc.StatusCode.INVALID_ARGUMENT,
     BadRange: grpc.StatusCode.INVALID_ARGUMENT,
     OffsetOutOfRange: grpc.StatusCode.OUT_OF_RANGE,
+    NoSuchSnapshot: grpc.StatusCode.NOT_FOUND,
     WatcherOverrun: grpc.StatusCode.RESOURCE_EXHAUSTED,
     ServerStopping: grpc.StatusCode.UNAVAILABLE,
     NotReady: grpc.StatusCode.UNAVAILABLE,

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from metadata.adapters.grpc_broker_access import Context as GateContext
 from metadata.adapters.grpc_broker_access import MemberGate
+from metadata.adapters.grpc_copy import copy_log, copy_snapshot
 from metadata.adapters.grpc_feed import ChangeFeed, Watcher
 from metadata.adapters.grpc_following import catch_up, check_in_range, tracker_before
 from metadata.adapters.grpc_messages import change_message, image_chunks, image_header
@@ -51,9 +52,17 @@ class InspectService(InspectServicer):
         finally:
             self._feed.release()
 
-    async def _admit(self, context: Context) -> None:
+    async def CopyLog(self, request: pb.CopyLogRequest, context: Context) -> None:  # noqa: N802
+        await self._admit(context, ApiKey.FETCH)
+        await self._send_all(copy_log(self._log, request), context)
+
+    async def CopySnapshot(self, request: pb.CopySnapshotRequest, context: Context) -> None:  # noqa: N802
+        await self._admit(context, ApiKey.FETCH)
+        await self._send_all(copy_snapshot(self._log, request.name), context)
+
+    async def _admit(self, context: Context, api_key: ApiKey = ApiKey.DESCRIBE_CLUSTER) -> None:
         if self._gate is not None:
-            await self._gate.admit(context, ApiKey.DESCRIBE_CLUSTER)
+            await self._gate.admit(context, api_key)
 
     async def _send_all(self, messages: AsyncGenerator[object], context: Context) -> None:
         await send_all(messages, context, self._log.source.node_id)

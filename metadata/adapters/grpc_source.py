@@ -45,6 +45,14 @@ class InspectSource(Protocol):
         """Whole batches, as `raft.ports.LogStore.read` answers them."""
         ...
 
+    async def snapshots(self) -> tuple[str, ...]:
+        """The names of the snapshots beside the log, by age, `bootstrap.checkpoint` among them."""
+        ...
+
+    async def read_snapshot(self, name: str, position: int, max_bytes: int) -> tuple[bytes, int]:
+        """Some bytes of it, and how long it is. Raises NoSuchSnapshot for what `snapshots` does not name any more."""
+        ...
+
     def subscribe(self, callback: ImageCallback) -> Callable[[], None]:
         """Have `callback(delta, image)` called after each commit; answers how to end that."""
         ...
@@ -77,6 +85,10 @@ class InspectSource(Protocol):
 
 class OffsetOutOfRange(Exception):
     """The text names the offset asked for and those that there are."""
+
+
+class NoSuchSnapshot(Exception):
+    """No snapshot of that name lies beside the log, any more at least."""
 
 
 class LogUnreadable(Exception):
@@ -173,6 +185,12 @@ class CommittedLog:
         """Return once the record at `offset` is committed. Raises ServerStopping."""
         while self.high_watermark <= offset:
             await self._wait_for_commit()
+        if self._is_closed:
+            raise ServerStopping
+
+    async def wait_for_more(self) -> None:
+        """Return after the next commit, or a moment later without one. Raises ServerStopping."""
+        await self._wait_for_commit()
         if self._is_closed:
             raise ServerStopping
 

@@ -31,6 +31,7 @@ class Check(StrEnum):
     SNAPSHOT_FILES = "snapshot files"
     SNAPSHOT_NAMES = "snapshot names"
     SNAPSHOT_STATE = "snapshot = replay"
+    STATE_HASH = "state hash"
 
 
 class Severity(IntEnum):

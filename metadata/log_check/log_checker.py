@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from metadata.log_check import remedies
 from metadata.log_check.findings import Check, Finding, Findings, Severity
 from metadata.log_check.indexes import IndexWalk
+from metadata.log_check.recorded_hashes import RecordedHash
 from metadata.log_check.snapshot_comparison import LogEnd, SnapshotComparison
 from metadata.log_check.snapshot_image import LoadedSnapshot
 from snapshots.naming import SnapshotId
@@ -47,7 +48,8 @@ class _Segment:
 
 class LogChecker:
     """`load` reads a snapshot (None where it has no image); it is asked for each at most once. `has_come_up_to` says
-    whether a log that is being written has reached an offset meanwhile."""
+    whether a log that is being written has reached an offset meanwhile. `recorded` are hashes to compare the replay
+    with."""
 
     def __init__(
         self,
@@ -55,10 +57,11 @@ class LogChecker:
         snapshots: Sequence[SnapshotId],
         load: Callable[[SnapshotId], LoadedSnapshot | None],
         has_come_up_to: Callable[[int], bool] = lambda _: False,
+        recorded: Sequence[RecordedHash] = (),
     ) -> None:
         self.facts = LogFacts()
         self._findings = findings
-        self.comparison = SnapshotComparison(findings, snapshots, load)
+        self.comparison = SnapshotComparison(findings, snapshots, load, recorded)
         self._segment = _Segment("", True, (), None)
         self._has_come_up_to = has_come_up_to
         self._next_offset: int | None = None

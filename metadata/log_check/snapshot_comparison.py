@@ -16,6 +16,7 @@ from metadata.log_check import remedies
 from metadata.log_check.audit_chain import AuditChain, AuditFault
 from metadata.log_check.findings import Check, Finding, Findings, Severity
 from metadata.log_check.quorum_view import QuorumView, diff_voters
+from metadata.log_check.recorded_hashes import HashComparison, RecordedHash
 from metadata.log_check.snapshot_image import LoadedSnapshot
 from metadata.log_check.state_replay import ReplayFault, StateReplay
 from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, SnapshotId
@@ -42,13 +43,20 @@ class SnapshotComparison:
         findings: Findings,
         snapshots: Sequence[SnapshotId],
         load: Callable[[SnapshotId], LoadedSnapshot | None],
+        recorded: Sequence[RecordedHash] = (),
     ) -> None:
         self._findings = findings
+        self._hashes = HashComparison(findings, recorded)
         self._load = load
         self._waiting = sorted(snapshots, key=lambda each: (each.end_offset, each.epoch))
         self._replay: StateReplay | None = None
         self._chain = AuditChain(self._report_audit)
         self._why_unknown = "there is no log"
+
+    @property
+    def replay(self) -> StateReplay | None:
+        """As far as it has come; None where the log is damaged, or its beginning is not known."""
+        return self._replay
 
     def begin(self, start_offset: int) -> None:
         """The log begins here."""
@@ -72,7 +80,10 @@ class SnapshotComparison:
     ) -> None:
         self._chain.take(file, position, records)
         if self._replay is not None:
-            self._replay.take(file, position, header, data, records)
+            for piece in self._hashes.pieces(records):
+                self._replay.take(file, position, header, data, piece)
+                if piece and piece[-1].offset < header.last_offset:
+                    self._hashes.reach(piece[-1].offset, self._replay, self._why_unknown)
             self._findings.checked(Check.REPLAY, len(records))
 
     def take_controls(self, controls: Sequence[ControlRecord], epoch: int) -> None:
@@ -81,6 +92,7 @@ class SnapshotComparison:
 
     def reach(self, file: str, header: BatchHeader) -> None:
         """The log was taken up to the end of this batch: the snapshots that end with or inside it are due."""
+        self._hashes.reach(header.last_offset, self._replay, self._why_unknown)
         while self._waiting and self._waiting[0].end_offset <= header.next_offset:
             snapshot_id = self._waiting.pop(0)
             loaded = self._load(snapshot_id)
@@ -108,6 +120,9 @@ class SnapshotComparison:
             else:
                 self._tell_ahead(snapshot_id, end)
             self._not_compared(snapshot_id, where)
+        self._hashes.finish(
+            lambda: "there is no log" if end.offset is None else f"the log ends at {end.offset}"
+        )
         self._close()
 
     def _tell_ahead(self, snapshot_id: SnapshotId, end: LogEnd) -> None:

@@ -15,12 +15,14 @@ _BEFORE = {
 
 
 def changes_of(history: DataFrame) -> DataFrame:
-    """Every row but the first of each partition, with the columns of the row before as `old_*`."""
+    """The rows of `history` (`partition_history`) with another leader or ISR than the row before them of their
+    partition, whose columns they have as `old_*`. The first row of a partition is its creation and no change."""
     order = Window.partitionBy("source", "topic_id", "partition_id").orderBy("valid_from_offset")
     before = {name: F.lag(column).over(order) for name, column in _BEFORE.items()}
     return (
         history.withColumns(before)
         .where(F.col("old_valid_to").isNotNull())
+        .where((F.col("leader") != F.col("old_leader")) | (F.col("isr") != F.col("old_isr")))
         .withColumns(
             {
                 "offset": F.col("valid_from_offset"),

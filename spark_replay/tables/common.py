@@ -9,6 +9,9 @@ from pyspark.sql.types import StructType
 # Records of a snapshot share one state_offset and are in order among themselves by their place in the file.
 STATE_ORDER = ("state_offset", "offset")
 
+# A column of records whose payload has been parsed already (`tables.partition_payload`).
+PARSED = "parsed"
+
 
 def state_order() -> Column:
     """One comparable value that sorts the records of a source as they were applied."""

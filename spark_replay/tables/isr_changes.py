@@ -4,12 +4,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from spark_replay.schemas import ISR_CHANGES
-from spark_replay.tables.changes import changes_of
 from spark_replay.tables.common import shaped, with_controller
 
 
-def isr_changes(history: DataFrame, epochs: DataFrame) -> DataFrame:
-    """One row for each change of `history` (`partition_history`) that a broker left or joined the ISR by.
+def isr_changes(changes: DataFrame, epochs: DataFrame) -> DataFrame:
+    """One row for each of `changes` (`changes_of`) that a broker left or joined the ISR by.
 
     Another order of the same brokers is no change. `epochs` (`quorum_epochs`) names the controller.
     """
@@ -18,7 +17,7 @@ def isr_changes(history: DataFrame, epochs: DataFrame) -> DataFrame:
         for before, after in (("old_isr", "isr"), ("isr", "old_isr"))
     )
     changes = (
-        changes_of(history)
+        changes.where(F.col("isr") != F.col("old_isr"))
         .withColumns({"left_isr": left, "joined_isr": joined})
         .where((F.size("left_isr") > 0) | (F.size("joined_isr") > 0))
     )

@@ -9,7 +9,6 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from spark_replay.schemas import LEADER_CHANGES
-from spark_replay.tables.changes import changes_of
 from spark_replay.tables.common import shaped, with_controller
 
 RECOVERING = 1
@@ -30,13 +29,13 @@ _FENCES = ("fenced", "unregistered")
 _EVENT = ("change", "fenced", "state_offset", "batch_base_offset", "state_timestamp_ms", "quorum_epoch")
 
 
-def leader_changes(history: DataFrame, epochs: DataFrame, events: DataFrame) -> DataFrame:
-    """One row for each change of `history` (`partition_history`) with another leader than the row before.
+def leader_changes(changes: DataFrame, epochs: DataFrame, events: DataFrame) -> DataFrame:
+    """One row for each of `changes` (`changes_of`) with another leader than the row before.
 
     The first row of a partition is its creation and no change. `epochs` (`quorum_epochs`) names the controller, and
     `events` (`broker_events`) what became of the leaders.
     """
-    changes = changes_of(history).where(F.col("leader") != F.col("old_leader"))
+    changes = changes.where(F.col("leader") != F.col("old_leader"))
     changes = changes.withColumns({"new_leader": F.col("leader"), "new_isr": F.col("isr")})
     known = _with_events(_with_events(changes, events, "old_leader"), events, "new_leader")
     explained = known.withColumn("unclean", _is_unclean()).withColumns(

@@ -8,7 +8,7 @@ included, raises the leader epoch by one; every change raises the partition epoc
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType
 
 from spark_replay.schemas import PARTITION_HISTORY
 from spark_replay.tables.common import (
@@ -16,12 +16,20 @@ from spark_replay.tables.common import (
     in_log,
     of_types,
     shaped,
-    with_payload,
     with_validity_times,
+)
+from spark_replay.tables.partition_payload import (
+    ARRAYS,
+    CHANGED,
+    CREATED,
+    ELR,
+    INTS,
+    PARTITION_PAYLOAD,
+    with_partition_payload,
 )
 from spark_replay.tables.topics import removals, topic_names
 
-CREATED, CHANGED, CLEARED = "PartitionRecord", "PartitionChangeRecord", "ClearElrRecord"
+CLEARED = "ClearElrRecord"
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
 MIGRATING_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -31,36 +39,24 @@ _EVENT_COLUMNS = (
     "batch_base_offset",
 )
 
-_INTS = ArrayType(IntegerType())
-_ELR = ("eligible_leader_replicas", "last_known_elr")
-_ARRAYS = ("replicas", "isr", "removing_replicas", "adding_replicas")
-_CARRIED = ("leader", *_ARRAYS, "leader_recovery_state", "directories")
-_PAYLOAD = StructType(
-    [
-        *(StructField(name, _INTS) for name in (*_ARRAYS, *_ELR)),
-        *(
-            StructField(name, IntegerType())
-            for name in ("leader", "leader_epoch", "partition_epoch", "leader_recovery_state")
-        ),
-        StructField("directories", ArrayType(StringType())),
-    ]
-)
+_CARRIED = ("leader", *ARRAYS, "leader_recovery_state", "directories")
 
 
 def partition_history(state: DataFrame) -> DataFrame:
     """One row for each state that a partition was in."""
     order = Window.partitionBy("source", "topic_id", "partition_id").orderBy(*STATE_ORDER)
     so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    events = _events(state).unionByName(_clearings(state))
+    # By topic, so that the windows and the joins below find the rows where they need them: one shuffle for all.
+    events = _events(state).unionByName(_clearings(state)).repartition("source", "topic_id")
     carried = _with_epochs(_with_carried(_with_elr(events, order, so_far), so_far), so_far)
     return shaped(with_validity_times(_with_end(carried, order, state)), PARTITION_HISTORY)
 
 
 def _events(state: DataFrame) -> DataFrame:
     """The records of partitions with their fields as columns; null where a field keeps its value."""
-    parsed = with_payload(of_types(state, CREATED, CHANGED), _PAYLOAD)
+    parsed = with_partition_payload(of_types(state, CREATED, CHANGED))
     is_created = F.col("record_type") == CREATED
-    p = {name: F.col(f"p.{name}") for name in _PAYLOAD.fieldNames()}
+    p = {name: F.col(f"p.{name}") for name in PARTITION_PAYLOAD.fieldNames()}
     kept = {
         "leader": F.when(p["leader"] != NO_LEADER_CHANGE, p["leader"]),
         "leader_recovery_state": F.when(
@@ -68,7 +64,7 @@ def _events(state: DataFrame) -> DataFrame:
         ),
         "leader_epoch": F.when(is_created, p["leader_epoch"]),
         "partition_epoch": F.when(is_created, p["partition_epoch"]),
-        **{name: _never_null_when(is_created, p[name], _INTS) for name in _ELR},
+        **{name: _never_null_when(is_created, p[name], INTS) for name in ELR},
     }
     return parsed.select(*_keys(), *(kept.get(name, p[name]).alias(name) for name in p))
 
@@ -105,20 +101,20 @@ def _clearings(state: DataFrame) -> DataFrame:
         F.col(f"{'partition' if name in ('topic_id', 'partition_id') else 'clear'}.{name}").alias(name)
         for name in ("source", "topic_id", "partition_id", *_EVENT_COLUMNS)
     ]
-    empty = {name: F.array().cast(_INTS) for name in _ELR}
+    empty = {name: F.array().cast(INTS) for name in ELR}
     return joined.select(
         *keys,
         *(
             empty.get(field.name, F.lit(None).cast(field.dataType)).alias(field.name)
-            for field in _PAYLOAD.fields
+            for field in PARTITION_PAYLOAD.fields
         ),
     )
 
 
 def _with_elr(events: DataFrame, order: WindowSpec, so_far: WindowSpec) -> DataFrame:
     """Carries the ELRs forward, and drops clearings which found nothing to clear: those change no epoch."""
-    carried = events.withColumns({name: F.last(name, ignorenulls=True).over(so_far) for name in _ELR})
-    sizes_before = [F.coalesce(F.size(F.lag(name).over(order)), F.lit(0)) for name in _ELR]
+    carried = events.withColumns({name: F.last(name, ignorenulls=True).over(so_far) for name in ELR})
+    sizes_before = [F.coalesce(F.size(F.lag(name).over(order)), F.lit(0)) for name in ELR]
     had_any = carried.withColumn("had_elr", sum(sizes_before, F.lit(0)) > 0)
     return had_any.where((F.col("record_type") != CLEARED) | F.col("had_elr"))
 

@@ -17,15 +17,13 @@ _PAYLOAD = StructType(
 )
 
 
-def quorum_epochs(records: DataFrame) -> DataFrame:
-    """One row for each epoch that has a record in the log; elections which nobody won leave none."""
+def quorum_epochs(records: DataFrame, partial_spans: DataFrame | None = None) -> DataFrame:
+    """One row for each epoch that has a record in the log; elections which nobody won leave none.
+
+    `partial_spans` are `epoch_spans` of parts of the log; with them `records` need not hold more than the elections.
+    """
     log = records.where(F.col("file_kind") == "log")
-    spans = log.groupBy("source", F.col("leader_epoch").alias("epoch")).agg(
-        F.min("offset").alias("start_offset"),
-        F.min_by("timestamp_ms", "offset").alias("start_ms"),
-        F.count("*").alias("records"),
-        F.max("timestamp_ms").alias("last_record_ms"),
-    )
+    spans = epoch_spans(log) if partial_spans is None else _merged(partial_spans)
     elections = (
         with_payload(of_types(log, "LeaderChange"), _PAYLOAD)
         .groupBy("source", F.col("leader_epoch").alias("epoch"))
@@ -43,3 +41,22 @@ def quorum_epochs(records: DataFrame) -> DataFrame:
         }
     )
     return shaped(epochs, QUORUM_EPOCHS)
+
+
+def epoch_spans(log: DataFrame) -> DataFrame:
+    """(source, epoch, start_offset, start_ms, records, last_record_ms) by records of logs."""
+    return log.groupBy("source", F.col("leader_epoch").alias("epoch")).agg(
+        F.min("offset").alias("start_offset"),
+        F.min_by("timestamp_ms", "offset").alias("start_ms"),
+        F.count("*").alias("records"),
+        F.max("timestamp_ms").alias("last_record_ms"),
+    )
+
+
+def _merged(spans: DataFrame) -> DataFrame:
+    return spans.groupBy("source", "epoch").agg(
+        F.min("start_offset").alias("start_offset"),
+        F.min_by("start_ms", "start_offset").alias("start_ms"),
+        F.sum("records").alias("records"),
+        F.max("last_record_ms").alias("last_record_ms"),
+    )

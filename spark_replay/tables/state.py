@@ -13,7 +13,8 @@ MARKERS = ("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRe
 
 def state_records(records: DataFrame, bases: Iterable[StateBase]) -> DataFrame:
     """The records of `records` to be replayed, in the order of (state_offset, offset)."""
-    return without_uncommitted(counted_records(records, bases))
+    counted = counted_records(records, bases)
+    return without_uncommitted(counted, uncommitted_transactions(counted))
 
 
 def counted_records(records: DataFrame, bases: Iterable[StateBase]) -> DataFrame:
@@ -30,12 +31,11 @@ def _counts(bases: Iterable[StateBase]) -> Column:
     return counts
 
 
-def without_uncommitted(records: DataFrame) -> DataFrame:
+def without_uncommitted(records: DataFrame, intervals: DataFrame) -> DataFrame:
     """Drops the records of metadata transactions which were aborted, or were still open where the log ends.
 
-    Markers are few, so the transactions are found in them alone and broadcast to the records.
+    `intervals` are these (`uncommitted_transactions`): few, and so broadcast to the records.
     """
-    intervals = uncommitted_transactions(records)
     inside = (
         (F.col("record.source") == F.col("gone.source"))
         & (F.col("record.file_kind") == "log")

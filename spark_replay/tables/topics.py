@@ -2,12 +2,10 @@
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
 from spark_replay.schemas import TOPICS
-from spark_replay.tables.common import of_types, shaped, state_order, with_payload, with_validity_times
-
-_REPLICAS = StructType([StructField("replicas", ArrayType(IntegerType()))])
+from spark_replay.tables.common import of_types, shaped, state_order, with_validity_times
+from spark_replay.tables.partition_payload import CREATED, with_partition_payload
 
 
 def topics(state: DataFrame) -> DataFrame:
@@ -52,7 +50,7 @@ def _created(state: DataFrame) -> DataFrame:
 
 
 def _sizes(state: DataFrame) -> DataFrame:
-    partitions = with_payload(of_types(state, "PartitionRecord"), _REPLICAS)
+    partitions = with_partition_payload(of_types(state, CREATED))
     first = F.struct("partition_id", *("state_offset", "offset"))
     return partitions.groupBy("source", "topic_id").agg(
         F.count_distinct("partition_id").alias("partitions"),

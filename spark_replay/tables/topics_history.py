@@ -2,7 +2,6 @@
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
 from spark_replay.schemas import TOPICS_HISTORY
 from spark_replay.tables.common import (
@@ -12,13 +11,13 @@ from spark_replay.tables.common import (
     shaped,
     state_order,
     up_to_here,
-    with_payload,
     with_validity_times,
 )
+from spark_replay.tables.partition_payload import CREATED as PARTITION_CREATED
+from spark_replay.tables.partition_payload import with_partition_payload
 from spark_replay.tables.topics import removals, topic_names
 
 CREATED, ADDED, REMOVED = "created", "partitions_added", "removed"
-_REPLICAS = StructType([StructField("replicas", ArrayType(IntegerType()))])
 
 
 def topics_history(state: DataFrame) -> DataFrame:
@@ -74,7 +73,7 @@ def _steps(state: DataFrame) -> DataFrame:
 def _events(state: DataFrame) -> DataFrame:
     """The first record of each topic and of each partition; `partition_id` is null in a topic's."""
     created = of_types(state, "TopicRecord")
-    partitions = with_payload(of_types(state, "PartitionRecord"), _REPLICAS)
+    partitions = with_partition_payload(of_types(state, PARTITION_CREATED))
     return _first(created, F.lit(None), F.lit(None), "topic_id").unionByName(
         _first(partitions, F.col("partition_id"), F.size("p.replicas"), "topic_id", "partition_id")
     )

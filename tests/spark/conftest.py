@@ -17,7 +17,9 @@ from uuid import UUID
 import pyarrow.parquet as pq
 import pytest
 
+from tests.spark.lawful_history import write_lawful_logs
 from tests.spark.leader_history import write_leader_history
+from tests.spark.question_log import write_question_log
 from tests.spark.random_history import (
     write_formatted_history,
     write_random_history,
@@ -96,6 +98,8 @@ def _write_logs(root: Path, request: pytest.FixtureRequest) -> None:
     write_random_history(root / "random", seed=RANDOM_SEED, operations=1200)
     write_random_trimmed_history(root / "random-trimmed", seed=RANDOM_SEED + 1, operations=300)
     write_formatted_history(root / "random-formatted", seed=RANDOM_SEED + 2, operations=300)
+    write_lawful_logs(root)
+    write_question_log(root / "questions")
     with contextlib.suppress(pytest.skip.Exception):  # then only the tests of real logs skip
         (root / "real").symlink_to(request.getfixturevalue("real_logs"))
 

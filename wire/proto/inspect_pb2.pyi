@@ -268,3 +268,49 @@ class InitialState(_message.Message):
     next_offset: int
     high_watermark: int
     def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[int] = ..., next_offset: _Optional[int] = ..., high_watermark: _Optional[int] = ...) -> None: ...
+
+class CopyLogRequest(_message.Message):
+    __slots__ = ("from_offset", "follow")
+    FROM_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    from_offset: int
+    follow: bool
+    def __init__(self, from_offset: _Optional[int] = ..., follow: _Optional[bool] = ...) -> None: ...
+
+class LogCopy(_message.Message):
+    __slots__ = ("files", "batches", "high_watermark")
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_FIELD_NUMBER: _ClassVar[int]
+    HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    files: LogFiles
+    batches: bytes
+    high_watermark: int
+    def __init__(self, files: _Optional[_Union[LogFiles, _Mapping]] = ..., batches: _Optional[bytes] = ..., high_watermark: _Optional[int] = ...) -> None: ...
+
+class LogFiles(_message.Message):
+    __slots__ = ("cluster_id", "node_id", "log_start_offset", "snapshots")
+    CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    LOG_START_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    cluster_id: str
+    node_id: int
+    log_start_offset: int
+    snapshots: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[int] = ..., log_start_offset: _Optional[int] = ..., snapshots: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CopySnapshotRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class FileChunk(_message.Message):
+    __slots__ = ("position", "size_in_bytes", "data")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    SIZE_IN_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    size_in_bytes: int
+    data: bytes
+    def __init__(self, position: _Optional[int] = ..., size_in_bytes: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...

@@ -30,6 +30,16 @@ class InspectStub:
                 request_serializer=wire_dot_proto_dot_inspect__pb2.WatchRequest.SerializeToString,
                 response_deserializer=wire_dot_proto_dot_inspect__pb2.Change.FromString,
                 _registered_method=True)
+        self.CopyLog = channel.unary_stream(
+                '/kquorum.v1.Inspect/CopyLog',
+                request_serializer=wire_dot_proto_dot_inspect__pb2.CopyLogRequest.SerializeToString,
+                response_deserializer=wire_dot_proto_dot_inspect__pb2.LogCopy.FromString,
+                _registered_method=True)
+        self.CopySnapshot = channel.unary_stream(
+                '/kquorum.v1.Inspect/CopySnapshot',
+                request_serializer=wire_dot_proto_dot_inspect__pb2.CopySnapshotRequest.SerializeToString,
+                response_deserializer=wire_dot_proto_dot_inspect__pb2.FileChunk.FromString,
+                _registered_method=True)
 
 
 class InspectServicer:
@@ -57,6 +67,21 @@ class InspectServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CopyLog(self, request, context):
+        """The committed batches as they lie in the log, for who keeps a copy of it. The first message names the snapshots that lie beside it; such a message
+        comes again when others do. OUT_OF_RANGE, after the first message, as for ReadLog.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CopySnapshot(self, request, context):
+        """The bytes of a file that CopyLog named. NOT_FOUND when it has gone since.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_InspectServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -74,6 +99,16 @@ def add_InspectServicer_to_server(servicer, server):
                     servicer.Watch,
                     request_deserializer=wire_dot_proto_dot_inspect__pb2.WatchRequest.FromString,
                     response_serializer=wire_dot_proto_dot_inspect__pb2.Change.SerializeToString,
+            ),
+            'CopyLog': grpc.unary_stream_rpc_method_handler(
+                    servicer.CopyLog,
+                    request_deserializer=wire_dot_proto_dot_inspect__pb2.CopyLogRequest.FromString,
+                    response_serializer=wire_dot_proto_dot_inspect__pb2.LogCopy.SerializeToString,
+            ),
+            'CopySnapshot': grpc.unary_stream_rpc_method_handler(
+                    servicer.CopySnapshot,
+                    request_deserializer=wire_dot_proto_dot_inspect__pb2.CopySnapshotRequest.FromString,
+                    response_serializer=wire_dot_proto_dot_inspect__pb2.FileChunk.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -157,6 +192,60 @@ class Inspect:
             '/kquorum.v1.Inspect/Watch',
             wire_dot_proto_dot_inspect__pb2.WatchRequest.SerializeToString,
             wire_dot_proto_dot_inspect__pb2.Change.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CopyLog(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/kquorum.v1.Inspect/CopyLog',
+            wire_dot_proto_dot_inspect__pb2.CopyLogRequest.SerializeToString,
+            wire_dot_proto_dot_inspect__pb2.LogCopy.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CopySnapshot(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/kquorum.v1.Inspect/CopySnapshot',
+            wire_dot_proto_dot_inspect__pb2.CopySnapshotRequest.SerializeToString,
+            wire_dot_proto_dot_inspect__pb2.FileChunk.FromString,
             options,
             channel_credentials,
             insecure,

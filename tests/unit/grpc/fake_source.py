@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from metadata.adapters.grpc_source import ImageCallback, NotTheLeader
+from metadata.adapters.grpc_source import ImageCallback, NoSuchSnapshot, NotTheLeader
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
 from raft.batches import LogBatch, build_batch
@@ -32,6 +32,7 @@ class FakeSource:
         self.silent_ms: int | None = 20
         self.callbacks: list[ImageCallback] = []
         self.reads: list[int] = []
+        self.snapshot_files: dict[str, bytes] = {}
         self.is_leader = True
         self.confirmations = 0
         self.proposed_image: MetadataImage | None = None
@@ -77,6 +78,15 @@ class FakeSource:
             if is_wanted and (not data or len(data) + len(batch.data) <= max_bytes):
                 data += batch.data
         return data
+
+    async def snapshots(self) -> tuple[str, ...]:
+        return tuple(self.snapshot_files)
+
+    async def read_snapshot(self, name: str, position: int, max_bytes: int) -> tuple[bytes, int]:
+        if name not in self.snapshot_files:
+            raise NoSuchSnapshot(f"node {self.node_id} has no snapshot {name}, any more at least")
+        data = self.snapshot_files[name]
+        return data[position : position + max_bytes], len(data)
 
     def subscribe(self, callback: ImageCallback) -> Callable[[], None]:
         self.callbacks.append(callback)

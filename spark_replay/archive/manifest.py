@@ -1,0 +1,229 @@
+"""The manifest of an archive: one JSON object on each line, each with the hash of the line before it.
+
+A line carries its own hash as well, so that an edit shows at the line where it was made. Whoever rewrites all hashes
+that follow changes the last one, the head: kept elsewhere, it proves everything before it.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from spark_replay.sources import FileKind
+
+MANIFEST: Final = "archive.jsonl"
+FORMAT: Final = 1
+_START: Final = "0" * 64
+
+
+class ManifestBroken(Exception):
+    """The manifest is not as it was written; the message says where."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveEntry:
+    """The first line. `made_ms` keeps the chains of two archives apart."""
+
+    format: int
+    made_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberEntry:
+    """A log of the archive, in a folder of its own: one life of the disk of one voter or observer."""
+
+    folder: str
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: str | None
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEntry:
+    """An archived file; a later entry of the same member and name stands in its place.
+
+    `end_offset` is exclusive: of a segment the end of its last sound batch, of a snapshot that of its name. `is_open`:
+    the beginning of a segment that the node was still writing. `damage` names the first places, of
+    `damaged_places`. Epochs and times are of the sound batches, None without any.
+    """
+
+    member: str
+    name: str
+    file_kind: FileKind
+    size_in_bytes: int
+    sha256: str
+    archived_ms: int
+    base_offset: int | None = None
+    end_offset: int | None = None
+    first_epoch: int | None = None
+    last_epoch: int | None = None
+    first_timestamp_ms: int | None = None
+    last_timestamp_ms: int | None = None
+    batches: int = 0
+    records: int = 0
+    is_open: bool = False
+    damaged_places: int = 0
+    damage: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "file_kind", FileKind(self.file_kind))
+        object.__setattr__(self, "damage", tuple(self.damage))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexEntry:
+    """The offset index beside a segment, with which Spark cuts a large one into pieces."""
+
+    member: str
+    name: str
+    size_in_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapEntry:
+    """Offsets [from_offset, to_offset) that this member's log no longer had when the archive came for them."""
+
+    member: str
+    from_offset: int
+    to_offset: int
+    noted_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEntry:
+    """What a run that archived something saw at a member: its log from `log_start_offset` on, of which the segments
+    before `active_base_offset` were closed; the epoch and leader that the node knew."""
+
+    member: str
+    made_ms: int
+    log_start_offset: int | None
+    active_base_offset: int | None
+    leader_epoch: int | None
+    leader_id: int | None
+
+
+Entry = ArchiveEntry | MemberEntry | FileEntry | IndexEntry | GapEntry | RunEntry
+_KINDS: Final[dict[str, type[Entry]]] = {
+    "archive": ArchiveEntry,
+    "member": MemberEntry,
+    "file": FileEntry,
+    "index": IndexEntry,
+    "gap": GapEntry,
+    "run": RunEntry,
+}
+_NAMES: Final = {kind: name for name, kind in _KINDS.items()}
+
+
+@dataclass(slots=True)
+class ArchiveManifest:
+    """The entries so far. `hashes` has one for each line."""
+
+    entries: list[Entry] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    hashes: list[str] = field(default_factory=list)
+
+    @property
+    def head(self) -> str:
+        """The hash of the last line, which all lines lead to."""
+        return self.hashes[-1] if self.hashes else _START
+
+    def add(self, entry: Entry) -> None:
+        content = {"line": len(self.lines) + 1, "previous": self.head, "kind": _NAMES[type(entry)]}
+        content |= asdict(entry)
+        line_hash = _hash(content)
+        self.entries.append(entry)
+        self.lines.append(json.dumps({**content, "hash": line_hash}))
+        self.hashes.append(line_hash)
+
+    def encode(self) -> bytes:
+        return "".join(f"{line}\n" for line in self.lines).encode()
+
+    @property
+    def members(self) -> dict[str, MemberEntry]:
+        """By folder."""
+        return {entry.folder: entry for entry in self.entries if isinstance(entry, MemberEntry)}
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The first that a member named."""
+        return next((each.cluster_id for each in self.members.values() if each.cluster_id is not None), None)
+
+    def files(self, member: str) -> dict[str, FileEntry]:
+        """The newest entry of each file of a member, by its name."""
+        return {
+            entry.name: entry
+            for entry in self.entries
+            if isinstance(entry, FileEntry) and entry.member == member
+        }
+
+    def indexes(self, member: str) -> dict[str, IndexEntry]:
+        return {
+            entry.name: entry
+            for entry in self.entries
+            if isinstance(entry, IndexEntry) and entry.member == member
+        }
+
+    def segments(self, member: str) -> list[FileEntry]:
+        """The archived segments of a member, ascending."""
+        found = [entry for entry in self.files(member).values() if entry.file_kind is FileKind.LOG]
+        return sorted(found, key=lambda entry: entry.base_offset or 0)
+
+    def known_gaps(self, member: str) -> list[tuple[int, int]]:
+        """As [from, to)."""
+        found = {
+            (entry.from_offset, entry.to_offset)
+            for entry in self.entries
+            if isinstance(entry, GapEntry) and entry.member == member
+        }
+        return sorted(found)
+
+
+def is_archive(folder: Path) -> bool:
+    return (folder / MANIFEST).is_file()
+
+
+def read_manifest(folder: Path) -> ArchiveManifest:
+    """Raises ManifestBroken, at the first line that is not as it was written, and OSError."""
+    path = folder / MANIFEST
+    manifest = ArchiveManifest()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ManifestBroken(f"{path} is not text: {error}") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            manifest.add(_entry(line))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ManifestBroken(f"{path}, line {number}: cannot be read: {error!r}") from None
+        if manifest.lines[-1] != line:
+            raise ManifestBroken(f"{path}, line {number}: {_difference(line)}")
+    if not manifest.entries or not text.endswith("\n"):
+        raise ManifestBroken(f"{path} ends within a line" if text else f"{path} is empty")
+    first = manifest.entries[0]
+    if not isinstance(first, ArchiveEntry) or first.format != FORMAT:
+        raise ManifestBroken(f"{path} is no manifest of format {FORMAT}")
+    return manifest
+
+
+def _entry(line: str) -> Entry:
+    content = json.loads(line)
+    kind = _KINDS[content["kind"]]
+    return kind(
+        **{key: value for key, value in content.items() if key not in ("line", "previous", "kind", "hash")}
+    )
+
+
+def _difference(line: str) -> str:
+    """Why the line is not what its entry is written as."""
+    content = json.loads(line)
+    told = {key: value for key, value in content.items() if key != "hash"}
+    if content.get("hash") != _hash(told):
+        return "was changed: its content and its hash do not belong together"
+    return "does not follow the line before it: lines were changed, removed or moved"
+
+
+def _hash(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

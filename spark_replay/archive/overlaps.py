@@ -1,0 +1,61 @@
+"""Segments that share offsets with archived ones of another base offset: read together, they would tell the same
+records twice, or different ones for one offset."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spark_replay.archive.manifest import FileEntry
+from spark_replay.files import map_file
+from spark_replay.sources import FileKind, LogFile
+from wire.log_scan import Damage, ScannedBatch, scan_batches
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Offsets of one segment, [start, end); `end` is None of the active one."""
+
+    start: int
+    end: int | None
+    path: Path
+
+
+def overlaps(folder: Path, segments: Sequence[LogFile], archived: Mapping[str, FileEntry]) -> Iterator[str]:
+    """What is wrong with the segments of a source, of which the last one is active, beside those that are archived in
+    `folder`."""
+    ends = [segment.base_offset for segment in segments[1:]]
+    names = {segment.name for segment in segments}
+    kept = [
+        _Range(entry.base_offset or 0, entry.end_offset, folder / entry.name)
+        for entry in archived.values()
+        if entry.file_kind is FileKind.LOG and entry.name not in names
+    ]
+    for segment, end in zip(segments, [*ends, None], strict=True):
+        if segment.name in archived:
+            continue
+        here = _Range(segment.base_offset or 0, end, Path(segment.path))
+        for other in kept:
+            if (other.end is None or here.start < other.end) and (here.end is None or other.start < here.end):
+                yield _overlap(here, other)
+
+
+def _overlap(here: _Range, other: _Range) -> str:
+    differing = _first_difference(here.path, other.path)
+    told = f"{here.path} and the archived {other.path} have offsets from {max(here.start, other.start)} on in common"
+    if differing is None:
+        return f"{told}, the same records in segments that are cut otherwise: archive this log into another folder"
+    return f"{told}, and differ from offset {differing} on"
+
+
+def _first_difference(left: Path, right: Path) -> int | None:
+    """The first offset at which both have a batch, and not the same one."""
+    known = {item.header.base_offset: item for item in _batches(left)}
+    for item in _batches(right):
+        other = known.get(item.header.base_offset)
+        if other is not None and other.data != item.data:
+            return item.header.base_offset
+    return None
+
+
+def _batches(path: Path) -> Iterable[ScannedBatch]:
+    return (item for item in scan_batches(map_file(path)) if not isinstance(item, Damage))

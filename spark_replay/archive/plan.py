@@ -1,0 +1,215 @@
+"""What a run of the archive has to copy, and whether what it sees can be the log that is archived already."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spark_replay.archive.files import digest, sound_bytes
+from spark_replay.archive.manifest import ArchiveManifest, FileEntry, MemberEntry
+from spark_replay.archive.overlaps import overlaps
+from spark_replay.archive.removed import (
+    DELETED_SUFFIX,
+    has_removed_segments,
+    joining_segments,
+    sound_end,
+)
+from spark_replay.members import Member, member_of
+from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, files_of_folder
+
+
+class AnotherCluster(Exception):
+    """A log of another cluster than the archive's; the message names both."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCopy:
+    """A file to copy, up to `limit` bytes where the node is still writing it."""
+
+    file: LogFile
+    is_open: bool = False
+    limit: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class MemberPlan:
+    """What is to be done for one log. `contradictions` are reasons to do nothing at all.
+
+    `leftovers` lie in the archive already, by a run that was stopped before it could say so. `gone` are archived, and
+    no longer at the source.
+    """
+
+    entry: MemberEntry
+    member: Member
+    files: tuple[LogFile, ...]
+    copies: list[PlannedCopy] = field(default_factory=list)
+    leftovers: list[LogFile] = field(default_factory=list)
+    unchanged: int = 0
+    gone: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    contradictions: list[str] = field(default_factory=list)
+
+    @property
+    def segments(self) -> list[LogFile]:
+        """Of the source, ascending; the last one is the active one."""
+        found = [file for file in self.files if file.kind is FileKind.LOG and file.base_offset is not None]
+        return sorted(found, key=lambda file: file.base_offset or 0)
+
+
+def log_folder_of(files: Iterable[LogFile]) -> Path:
+    """Where the segments and snapshots of one source lie."""
+    inside = [file for file in files if file.kind is not FileKind.BOOTSTRAP]
+    return Path(inside[0].path).parent
+
+
+def plan_member(
+    archive: Path, manifest: ArchiveManifest, files: Sequence[LogFile], *, include_active: bool
+) -> MemberPlan:
+    """The plan for the log of which `files` are one source. Raises AnotherCluster and OSError."""
+    log_folder = log_folder_of(files)
+    member = member_of(log_folder)
+    entry = _entry(manifest, member, files[0].source, log_folder)
+    plan = MemberPlan(entry=entry, member=member, files=tuple(files))
+    archived = manifest.files(entry.folder)
+    segments = plan.segments
+    for file in files:
+        is_active = bool(segments) and file is segments[-1]
+        _plan_file(plan, file, archived.get(file.name), is_active=is_active, include_active=include_active)
+    plan.gone += sorted(archived.keys() - {file.name for file in files})
+    plan.leftovers += _leftovers(archive, plan, archived)
+    plan.contradictions += overlaps(archive / entry.folder / METADATA_FOLDER, plan.segments, archived)
+    _plan_removed(plan, log_folder, archived)
+    return plan
+
+
+def _entry(manifest: ArchiveManifest, member: Member, source: str, log_folder: Path) -> MemberEntry:
+    known = manifest.cluster_id
+    if known is not None and member.cluster_id is not None and known != member.cluster_id:
+        raise AnotherCluster(
+            f"{log_folder} is of cluster {member.cluster_id}, and what is archived here is of cluster {known}: "
+            "give each cluster an archive of its own"
+        )
+    wanted = f"node-{member.node_id}" if member.node_id is not None else _safe(source)
+    same = [
+        entry
+        for entry in manifest.members.values()
+        if re.fullmatch(rf"{re.escape(wanted)}(\.\d+)?", entry.folder)
+        and (
+            entry.directory_id == member.directory_id
+            or entry.directory_id is None
+            or member.directory_id is None
+        )
+    ]
+    folder = same[-1].folder if same else _free(wanted, manifest)
+    return MemberEntry(
+        folder=folder,
+        cluster_id=member.cluster_id or (same[-1].cluster_id if same else None),
+        node_id=member.node_id,
+        directory_id=member.directory_id or (same[-1].directory_id if same else None),
+        origin=same[-1].origin if same else str(log_folder).encode("utf-8", "backslashreplace").decode(),
+    )
+
+
+def _safe(source: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", source).strip("-") or "log"
+
+
+def _free(wanted: str, manifest: ArchiveManifest) -> str:
+    """A disk that was lost and made anew begins another folder: its segments need not be cut as the old ones were."""
+    folder, number = wanted, 1
+    while folder in manifest.members:
+        number += 1
+        folder = f"{wanted}.{number}"
+    return folder
+
+
+def _plan_file(
+    plan: MemberPlan, file: LogFile, entry: FileEntry | None, *, is_active: bool, include_active: bool
+) -> None:
+    try:
+        if entry is None:
+            is_wanted, prefix = not is_active or include_active, False
+        else:
+            is_wanted, prefix = _compare(plan, file, entry, is_active=is_active)
+            is_wanted = is_wanted and (not is_active or include_active)
+        if not is_wanted:
+            return
+        limit = sound_bytes(Path(file.path), file.base_offset) if is_active else None
+        if is_active and entry is not None and prefix and limit == entry.size_in_bytes:
+            plan.unchanged += 1
+        elif limit != 0:
+            plan.copies.append(PlannedCopy(file=file, is_open=is_active, limit=limit))
+    except FileNotFoundError:
+        plan.notes.append(f"{file.name} was removed by the node meanwhile")
+
+
+def _plan_removed(plan: MemberPlan, log_folder: Path, archived: dict[str, FileEntry]) -> None:
+    """What the node has marked as removed and nobody has archived, or only the beginning of it."""
+    if not has_removed_segments(log_folder):
+        return
+    segments = plan.segments
+    known: list[tuple[int, int | None]] = [(file.base_offset or 0, None) for file in segments[-1:]]
+    known += [_extent(file, archived.get(file.name)) for file in segments[:-1]]
+    known += [
+        (entry.base_offset or 0, entry.end_offset)
+        for entry in archived.values()
+        if entry.file_kind is FileKind.LOG
+        and not (entry.is_open and (log_folder / f"{entry.name}{DELETED_SUFFIX}").exists())
+    ]
+    removed = joining_segments(log_folder, plan.entry.folder, known)
+    plan.copies = [PlannedCopy(file=file) for file in removed] + plan.copies
+    if removed:
+        plan.notes.append(
+            f"segments that the node is about to remove, taken from {removed[0].name}.deleted"
+            + (f" to {removed[-1].name}.deleted" if len(removed) > 1 else "")
+        )
+
+
+def _extent(file: LogFile, entry: FileEntry | None) -> tuple[int, int | None]:
+    """The offsets that a closed segment has, which need not reach to the next one."""
+    start = file.base_offset or 0
+    end = entry.end_offset if entry is not None and not entry.is_open else sound_end(Path(file.path), start)
+    return start, start if end is None else end
+
+
+def _compare(plan: MemberPlan, file: LogFile, entry: FileEntry, *, is_active: bool) -> tuple[bool, bool]:
+    """Whether the source has something else to copy, and whether what is archived is the beginning of it."""
+    found = digest(Path(file.path), entry.size_in_bytes)
+    if found.sha256 == entry.sha256 and entry.is_open == is_active:
+        plan.unchanged += 1
+        return False, True
+    if found.size_in_bytes >= entry.size_in_bytes and found.prefix_sha256 == entry.sha256:
+        return True, True
+    if entry.is_open:
+        plan.notes.append(
+            f"{file.name}: the end of what was archived of it while it was open is no longer in the log (its records "
+            "were not committed); it is replaced"
+        )
+        return True, False
+    if file.kind is FileKind.BOOTSTRAP:
+        plan.notes.append(f"{file.name} was written anew since it was archived; the archive keeps the first")
+        plan.unchanged += 1
+        return False, False
+    plan.contradictions.append(
+        f"{file.path} is not the file that was archived as {entry.member}/{METADATA_FOLDER}/{entry.name}: "
+        f"{found.size_in_bytes:,} bytes, SHA-256 {found.sha256[:12]}..., archived {entry.size_in_bytes:,} bytes, "
+        f"{entry.sha256[:12]}..."
+    )
+    return False, False
+
+
+def _leftovers(archive: Path, plan: MemberPlan, archived: dict[str, FileEntry]) -> list[LogFile]:
+    folder = archive / plan.entry.folder / METADATA_FOLDER
+    if not folder.is_dir():
+        return []
+    replaced = {copy.file.name for copy in plan.copies}
+    return [
+        file
+        for file in files_of_folder(folder, plan.entry.folder)
+        if file.name not in replaced and _is_leftover(file, archived.get(file.name))
+    ]
+
+
+def _is_leftover(file: LogFile, entry: FileEntry | None) -> bool:
+    """Not in the manifest, or longer than it says of a segment that was still being written."""
+    return entry is None or (entry.is_open and file.size_in_bytes > entry.size_in_bytes)

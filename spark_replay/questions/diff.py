@@ -1,0 +1,104 @@
+"""What two moments of one log differ in, and what happened in between that they do not differ in."""
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from spark_replay.audit_folder import AuditTables
+from spark_replay.questions.as_of import EVERYTHING, counting
+from spark_replay.questions.authors import with_author
+from spark_replay.questions.entities import ENTITIES, Entity, Narrowing, history
+from spark_replay.questions.moments import Moment, holds_at
+
+ADDED, REMOVED, CHANGED, PASSING, RESTORED = "added", "removed", "changed", "passing", "restored"
+CHANGES: Final = (ADDED, REMOVED, CHANGED, PASSING, RESTORED)
+
+
+def diff(
+    tables: AuditTables, before: Moment, after: Moment, narrowing: Narrowing = EVERYTHING
+) -> Mapping[str, DataFrame]:
+    """By the names of `ENTITIES`: a row for each thing that something happened to behind `before`, up to `after`.
+
+    `change` is added, removed or changed; or passing (came and went in between) or restored (changed and changed
+    back), which the two states do not show. `before` and `after` are structs of the fields, null where it was not
+    there; `fields` names those that differ. `steps` counts the records that did it, `offset` and `timestamp_ms` are
+    the last one's, with the author of that one (`authors.AUTHOR_FIELDS`).
+    """
+    frames = {}
+    for entity in ENTITIES:
+        rows = history(tables, entity, narrowing)
+        if rows is not None:
+            of_source = rows.where(F.col("source") == before.source)
+            frames[entity.name] = with_author(_compared(entity, of_source, before, after), tables)
+    return frames
+
+
+def _compared(entity: Entity, rows: DataFrame, before: Moment, after: Moment) -> DataFrame:
+    first, last = (counting(entity, F.lit(each.offset), F.lit(each.state_offset)) for each in (before, after))
+    was, is_there = holds_at(first), holds_at(last)
+    begun = _is_between(F.col("valid_from_offset"), first, last)
+    ended = _is_between(F.col("valid_to_offset"), first, last)
+    state = F.struct(*entity.fields) if entity.fields else F.struct(*entity.keys)
+    place = F.when(ended, _place("valid_to"))
+    start = F.when(begun, _place("valid_from"))
+    marked = rows.where((was != is_there) | begun).withColumns({"is_before": was, "is_after": is_there})
+    grouped = marked.groupBy(*entity.keys).agg(
+        F.first(F.when(F.col("is_before"), state), ignorenulls=True).alias("before"),
+        F.first(F.when(F.col("is_after"), state), ignorenulls=True).alias("after"),
+        F.greatest(F.max(place), F.max(start)).alias("place"),
+        F.count_if(begun).alias("begun"),
+    )
+    fields = _differing(entity)
+    return grouped.select(
+        *entity.keys,
+        _change(fields).alias("change"),
+        fields.alias("fields"),
+        "before",
+        "after",
+        (F.col("begun") + F.when(F.col("after").isNull(), 1).otherwise(0)).alias("steps"),
+        F.col("place.offset").alias("offset"),
+        F.col("place.timestamp_ms").alias("timestamp_ms"),
+    )
+
+
+def _place(edge: str) -> Column:
+    offset, timestamp_ms = (F.col(f"{edge}_{unit}").cast("long") for unit in ("offset", "ms"))
+    return F.struct(offset.alias("offset", metadata={}), timestamp_ms.alias("timestamp_ms", metadata={}))
+
+
+def _is_between(offset: Column, first: Column, last: Column) -> Column:
+    return F.coalesce((offset > first) & (offset <= last), F.lit(False))
+
+
+def _differing(entity: Entity) -> Column:
+    """The names of the fields that differ; a secret that was set anew counts, though its value is not shown."""
+    names = [
+        F.when(~F.col(f"before.{name}").eqNullSafe(F.col(f"after.{name}")), F.lit(name))
+        for name in entity.fields
+    ]
+    if "is_redacted" in entity.fields:
+        is_secret = F.col("before.is_redacted") & F.col("after.is_redacted") & (F.col("begun") > 0)
+        names.append(F.when(is_secret, F.lit("value")))
+    found = F.array_compact(F.array(*names)) if names else F.array().cast("array<string>")
+    is_both = F.col("before").isNotNull() & F.col("after").isNotNull()
+    return F.when(is_both, F.array_distinct(found)).otherwise(F.array().cast("array<string>"))
+
+
+def _change(fields: Column) -> Column:
+    was, is_there = F.col("before").isNotNull(), F.col("after").isNotNull()
+    return (
+        F.when(was & ~is_there, REMOVED)
+        .when(~was & is_there, ADDED)
+        .when(~was & ~is_there, PASSING)
+        .when(F.size(fields) == 0, RESTORED)
+        .otherwise(CHANGED)
+    )
+
+
+def sums_of_diff(frames: Mapping[str, DataFrame]) -> DataFrame:
+    """(entity, change, rows) of a diff."""
+    narrow = [frame.select(F.lit(name).alias("entity"), "change") for name, frame in frames.items()]
+    return reduce(DataFrame.unionAll, narrow).groupBy("entity", "change").agg(F.count("*").alias("rows"))

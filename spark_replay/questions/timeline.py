@@ -1,0 +1,206 @@
+"""What happened to a topic, or to one partition of it, in order: what, why and who."""
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from spark_replay.audit_folder import AuditTables
+from spark_replay.questions.authors import AUTHOR_FIELDS, with_author
+from spark_replay.questions.causes import partition_steps, with_cause
+from spark_replay.questions.entities import acl_matches_topic
+
+EVENT_FIELDS: Final = (
+    *("source", "offset", "timestamp_ms", "about", "partition_id", "what", "cause", "cause_broker"),
+    "batch_base_offset",
+)
+ARROW = " → "
+
+
+def topic_timeline(tables: AuditTables, source: str, topic: str, partition: int | None = None) -> DataFrame:
+    """Everything that happened to topics of this name, with `EVENT_FIELDS` and `authors.AUTHOR_FIELDS`, not sorted.
+
+    `about` is topic, partition, config or acl; `what` is said in words. With `partition` the others are left out.
+    """
+    named = (F.col("source") == source) & (F.col("topic_name") == F.lit(topic))
+    partitions = tables.table("partition_history").where(named)
+    if partition is not None:
+        partitions = partitions.where(F.col("partition_id") == partition)
+    events = [
+        *topic_events(tables.table("topics_history").where(named)),
+        partition_events(
+            with_cause(partition_steps(partitions), tables, source), with_creation=partition is not None
+        ),
+    ]
+    configs = tables.table("configs_history").where(
+        (F.col("source") == source)
+        & (F.col("resource_type") == "topic")
+        & (F.col("resource_name") == F.lit(topic))
+    )
+    events += setting_events(
+        configs, "config", F.col("name"), F.concat(F.col("name"), F.lit(" = "), F.col("value"))
+    )
+    acls = tables.table("acls_history").where((F.col("source") == source) & acl_matches_topic(topic))
+    entry = F.concat_ws(" ", "permission", "principal", "operation", "pattern_type", "resource_name")
+    events += setting_events(acls, "acl", entry, entry)
+    return with_author(all_events(events), tables)
+
+
+def all_events(events: Sequence[DataFrame]) -> DataFrame:
+    """One frame of `EVENT_FIELDS`."""
+    types = {"offset": "long", "timestamp_ms": "long", "partition_id": "int", "cause_broker": "int"}
+    types["batch_base_offset"] = "long"
+    shaped = [
+        frame.select(
+            *(
+                (F.col(name) if name in frame.columns else F.lit(None))
+                .cast(types.get(name, "string"))
+                .alias(name)
+                for name in EVENT_FIELDS
+            )
+        )
+        for frame in events
+    ]
+    return reduce(DataFrame.unionAll, shaped)
+
+
+def topic_events(topics: DataFrame) -> list[DataFrame]:
+    """Of rows of `topics_history`."""
+    count = F.col("partitions").cast("string")
+    created = F.concat(
+        F.when(F.col("from_snapshot"), F.lit("there when the log begins, with ")).otherwise(
+            F.lit("created with ")
+        ),
+        count,
+        F.lit(" partitions of "),
+        F.coalesce(F.col("replication_factor").cast("string"), F.lit("?")),
+        F.lit(" replicas"),
+    )
+    added = F.concat(F.col("added_partitions").cast("string"), F.lit(" partitions added, now "), count)
+    what = F.when(F.col("change") == "created", created).otherwise(added)
+    begun = topics.select(*_start("topic"), what.alias("what"), "batch_base_offset")
+    removed = topics.where(F.col("ended_by") == "removed")
+    return [begun, removed.select(*_end("topic"), F.lit("removed").alias("what"))]
+
+
+def partition_events(steps: DataFrame, *, with_creation: bool) -> DataFrame:
+    """Of `causes.with_cause`; without creations for a whole topic, whose own creation tells of all of them."""
+    events = steps if with_creation else steps.where(F.col("old_replicas").isNotNull())
+    return events.select(
+        *_start("partition"),
+        "partition_id",
+        step_text().alias("what"),
+        "cause",
+        "cause_broker",
+        "batch_base_offset",
+    )
+
+
+def setting_events(rows: DataFrame, about: str, name: Column, setting: Column) -> list[DataFrame]:
+    """Of rows of `configs_history` or `acls_history`: each set, and each taken away without another in its place."""
+    gone = rows.where(F.col("ended_by").isin("deleted", "removed"))
+    return [
+        rows.select(*_start(about), setting.alias("what")),
+        gone.select(*_end(about), F.concat(name, F.lit(" removed")).alias("what")),
+    ]
+
+
+def step_text() -> Column:
+    """What a step of a partition changed, in words."""
+    created = F.concat(
+        F.lit("created: leader "),
+        _leader("leader"),
+        F.lit(", in sync "),
+        _list("isr"),
+        F.lit(" of "),
+        _list("replicas"),
+    )
+    parts = F.concat_ws(
+        ", ",
+        _changed("leader", F.lit("leader "), _leader),
+        _changed("isr", F.lit("in sync "), _list),
+        _changed("replicas", F.lit("replicas "), _list),
+        _changed("adding_replicas", F.lit("adding "), _list),
+        _changed("removing_replicas", F.lit("removing "), _list),
+        _changed("eligible_leader_replicas", F.lit("eligible "), _list),
+        F.when(
+            ~F.col("leader_recovery_state").eqNullSafe(F.col("old_leader_recovery_state")),
+            F.when(F.col("leader_recovery_state") == 1, "recovering from an unclean election").otherwise(
+                "recovered"
+            ),
+        ),
+    )
+    same_leader = (F.col("leader") == F.col("old_leader")) & (
+        F.col("leader_epoch") != F.col("old_leader_epoch")
+    )
+    other = (
+        F.when(same_leader, F.concat(F.lit("leader epoch "), F.col("leader_epoch").cast("string")))
+        .when(F.col("directories") != F.col("old_directories"), "moved to another directory")
+        .otherwise("nothing that is told here")
+    )
+    return F.when(F.col("old_replicas").isNull(), created).when(parts != "", parts).otherwise(other)
+
+
+def _changed(name: str, title: Column, text: object) -> Column:
+    assert callable(text)
+    return F.when(
+        ~F.col(name).eqNullSafe(F.col(f"old_{name}")),
+        F.concat(title, text(f"old_{name}"), F.lit(ARROW), text(name)),
+    )
+
+
+def _leader(name: str) -> Column:
+    return F.when(F.col(name) < 0, "none").otherwise(F.coalesce(F.col(name).cast("string"), F.lit("?")))
+
+
+def _list(name: str) -> Column:
+    joined = F.array_join(F.col(name).cast("array<string>"), " ")
+    return F.when(F.col(name).isNull() | (F.size(name) == 0), "none").otherwise(joined)
+
+
+def _start(about: str) -> list[Column]:
+    return [
+        F.col("source"),
+        F.col("valid_from_offset").alias("offset"),
+        F.col("valid_from_ms").alias("timestamp_ms"),
+        F.lit(about).alias("about"),
+    ]
+
+
+def _end(about: str) -> list[Column]:
+    return [
+        F.col("source"),
+        F.col("valid_to_offset").alias("offset"),
+        F.col("valid_to_ms").alias("timestamp_ms"),
+        F.lit(about).alias("about"),
+    ]
+
+
+def requests(events: DataFrame) -> DataFrame:
+    """A timeline by who asked: one row for each request (by its note), and for each batch of the controller's own.
+
+    `what` holds up to three of the things done, `events` counts them all; `offset` and `last_offset` are the first and
+    the last of them.
+    """
+    deed = F.struct("offset", "partition_id", "about", "what")
+    first = [F.first(name, ignorenulls=True).alias(name) for name in AUTHOR_FIELDS if name != "note_offset"]
+    batch = F.when(F.col("note_offset").isNull(), F.coalesce("batch_base_offset", "offset"))
+    keyed = events.withColumns({"own_batch": batch, "deed": deed})
+    by_itself = F.col("note_offset").isNull()
+    own = {f"own_{name}": F.when(by_itself, F.col(name)) for name in ("cause", "cause_broker")}
+    return (
+        keyed.withColumns(own)
+        .groupBy("source", "note_offset", "own_batch", *own)
+        .agg(
+            F.min("offset").alias("offset"),
+            F.max("offset").alias("last_offset"),
+            F.min("timestamp_ms").alias("timestamp_ms"),
+            F.count("*").alias("events"),
+            F.slice(F.sort_array(F.collect_list("deed")), 1, 3).alias("deeds"),
+            *first,
+        )
+        .withColumnsRenamed({name: name.removeprefix("own_") for name in own})
+        .drop("own_batch")
+    )

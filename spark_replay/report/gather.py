@@ -1,0 +1,100 @@
+"""Gathers the facts of a report from the tables of an audit, by queries whose answers are bounded in size."""
+
+from collections.abc import Callable
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from spark_replay.audit_folder import AuditTables
+from spark_replay.questions.unavailable import NO_LEADER, UNDER_MIN_ISR
+from spark_replay.report.asked import Asked, window_in
+from spark_replay.report.change_facts import large_changes
+from spark_replay.report.cluster_facts import broker_states, brokers, epochs
+from spark_replay.report.facts import Checks, ClusterState, ReportFacts
+from spark_replay.report.log_facts import log_facts, silences
+from spark_replay.report.partition_facts import (
+    leader_changes,
+    longest_intervals,
+    outages,
+    partition_series,
+    shortages,
+    state_at_end,
+)
+from spark_replay.report.series import series_of
+
+NOT_RUN = Checks()
+Progress = Callable[[str], None]
+
+
+def gather(
+    tables: AuditTables,
+    source: str,
+    *,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
+    checks: Checks = NOT_RUN,
+    progress: Progress = lambda step: None,  # noqa: ARG005
+) -> ReportFacts:
+    """The facts about one log of the audit, between two times (inclusive; milliseconds since the epoch, UTC)."""
+    progress("looking at the log")
+    window = window_in(tables, source, since_ms, until_ms)
+    if window is None:
+        log = log_facts(tables, source, None)
+        return ReportFacts(log=log, window=None, state=_state_of_snapshot(tables, source), checks=checks)
+    asked = Asked(tables, source, window)
+    log = log_facts(tables, source, asked)
+    found_silences = silences(asked, log)
+    progress("looking at controllers and brokers")
+    found_epochs, epochs_total, elections = epochs(asked)
+    changes, lost = leader_changes(asked)
+    found_brokers, brokers_total = brokers(asked, lost)
+    is_out = {"out": F.col("state") != "unfenced"}
+    out = series_of(broker_states(asked), is_out, asked)["out"]
+    progress("looking at partitions")
+    short = shortages(asked).persist()
+    try:
+        series = partition_series(asked, short)
+        leaderless, leaderless_total = longest_intervals(short, NO_LEADER)
+        under_min_isr, under_min_isr_total = longest_intervals(short, UNDER_MIN_ISR)
+        found_outages, outages_total = outages(asked, short)
+    finally:
+        short.unpersist()
+    progress("looking for the largest changes")
+    return ReportFacts(
+        log=log,
+        window=window,
+        state=state_at_end(asked),
+        silences=found_silences,
+        epochs=found_epochs,
+        epochs_total=epochs_total,
+        elections_by_bucket=elections,
+        brokers=found_brokers,
+        brokers_total=brokers_total,
+        brokers_out=out,
+        leader_changes=changes,
+        leaderless=series["leaderless"],
+        under_replicated=series["under_replicated"],
+        reassigning=series["reassigning"],
+        outages=found_outages,
+        outages_total=outages_total,
+        leaderless_longest=leaderless,
+        leaderless_total=leaderless_total,
+        under_min_isr=series["under_min_isr"],
+        under_min_isr_longest=under_min_isr,
+        under_min_isr_total=under_min_isr_total,
+        large_changes=large_changes(asked, log),
+        checks=checks,
+    )
+
+
+def _state_of_snapshot(tables: AuditTables, source: str) -> ClusterState:
+    """Of a log without batches a snapshot may tell what there is."""
+    held = tables.table("partition_history").where(
+        (F.col("source") == source) & F.col("valid_to_offset").isNull()
+    )
+    (row,) = held.agg(
+        F.count_distinct("topic_id").alias("topics"),
+        F.count("*").alias("partitions"),
+        F.count_if(F.col("leader") < 0).alias("leaderless"),
+        F.count_if(F.size("isr") < F.size("replicas")).alias("under_replicated"),
+    ).collect()
+    return ClusterState(**row.asDict())

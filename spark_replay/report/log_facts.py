@@ -1,0 +1,137 @@
+"""Facts about the log itself: its extent, what is in it, where it was silent, what of it is damaged."""
+
+from collections import Counter
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from spark_replay.audit_folder import AuditTables
+from spark_replay.questions import silences as question
+from spark_replay.report.asked import Asked
+from spark_replay.report.facts import DamagedPlace, LogFacts, Silence, Silences
+
+DAMAGE_SHOWN = 20
+SILENCES_SHOWN = 200
+IDLE_RECORD = "NoOpRecord"
+# Kafka's controller writes an idle record every half second (metadata.max.idle.interval.ms).
+LEAST_SILENCE_MS = 5_000
+GAPS_IN_A_SILENCE = 10
+
+
+def log_facts(tables: AuditTables, source: str, asked: Asked | None) -> LogFacts:
+    """`asked` is None for a log without a single batch."""
+    audited = tables.source(source)
+    size = _size(asked) if asked else {}
+    types = _types(asked) if asked else {}
+    by_type: Counter[str] = Counter()
+    for (_, record_type), count in types.items():
+        by_type[record_type] += count
+    damage = tables.table("damage").where(F.col("source") == source)
+    return LogFacts(
+        source=source,
+        cluster_id=audited.member.cluster_id,
+        node_id=audited.member.node_id,
+        inputs=tables.manifest.inputs,
+        other_sources=tuple(each.source for each in tables.manifest.sources if each.source != source),
+        state_from=audited.base.snapshot or f"offset {audited.base.from_offset}",
+        start_offset=size.get("first"),
+        end_offset=size.get("end"),
+        records=sum(by_type.values()),
+        batches=size.get("batches", 0),
+        size_in_bytes=size.get("bytes") or 0,
+        unread_records=_unread(asked) if asked else 0,
+        types=dict(sorted(by_type.items(), key=lambda item: (-item[1], item[0]))),
+        types_by_bucket=types,
+        damage=_damage(damage),
+        damage_total=damage.count(),
+        **_settings(tables, source, asked),
+    )
+
+
+def _size(asked: Asked) -> dict[str, Any]:
+    batches = asked.during("batches").where(F.col("file_kind") == "log")
+    (row,) = batches.agg(
+        F.count("*").alias("batches"),
+        F.sum("size_in_bytes").alias("bytes"),
+        F.min("base_offset").alias("first"),
+        (F.max("last_offset") + 1).alias("end"),
+    ).collect()
+    return dict(row.asDict())
+
+
+def _types(asked: Asked) -> dict[tuple[int, str], int]:
+    counted = _log_records(asked).groupBy("bucket", "record_type").count()
+    return {(row["bucket"], row["record_type"]): row["count"] for row in counted.collect()}
+
+
+def _unread(asked: Asked) -> int:
+    return int(_log_records(asked).where(F.col("payload").isNull()).count())
+
+
+def _log_records(asked: Asked) -> DataFrame:
+    return asked.during("records").where(F.col("file_kind") == "log")
+
+
+def _damage(damage: DataFrame) -> tuple[DamagedPlace, ...]:
+    first = damage.orderBy("file", "position").limit(DAMAGE_SHOWN)
+    columns = ("file", "position", "offset", "kind", "reason")
+    return tuple(DamagedPlace(**row.asDict()) for row in first.select(*columns).collect())
+
+
+def _settings(tables: AuditTables, source: str, asked: Asked | None) -> dict[str, Any]:
+    """Features and voters at the end, and how often they changed; whether anyone is named in the log."""
+
+    def table(name: str) -> DataFrame:
+        return tables.table(name).where(F.col("source") == source)
+
+    def held(name: str) -> DataFrame:
+        return asked.at_end(name) if asked else table(name).where(F.col("valid_to_offset").isNull())
+
+    features = held("features_history").orderBy("feature", "valid_from_offset").collect()
+    voters = held("voters_history").orderBy("valid_from_offset").select("voter_ids").collect()
+    changed_features = changed_voters = 0
+    if asked:
+        changed_features = (
+            asked.during("features_history", "valid_from_ms").where("previous_level is not null").count()
+        )
+        changed_voters = asked.during("voters_history", "valid_from_ms").where("joined is not null").count()
+    return {
+        "features": tuple((row["feature"], row["level"]) for row in features),
+        "feature_changes": changed_features,
+        "voters": tuple(voters[-1]["voter_ids"]) if voters else (),
+        "voter_changes": changed_voters,
+        "has_notes": bool(tables.manifest.rows.get("audit_notes")) and not table("audit_notes").isEmpty(),
+    }
+
+
+def silences(asked: Asked, log: LogFacts) -> Silences:
+    """The gaps between batches that are longer than an idle log has, as far as the log has idle records at all."""
+    if log.types.get(IDLE_RECORD, 0) * 4 < log.records:
+        return Silences()
+    gaps = question.silences(asked.tables, asked.source, min_ms=0)
+    (row,) = gaps.agg(F.percentile_approx("duration_ms", 0.5).alias("usual")).collect()
+    limit = max(LEAST_SILENCE_MS, GAPS_IN_A_SILENCE * (row["usual"] or 0))
+    long = gaps.where(
+        (F.col("duration_ms") > limit)
+        & (F.col("from_ms") < asked.window.end_ms)
+        & (F.col("to_ms") > asked.window.start_ms)
+    )
+    (total,) = long.agg(F.count("*").alias("count"), F.sum("duration_ms").alias("ms")).collect()
+    longest = long.orderBy(F.desc("duration_ms"), "to_offset").limit(SILENCES_SHOWN).collect()
+    found = (
+        Silence(
+            start_ms=row["from_ms"],
+            end_ms=row["to_ms"],
+            offset_after=row["to_offset"],
+            epoch_before=row["from_epoch"],
+            epoch_after=row["to_epoch"],
+        )
+        for row in longest
+    )
+    return Silences(
+        longer_than_ms=limit,
+        longest=tuple(sorted(found, key=lambda each: each.offset_after)),
+        total=total["count"],
+        total_ms=total["ms"] or 0,
+    )

@@ -1,0 +1,179 @@
+"""An audit that goes on: the log of a node, as it is written, into the tables of `spark_replay.audit`.
+
+    stream = LogStream(spark, Path("/var/lib/kafka/metadata"), Path("audit"))
+    stream.run_until_caught_up()
+
+What it has read and written is noted in the folder of the tables, so a second run goes on where the first ended,
+however that ended. See `tables` for exactly-once, `refresh` for the tables of the state.
+"""
+
+import fcntl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_replay.audit import AuditResult
+from spark_replay.sources import find_log_files
+from spark_replay.splits import DEFAULT_SPLIT_BYTES
+from spark_replay.stream.merging import finish_merge, merge_small_files
+from spark_replay.stream.places import TruncatedLog, latest_places
+from spark_replay.stream.plan import tail_pieces
+from spark_replay.stream.reader import KraftLogPieces
+from spark_replay.stream.refresh import refresh
+from spark_replay.stream.state import BEHIND, FRESH, NoStream, StreamState, read_state, stream_folder
+from spark_replay.stream.tables import BatchWriter, write_tail
+
+EVERY_SECONDS: Final = 10.0
+# The tables of the state are made anew for at most this part of the time, and for NoOps alone this seldom.
+_PAUSE_FACTOR: Final = 4.0
+NOOPS_SECONDS: Final = 600.0
+_LOOK_SECONDS: Final = 0.2
+_CHECKPOINT: Final = "checkpoint"
+_LOCK: Final = "lock"
+
+Told = Callable[[str], None]
+
+
+class LogStream:
+    """The stream of one log into one folder. `progress` is told what is done. Raises NoStream for a folder of
+    another's, and where another process streams into it."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: Path,
+        out: Path,
+        *,
+        name: str | None = None,
+        every_seconds: float = EVERY_SECONDS,
+        split_bytes: int = DEFAULT_SPLIT_BYTES,
+        progress: Told = lambda step: None,  # noqa: ARG005
+    ) -> None:
+        """`name` is what the log is called in `audit.json`; its path, if not given."""
+        self._spark = spark
+        self._log = log.resolve()
+        self._out = out.resolve()
+        self._every_seconds = every_seconds
+        self._split_bytes = split_bytes
+        self._progress = progress
+        self._busy = threading.Lock()
+        stream_folder(self._out).mkdir(parents=True, exist_ok=True)
+        self._name = name or str(self._log)
+        self.state: StreamState = read_state(self._out, self._name)
+        self._writer = BatchWriter(self._out, self.state)
+        self._refreshed_at = 0.0
+        self._refresh_seconds = 0.0
+        self.result: AuditResult | None = None
+
+    def read(self) -> None:
+        """Read all that there is, without making the tables of the state. Raises TruncatedLog."""
+        with self._begun():
+            self._query(availableNow=True).awaitTermination()
+
+    def run_until_caught_up(self) -> AuditResult:
+        """Read all that there is and end; a torn tail counts as damage. Raises TruncatedLog."""
+        with self._begun():
+            self._query(availableNow=True).awaitTermination()
+            return self._refresh(is_finished=True)
+
+    def run(self, is_stopped: Callable[[], bool]) -> None:
+        """Go on until `is_stopped` answers True, which is asked several times a second. Raises TruncatedLog."""
+        with self._begun():
+            query = self._query(processingTime=f"{max(1, round(self._every_seconds * 1000))} milliseconds")
+            try:
+                while not is_stopped() and not query.awaitTermination(_LOOK_SECONDS):
+                    if self._is_due():
+                        self._refresh(is_finished=False)
+            finally:
+                # What is being written is let be finished; then without the lock, for a batch may wait for it.
+                with self._busy:
+                    pass
+                query.stop()
+            if self.state.behind != FRESH:
+                self._refresh(is_finished=False)
+
+    def _query(self, **trigger: Any) -> StreamingQuery:
+        self._spark.dataSource.register(KraftLogPieces)
+        pieces = self._spark.readStream.format(KraftLogPieces.name())
+        frame = pieces.option("split_bytes", str(self._split_bytes)).load(str(self._log))
+        checkpoint = stream_folder(self._out) / _CHECKPOINT
+        writer = frame.writeStream.foreachBatch(self._write)
+        return writer.option("checkpointLocation", checkpoint.as_uri()).trigger(**trigger).start()
+
+    def _write(self, pieces: DataFrame, batch: int) -> None:
+        with self._busy:
+            before = self.state.rows.get("record", 0)
+            self._writer.write(pieces, batch)
+            new, total = self.state.rows.get("record", 0) - before, self.state.rows.get("record", 0)
+            self._progress(f"batch {batch}: {new:,} new records, {total:,} in all")
+
+    def _is_due(self) -> bool:
+        if self.state.behind == FRESH:
+            return False
+        pause = max(self._every_seconds, _PAUSE_FACTOR * self._refresh_seconds)
+        if self.state.behind < BEHIND and self.state.version > 0:
+            pause = max(pause, NOOPS_SECONDS)
+        return time.monotonic() - self._refreshed_at >= pause
+
+    def _refresh(self, *, is_finished: bool) -> AuditResult:
+        with self._busy:
+            self._progress("making the tables of the state")
+            started = time.monotonic()
+            tail_rows = write_tail(self._out, self._tail() if is_finished else ())
+            self._writer.leave_no_table_empty()
+            self.result = refresh(self._spark, self._out, self.state, tail_rows=tail_rows)
+            merge_small_files(self._out)
+            self._refreshed_at = time.monotonic()
+            self._refresh_seconds = self._refreshed_at - started
+            return self.result
+
+    def _tail(self) -> list[Any]:
+        """What lies behind the last sound batch, where that has been read."""
+        files = find_log_files(self._log)
+        ends = {name: source.end_offset for name, source in self.state.sources.items()}
+        places = latest_places(files, {})
+        return [
+            piece
+            for piece in tail_pieces(places, files)
+            if places[piece.split.file.source].offset <= (ends.get(piece.split.file.source) or 0)
+            or places[piece.split.file.source].position == 0
+        ]
+
+    @contextmanager
+    def _begun(self) -> Iterator[None]:
+        """Alone in the folder, with what the run before has noted there."""
+        with _locked(self._out), _failures_told():
+            self.state = read_state(self._out, self._name)
+            self._writer = BatchWriter(self._out, self.state)
+            self._writer.remove(self.state.last_batch + 1)
+            finish_merge(self._out)
+            yield
+
+
+@contextmanager
+def _failures_told() -> Iterator[None]:
+    """The reader's refusal comes back from Spark as text."""
+    try:
+        yield
+    except StreamingQueryException as error:
+        _, found, reason = str(error).partition(f"{TruncatedLog.__name__}: ")
+        if found:
+            raise TruncatedLog(reason.splitlines()[0].strip()) from error
+        raise
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    with (stream_folder(out) / _LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise NoStream(f"another process streams into {out}") from None
+        yield

@@ -1,0 +1,138 @@
+"""The streaming half of the data source `kraft_log`: a log as a node writes it.
+
+    spark.readStream.format("kraft_log").option("rows", "records").load("/var/lib/kafka/metadata")
+
+Spark's offsets are places in the logs (`places.Place`), so the same micro-batch has the same rows however often it
+is read. The stream begins with all that there is. Options are those of the data source but for `listing`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+from pyspark.sql.types import StringType, StructField, StructType
+
+from spark_replay.source import LogSplit, arrow_schema, read_split
+from spark_replay.sources import LogFile, find_log_files
+from spark_replay.splits import DEFAULT_SPLIT_BYTES
+from spark_replay.stream.places import Place, latest_places, places_from_json, places_to_json
+from spark_replay.stream.plan import Piece, pieces_between
+
+PIECES: Final = StructType([StructField("piece", StringType(), nullable=False)])
+
+
+class _PlannedReader(DataSourceStreamReader):  # type: ignore[misc]
+    """The driver's side: how far the logs reach, and what lies between two places."""
+
+    def __init__(self, root: Path, split_bytes: int) -> None:
+        self._root = root
+        self._split_bytes = split_bytes
+        self._places: dict[str, Place] = {}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return places_to_json({})
+
+    def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark 4.0's signature, which all have
+        self._places = latest_places(find_log_files(self._root), self._places)
+        return places_to_json(self._places)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Piece]:
+        return pieces_between(
+            places_from_json(start), places_from_json(end), find_log_files(self._root), self._split_bytes
+        )
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing is kept here for a batch."""
+
+
+class KraftLogStreamReader(_PlannedReader):
+    """Rows of the data source, decoded on the executors."""
+
+    def __init__(
+        self,
+        schema: StructType,
+        root: Path,
+        row_kinds: frozenset[str],
+        *,
+        split_bytes: int,
+        show_secrets: bool,
+    ) -> None:
+        super().__init__(root, split_bytes)
+        self._schema = schema
+        self._row_kinds = row_kinds
+        self._show_secrets = show_secrets
+
+    @classmethod
+    def of_options(
+        cls, schema: StructType, options: Mapping[str, str], row_kinds: frozenset[str]
+    ) -> "KraftLogStreamReader":
+        """Raises ValueError for options that make no stream."""
+        if "path" not in options:
+            raise ValueError("option path is missing: the folder to read as it grows")
+        return cls(
+            schema,
+            Path(options["path"]),
+            row_kinds,
+            split_bytes=int(options.get("split_bytes", DEFAULT_SPLIT_BYTES)),
+            show_secrets=options.get("show_secrets", "false").lower() == "true",
+        )
+
+    def read(self, partition: Piece) -> Iterator[pa.RecordBatch]:
+        schemas = dict.fromkeys(self._row_kinds, arrow_schema(self._schema))
+        for _, batch in read_piece(partition, schemas, show_secrets=self._show_secrets):
+            yield batch
+
+
+class PiecesReader(_PlannedReader):
+    """One row for each piece: for who reads them himself, on the executors (`tables`)."""
+
+    def read(self, partition: Piece) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict(
+            {"piece": [piece_to_json(partition)]}, schema=pa.schema([pa.field("piece", pa.string(), False)])
+        )
+
+
+class KraftLogPieces(DataSource):  # type: ignore[misc]
+    """`kraft_log_pieces`: what a micro-batch of `kraft_log` would read, not what is in it."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "kraft_log_pieces"
+
+    def schema(self) -> StructType:
+        return PIECES
+
+    def streamReader(self, schema: StructType) -> PiecesReader:  # noqa: ARG002, N802 - Spark's signature
+        return PiecesReader(
+            Path(self.options["path"]), int(self.options.get("split_bytes", DEFAULT_SPLIT_BYTES))
+        )
+
+
+def read_piece(
+    piece: Piece, schemas: dict[str, Any], *, show_secrets: bool
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """As `source.read_split`. Nothing of a file that is gone: the gap shows in the batches around it."""
+    try:
+        for kind, batch in read_split(piece.split, schemas, show_secrets=show_secrets):
+            kept = batch
+            if piece.rows_from > piece.split.start:
+                kept = batch.filter(pc.greater_equal(batch["position"], piece.rows_from))
+            if kept.num_rows:
+                yield kind, kept
+    except FileNotFoundError:
+        return
+
+
+def piece_to_json(piece: Piece) -> str:
+    split = piece.split
+    return json.dumps([piece.number, asdict(split.file), split.start, split.end, piece.rows_from])
+
+
+def piece_from_json(text: str) -> Piece:
+    number, file, start, end, rows_from = json.loads(text)
+    return Piece(number, LogSplit(LogFile.from_json(file), start, end), rows_from)

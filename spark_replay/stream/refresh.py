@@ -1,0 +1,149 @@
+"""The tables of the state, made anew from the records that a stream has written.
+
+Each time they are made in a folder of their own, `.stream/versions/<n>`, which is an audit by itself: the growing
+tables are links in it, and `audit.json` comes last. Then the link `.stream/now` swings over to it, at once for all
+tables, as what the stream's folder has under their names are links through it. The version before stays for who is
+reading it.
+"""
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_replay.audit import AuditResult, Staged, Tables, write_state
+from spark_replay.audit_folder import (
+    MANIFEST,
+    AuditedSource,
+    AuditManifest,
+    member_of_files,
+    write_manifest,
+)
+from spark_replay.bases import StateBase, state_bases
+from spark_replay.schemas import TABLES
+from spark_replay.stream import state as states
+from spark_replay.stream.state import FRESH, StreamState, stream_folder
+from spark_replay.stream.tables import SCANNED, destination_of
+from spark_replay.tables.state import counted_records
+
+_KEPT_VERSIONS: Final = 2
+_NOW: Final = "now"
+_VERSIONS: Final = "versions"
+
+
+class _StagedByStream(Staged):
+    """What the batches have left for the tables of the state; of all files, so what counts is chosen here."""
+
+    def __init__(self, spark: SparkSession, folder: Path, bases: tuple[StateBase, ...]) -> None:
+        super().__init__(spark, folder)
+        self._bases = bases
+
+    def __getitem__(self, name: str) -> DataFrame:
+        frame = super().__getitem__(name)
+        return counted_records(frame, self._bases) if name == "partitions" else frame
+
+
+def refresh(
+    spark: SparkSession,
+    out: Path,
+    state: StreamState,
+    *,
+    tail_rows: int = 0,
+    progress: Callable[[str], None] = lambda step: None,  # noqa: ARG005
+) -> AuditResult:
+    """Make the tables of the state anew and show them. `state` and the growing tables must not change meanwhile;
+    `tail_rows` are in `damage` without being the stream's."""
+    number = state.version + 1
+    version = _empty_version(out, number)
+    tables = Tables(spark, version, progress)
+    tables.rows.update({name: state.rows.get(kind, 0) for kind, name in SCANNED.items()})
+    tables.rows["damage"] += tail_rows
+    bases = _bases(state)
+    staging = destination_of(out).staging
+    assert staging is not None
+    write_state(tables, bases, _StagedByStream(spark, staging, bases))
+    rows = {name: tables.rows[name] for name in TABLES}
+    write_manifest(version, _manifest(state, bases, rows))
+    _show(out, number)
+    state.version, state.behind = number, FRESH
+    states.write_state(out, state)
+    _drop_versions(out, keep_from=number - _KEPT_VERSIONS + 1)
+    return _result(state, bases, rows)
+
+
+def _bases(state: StreamState) -> tuple[StateBase, ...]:
+    """Whether a snapshot is whole was looked at when it was read: it may be gone by now."""
+    by_path = {file.path: file for file in state.files}
+
+    def is_whole(path: str) -> bool:
+        file = by_path[path]
+        return state.sources[file.source].is_whole[file.name]
+
+    return state_bases(state.files, is_whole)
+
+
+def _manifest(state: StreamState, bases: tuple[StateBase, ...], rows: dict[str, int]) -> AuditManifest:
+    sources = []
+    for base in bases:
+        of_source = tuple(file for file in state.files if file.source == base.source)
+        streamed = state.sources[base.source]
+        sources.append(
+            AuditedSource(
+                source=base.source,
+                files=of_source,
+                member=member_of_files(of_source),
+                base=base,
+                start_offset=streamed.start_offset,
+                end_offset=streamed.end_offset,
+            )
+        )
+    made_ms = time.time_ns() // 1_000_000
+    return AuditManifest(inputs=(state.input,), made_ms=made_ms, sources=tuple(sources), rows=rows)
+
+
+def _result(state: StreamState, bases: tuple[StateBase, ...], rows: dict[str, int]) -> AuditResult:
+    return AuditResult(
+        files=state.files,
+        bases=bases,
+        rows=rows,
+        record_types=state.types,
+        unknown_records={name: source.unknown_records for name, source in state.sources.items()},
+        bounds={name: each.bounds for name, each in state.sources.items() if each.bounds is not None},
+    )
+
+
+def _empty_version(out: Path, number: int) -> Path:
+    version = stream_folder(out) / _VERSIONS / str(number)
+    shutil.rmtree(version, ignore_errors=True)
+    version.mkdir(parents=True)
+    for name in SCANNED.values():
+        (version / name).symlink_to(Path("..") / ".." / ".." / name)
+    return version
+
+
+def _show(out: Path, number: int) -> None:
+    folder = stream_folder(out)
+    _link(folder / _NOW, Path(_VERSIONS) / str(number))
+    through = Path(folder.name) / _NOW
+    for name in TABLES.keys() - set(SCANNED.values()):
+        _link(out / name, through / name)
+    _link(out / MANIFEST, through / MANIFEST)
+
+
+def _link(path: Path, target: Path) -> None:
+    """Make `path` a link to `target`, in the place of another link, at once."""
+    if path.is_symlink() and path.readlink() == target:
+        return
+    beside = path.with_name(f".{path.name}.link")
+    beside.unlink(missing_ok=True)
+    beside.symlink_to(target)
+    beside.replace(path)
+
+
+def _drop_versions(out: Path, *, keep_from: int) -> None:
+    for path in (stream_folder(out) / _VERSIONS).iterdir():
+        if path.name.isdecimal() and int(path.name) < keep_from:
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,94 @@
+"""`kquorum audit stream` killed with SIGKILL while a log grows: nothing is lost, and nothing is there twice."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from cli.processes import wait_until
+from spark_replay.stream.log_stream import LogStream
+from tests.spark.growing_log import GrowingLog
+from tests.spark.random_history import write_random_trimmed_history
+from tests.spark.whole_rows import rows_of_whole, sorted_rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+class Stream:
+    """A process of `audit stream` in a group of its own, so that Spark's Java dies with it."""
+
+    def __init__(self, log: Path, out: Path) -> None:
+        command = [sys.executable, "-m", "cli.main", "audit", "stream", str(log), "--out", str(out)]
+        self._said = out.parent / "said"
+        with self._said.open("wb") as said:
+            self._process = subprocess.Popen(
+                [*command, "--every", "0.2", "--master", "local[1]"],
+                cwd=PROJECT,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+            )
+
+    def said(self) -> str:
+        return self._said.read_text()
+
+    def wait_for(self, text: str) -> None:
+        def is_said() -> bool:
+            return text in self.said() or self._process.poll() is not None
+
+        assert wait_until(is_said, 180), self.said()
+        assert self._process.poll() is None, self.said()
+
+    def live_on(self, seconds: float) -> None:
+        with pytest.raises(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+
+    def kill(self) -> None:
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+def killed_at_random(tmp_path: Path, random: Random, rounds: int) -> tuple[Path, Path]:
+    """The whole log, and the tables of the part that streams have seen which were killed."""
+    whole = write_random_trimmed_history(tmp_path / "whole" / "node-1", seed=rounds, operations=90)
+    log, out = GrowingLog(whole, tmp_path / "shown" / "node-1", random), tmp_path / "out"
+    log.grow()
+    for _ in range(rounds):
+        stream = Stream(log.shown, out)
+        try:
+            stream.wait_for("batch")
+            for _ in range(random.randint(1, 4)):
+                log.grow()
+                stream.live_on(random.random())
+        finally:
+            stream.kill()
+    while not log.is_whole:
+        log.grow()
+    return whole, out
+
+
+def check_tables(spark: Any, tmp_path: Path, whole: Path, out: Path) -> None:
+    LogStream(spark, tmp_path / "shown" / "node-1", out).read()
+    expected = rows_of_whole(whole)
+    for kind, name in (("record", "records"), ("batch", "batches")):
+        found = pq.read_table(out / name).to_pylist()
+        assert len(found) == len(expected[kind]), name
+        assert sorted_rows(found) == expected[kind], name
+
+
+def test_after_a_kill_each_record_is_there_once(spark: Any, tmp_path: Path) -> None:
+    check_tables(spark, tmp_path, *killed_at_random(tmp_path, Random(7), rounds=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_after_many_kills_each_record_is_there_once(spark: Any, tmp_path: Path, seed: int) -> None:
+    check_tables(spark, tmp_path, *killed_at_random(tmp_path, Random(seed), rounds=6))

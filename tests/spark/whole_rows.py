@@ -1,0 +1,36 @@
+"""The rows of a log read as a whole in one process, for comparison."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from spark_replay.schemas import BATCHES, DAMAGE, RECORDS
+from spark_replay.source import arrow_schema, read_split, splits_of
+from spark_replay.sources import find_log_files
+
+SCHEMAS = {
+    "record": arrow_schema(RECORDS),
+    "batch": arrow_schema(BATCHES),
+    "damage": arrow_schema(DAMAGE),
+}
+Rows = dict[str, list[dict[str, Any]]]
+_ORDER = ("file_kind", "file", "position", "offset", "base_offset", "kind")
+
+
+def rows_of_whole(root: Path) -> Rows:
+    """By kind, each in order."""
+    splits = splits_of(find_log_files(root), 1 << 40)
+    return rows_of(item for split in splits for item in read_split(split, SCHEMAS, show_secrets=False))
+
+
+def rows_of(batches: Iterable[tuple[str, Any]]) -> Rows:
+    found: Rows = {kind: [] for kind in SCHEMAS}
+    for kind, batch in batches:
+        found[kind] += batch.to_pylist()
+    return {kind: sorted_rows(rows) for kind, rows in found.items()}
+
+
+def sorted_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With their columns in one order too: a partitioned table has `source` last."""
+    plain = [dict(sorted(row.items())) for row in rows]
+    return sorted(plain, key=lambda row: [str(row.get(name, "")).rjust(20) for name in _ORDER])
