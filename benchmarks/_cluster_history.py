@@ -98,8 +98,8 @@ class ClusterHistory:
         while True:
             (event,) = self._random.choices(events, weights)
             yield from event()
-            others = self._offset - self._no_op_count
-            yield from self._no_ops(max(1, int(others * NO_OPS_TO_OTHERS) - self._no_op_count))
+            wanted = int((self._offset - self._no_op_count) * NO_OPS_TO_OTHERS)
+            yield from self._no_ops(max(1, wanted - self._no_op_count))
 
     def _no_ops(self, count: int) -> Iterator[tuple[int, bytes]]:
         self._no_op_count += count

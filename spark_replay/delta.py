@@ -4,6 +4,7 @@ An audit is written as Parquet and then converted in place: Delta adds its log t
 """
 
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module, metadata
@@ -64,6 +65,15 @@ def convert(
         progress(name)
         _convert_table(spark, folder / name, name)
     write_manifest(folder, replace(manifest, table_format=DELTA))
+
+
+def forget(folder: Path) -> None:
+    """Make plain folders of what Delta tables an earlier audit left, before they are written anew as Parquet."""
+    logs = list(folder.glob("*/_delta_log"))
+    if logs:
+        remove_manifest(folder)
+    for log in logs:
+        shutil.rmtree(log)
 
 
 def _convert_table(spark: SparkSession, folder: Path, name: str) -> None:

@@ -123,8 +123,9 @@ def metadata_folder_of(log_folder: Path) -> Path:
 
 
 def printable(name: str) -> str:
-    """A name of the file system as text: bytes that are no UTF-8 are spelled out."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    """A name of the file system as text: bytes that are no UTF-8, and what a terminal would obey, are spelled out."""
+    text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _described(paths: list[Path], source: str) -> Iterator[LogFile]:

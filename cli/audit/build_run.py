@@ -12,7 +12,7 @@ from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.java import check_java
 from spark_replay.audit import build
-from spark_replay.delta import DELTA, convert
+from spark_replay.delta import DELTA, convert, forget
 from spark_replay.remote import RemoteFailed, stage
 from spark_replay.several_sources import find_log_files_of, is_remote
 from spark_replay.sources import LogFile, NoLogFound, printable
@@ -55,6 +55,7 @@ def _audited(request: AuditRequest, told_inputs: tuple[str, ...]) -> dict[str, A
         keep_log_in=request.out,
         table_format=request.table_format,
     ) as spark:
+        forget(out)
         roots = _staged(spark, request, out)
         files = files_to_audit(roots)
         spark.progress(f"reading {len(files)} files of {total_bytes(files) / 1e6:,.1f} MB")

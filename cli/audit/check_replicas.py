@@ -1,8 +1,8 @@
 """The comparison of the logs of one cluster, on the terminal and as JSON."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from rich.padding import Padding
 from rich.text import Text
@@ -10,9 +10,11 @@ from rich.text import Text
 from cli.audit.answers import ids, safe
 from cli.output import console, print_table, say
 from spark_replay.audit_folder import AuditedSource
-from spark_replay.checks.replica_facts import ReplicaFacts
+from spark_replay.checks.replica_facts import Beyond, ReplicaFacts
 from spark_replay.checks.replica_verdict import ReplicaFinding, Watermark
 from spark_replay.checks.results import ReplicaReport, SnapshotCopies
+
+_MOST_TYPES: Final = 3
 
 
 def show_replicas(report: ReplicaReport, sources: Mapping[str, AuditedSource], *, is_alone: bool) -> None:
@@ -37,11 +39,6 @@ def show_replicas(report: ReplicaReport, sources: Mapping[str, AuditedSource], *
 
 
 def _row(source: AuditedSource, facts: ReplicaFacts) -> tuple[object, ...]:
-    beyond = [
-        f"{each.count:,} {each.record_type} of epoch {each.leader_epoch}"
-        for each in facts.beyond
-        if each.source == source.source
-    ]
     member = source.member
     led = "" if member.leader_id is None else f", leader {member.leader_id}"
     state = "" if member.leader_epoch is None else f"epoch {member.leader_epoch}{led}"
@@ -53,8 +50,15 @@ def _row(source: AuditedSource, facts: ReplicaFacts) -> tuple[object, ...]:
         offsets,
         str(facts.last_epochs.get(source.source, "")),
         state,
-        Text(safe(", ".join(beyond))),
+        Text(safe(_beyond_text([each for each in facts.beyond if each.source == source.source]))),
     )
+
+
+def _beyond_text(beyond: Sequence[Beyond]) -> str:
+    if len(beyond) <= _MOST_TYPES:
+        return ", ".join(f"{each.count:,} {each.record_type} of epoch {each.leader_epoch}" for each in beyond)
+    epochs = [each.leader_epoch for each in beyond]
+    return f"{sum(each.count for each in beyond):,} records of epochs {min(epochs)} to {max(epochs)}"
 
 
 def _told(facts: ReplicaFacts, mark: Watermark) -> Iterator[str]:

@@ -4,7 +4,7 @@ import asyncio
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import typer
@@ -55,12 +55,12 @@ class FollowedLog:
     def __init__(self, path: Path, copy: LiveCopy) -> None:
         self.path = path
         self._copy = copy
-        self._loop = asyncio.new_event_loop()
         self._failed: BaseException | None = None
         self._task: asyncio.Task[None] | None = None
-        self._thread = threading.Thread(target=self._run, name="live-log", daemon=True)
 
     def start(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="live-log", daemon=True)
         self._thread.start()
 
     def check(self) -> None:
@@ -69,7 +69,8 @@ class FollowedLog:
             raise self._failed
 
     def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._cancel)
+        with suppress(RuntimeError):  # the loop is closed already: the copying has failed
+            self._loop.call_soon_threadsafe(self._cancel)
         self._thread.join()
 
     def _run(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from cli.audit.answers import safe
+from cli.audit.cells import safe
 from cli.audit.opened import OpenedTables, chosen_source, opened
 from cli.errors import CliError
 from cli.exit_status import ExitStatus

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from cli.audit.answers import Answer, AnswerTable, duration, ids, number
+from cli.audit.answers import Answer, AnswerTable
+from cli.audit.cells import duration, ids, number
 from cli.audit.question import Asking
 from spark_replay.questions.churn import UNITS, Span, churn
 from spark_replay.questions.moments import time_text

@@ -6,15 +6,16 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row
 
-from cli.audit.answers import Answer, AnswerTable, number
+from cli.audit.answers import Answer, AnswerTable
+from cli.audit.cells import number
 from cli.audit.moment import Asked, moment_of
 from cli.audit.question import Asking, check_broker_known, lives_of_topic
-from cli.audit.question_as_of import acl_resource, resource
+from cli.audit.state_tables import acl_resource, resource
 from cli.audit.wording import author_cells, author_columns
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
-from spark_replay.questions.authors import has_notes
-from spark_replay.questions.diff import CHANGES, PASSING, RESTORED, diff, sums_of_diff
+from spark_replay.questions.authors import has_notes, with_author
+from spark_replay.questions.diff import CHANGES, PASSING, RESTORED, compared, sums_of_diff
 from spark_replay.questions.entities import BY_NAME, Narrowing
 from spark_replay.questions.moments import Moment, time_text
 
@@ -67,10 +68,15 @@ def answer_diff(question: Asking, request: Diff) -> Answer:
             f"from offset {before.offset} to {after.offset} is backwards: exchange the two",
             status=ExitStatus.USAGE,
         )
-    frames = diff(question.tables, before, after, request.narrowing)
+    frames = compared(question.tables, before, after, request.narrowing)
     sums = _sums(frames)
     tables = [
-        _table(name, frame, sum(sums[name].values()), has_notes=has_notes(question.tables))
+        _table(
+            name,
+            with_author(frame, question.tables),
+            sum(sums[name].values()),
+            has_notes=has_notes(question.tables),
+        )
         for name, frame in frames.items()
     ]
     return Answer(

@@ -5,7 +5,8 @@ from collections import Counter
 from pyspark.errors import PySparkException
 from pyspark.sql import Row
 
-from cli.audit.answers import Answer, AnswerTable, plain
+from cli.audit.answers import Answer, AnswerTable
+from cli.audit.cells import plain
 from cli.audit.opened import OpenedTables
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
@@ -32,6 +33,7 @@ def answer_sql(tables: OpenedTables, source: str | None, text: str) -> Answer:
         columns=columns,
         cells=_cells,
         empty="no rows",
+        is_counted=False,
     )
     return Answer(tables=[table])
 

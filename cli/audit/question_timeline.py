@@ -6,7 +6,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from cli.audit.answers import Answer, AnswerTable, number
+from cli.audit.answers import Answer, AnswerTable
+from cli.audit.cells import number
 from cli.audit.question import Asking, check_broker_known, check_partition_known, lives_of_topic
 from cli.audit.wording import author_cells, author_columns, author_text, cause_text, reason_text
 from cli.errors import CliError

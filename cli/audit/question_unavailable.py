@@ -1,15 +1,17 @@
 """The work of `audit unavailable`: when partitions could not serve, and when the quorum may have had no leader."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from cli.audit.answers import Answer, AnswerTable, duration, ids, number
+from cli.audit.answers import Answer, AnswerTable
+from cli.audit.cells import counted, duration, ids, number
 from cli.audit.question import Asking, lives_of_topic
 from cli.audit.wording import cause_text
 from spark_replay.questions.moments import last_moment, time_text
-from spark_replay.questions.silences import NEW_EPOCH, has_idle_records, silences
+from spark_replay.questions.silences import NEW_EPOCH, SAME_EPOCH, has_idle_records, silences
 from spark_replay.questions.unavailable import NO_LEADER, OPEN, REMOVED, unavailable
 
 QUORUM_MIN_MS = 2_000
@@ -88,7 +90,8 @@ def _limits(request: Unavailable) -> str:
 def _sum_line(kind: str, row: Row) -> str:
     still = f", {row['open']:,} of them open at the end" if row["open"] else ""
     return (
-        f"{_KINDS[kind]}: {row['intervals']:,} intervals of {row['partitions']:,} partitions{still}; the longest "
+        f"{_KINDS[kind]}: {counted(row['intervals'], 'interval')} of {counted(row['partitions'], 'partition')}{still}; "
+        f"the longest "
         f"{duration(row['longest_ms'])}"
     )
 
@@ -124,15 +127,7 @@ def answer_quorum(question: Asking, min_ms: int) -> Answer:
         )
         .collect()
     }
-    new = sums.get(NEW_EPOCH)
-    if new is None:
-        verdict = f"no silence of {duration(min_ms)} or more came before a new epoch"
-    else:
-        verdict = (
-            f"{new['silences']:,} silences of {duration(min_ms)} or more came before a new epoch, "
-            f"{duration(new['total_ms'])} in all, the longest {duration(new['longest_ms'])}: no controller could write "
-            "then, so there was no leader with a majority, or none was running"
-        )
+    verdicts = _verdicts(sums, min_ms)
     notes = [
         "this is inferred: an active controller of Kafka 3.3 or later writes at least a NoOpRecord every 500 ms "
         "(metadata.max.idle.interval.ms), and the log does not say why it was silent",
@@ -158,10 +153,31 @@ def answer_quorum(question: Asking, min_ms: int) -> Answer:
     )
     return Answer(
         head={"source": question.source, "min_ms": min_ms, "has_noop_records": has_noops},
-        lines=[f"{question.source}: {verdict}"],
+        lines=[f"{question.source}: {verdicts[0]}", *verdicts[1:]],
         notes=notes,
         tables=[table],
     )
+
+
+def _verdicts(sums: Mapping[str, Row], min_ms: int) -> list[str]:
+    new, same = sums.get(NEW_EPOCH), sums.get(SAME_EPOCH)
+    if new is None:
+        found = [
+            f"no silence of {duration(min_ms)} or more came before a new epoch: as far as the log tells, one leader "
+            "followed the other"
+        ]
+    else:
+        found = [
+            f"{counted(new['silences'], 'silence')} of {duration(min_ms)} or more came before a new epoch, "
+            f"{duration(new['total_ms'])} in all, the longest {duration(new['longest_ms'])}: no controller could write "
+            "then, so there was no leader with a majority, or none was running"
+        ]
+    if same is not None:
+        found.append(
+            f"{counted(same['silences'], 'silence')} within an epoch, the longest {duration(same['longest_ms'])}: the "
+            "leader stayed, and wrote nothing"
+        )
+    return found
 
 
 def _silence(row: Row) -> tuple[object, ...]:

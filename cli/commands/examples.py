@@ -67,7 +67,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "audit churn": ("kquorum audit churn audit --since 2026-01-31 --by day",),
     "audit sql": (
-        "kquorum audit sql audit 'SELECT cause, sum(1) FROM leader_changes GROUP BY 1'",
+        "kquorum audit sql out 'SELECT cause, sum(1) FROM leader_changes GROUP BY 1'",
         "kquorum audit sql audit 'DESCRIBE partition_history'",
     ),
     "quorum status": (

@@ -25,7 +25,7 @@ from spark_replay.archive.plan import MemberPlan, log_folder_of, plan_member
 from spark_replay.archive.report import ArchiveReport, MemberReport, others_with
 from spark_replay.archive.run import Progress, Run, now_ms
 from spark_replay.several_sources import find_log_files_of
-from spark_replay.sources import LogFile, NoLogFound, metadata_folder_of
+from spark_replay.sources import LogFile, NoLogFound, metadata_folder_of, printable
 
 
 class ArchiveRefused(Exception):
@@ -106,12 +106,11 @@ def _plans(
     plans = list[MemberPlan]()
     for _, group in groupby(found, key=lambda file: file.source):
         plan = plan_member(to, manifest, list(group), include_active=include_active)
-        twice = [
-            str(log_folder_of(other.files)) for other in plans if other.entry.folder == plan.entry.folder
-        ]
-        if twice:
+        same = [*(each for each in plans if each.entry.folder == plan.entry.folder), plan]
+        if len(same) > 1:
+            first, second = (printable(str(log_folder_of(each.files))) for each in same)
             raise ArchiveRefused(
-                f"{twice[0]} and {log_folder_of(plan.files)} are both logs of {plan.entry.folder}: archive one of them"
+                f"{first} and {second} are both logs of {plan.entry.folder}: archive one of them"
             )
         if manifest.members.get(plan.entry.folder) != plan.entry:
             manifest.add(plan.entry)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spark_replay.archive.manifest import FileEntry
 from spark_replay.files import map_file
-from spark_replay.sources import FileKind, LogFile
+from spark_replay.sources import FileKind, LogFile, printable
 from wire.log_scan import Damage, ScannedBatch, scan_batches
 
 
@@ -41,7 +41,10 @@ def overlaps(folder: Path, segments: Sequence[LogFile], archived: Mapping[str, F
 
 def _overlap(here: _Range, other: _Range) -> str:
     differing = _first_difference(here.path, other.path)
-    told = f"{here.path} and the archived {other.path} have offsets from {max(here.start, other.start)} on in common"
+    paths = (printable(str(each.path)) for each in (here, other))
+    told = "{} and the archived {} have offsets from {} on in common".format(
+        *paths, max(here.start, other.start)
+    )
     if differing is None:
         return f"{told}, the same records in segments that are cut otherwise: archive this log into another folder"
     return f"{told}, and differ from offset {differing} on"

@@ -15,7 +15,7 @@ from spark_replay.archive.removed import (
     sound_end,
 )
 from spark_replay.members import Member, member_of
-from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, files_of_folder
+from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, files_of_folder, printable
 
 
 class AnotherCluster(Exception):
@@ -86,28 +86,32 @@ def _entry(manifest: ArchiveManifest, member: Member, source: str, log_folder: P
     known = manifest.cluster_id
     if known is not None and member.cluster_id is not None and known != member.cluster_id:
         raise AnotherCluster(
-            f"{log_folder} is of cluster {member.cluster_id}, and what is archived here is of cluster {known}: "
-            "give each cluster an archive of its own"
+            f"{printable(str(log_folder))} is of cluster {member.cluster_id}, and what is archived here "
+            f"is of cluster {known}: give each cluster an archive of its own"
         )
+    origin = printable(str(log_folder))
     wanted = f"node-{member.node_id}" if member.node_id is not None else _safe(source)
     same = [
-        entry
-        for entry in manifest.members.values()
-        if re.fullmatch(rf"{re.escape(wanted)}(\.\d+)?", entry.folder)
-        and (
-            entry.directory_id == member.directory_id
-            or entry.directory_id is None
-            or member.directory_id is None
-        )
+        each for each in manifest.members.values() if _is_same(each, member, wanted=wanted, origin=origin)
     ]
-    folder = same[-1].folder if same else _free(wanted, manifest)
+    before = same[-1] if same else None
     return MemberEntry(
-        folder=folder,
-        cluster_id=member.cluster_id or (same[-1].cluster_id if same else None),
+        folder=_free(wanted, manifest) if before is None else before.folder,
+        cluster_id=member.cluster_id or (None if before is None else before.cluster_id),
         node_id=member.node_id,
-        directory_id=member.directory_id or (same[-1].directory_id if same else None),
-        origin=same[-1].origin if same else str(log_folder).encode("utf-8", "backslashreplace").decode(),
+        directory_id=member.directory_id or (None if before is None else before.directory_id),
+        origin=origin if before is None else before.origin,
     )
+
+
+def _is_same(entry: MemberEntry, member: Member, *, wanted: str, origin: str) -> bool:
+    """Whether an archived log is this member's. Of a log without meta.properties only its place is known, under
+    whatever root it was found."""
+    if member.node_id is None and entry.node_id is None and entry.origin == origin:
+        return True
+    ids = (entry.directory_id, member.directory_id)
+    is_named_so = re.fullmatch(rf"{re.escape(wanted)}(\.\d+)?", entry.folder) is not None
+    return is_named_so and (ids[0] == ids[1] or None in ids)
 
 
 def _safe(source: str) -> str:
@@ -191,7 +195,7 @@ def _compare(plan: MemberPlan, file: LogFile, entry: FileEntry, *, is_active: bo
         plan.unchanged += 1
         return False, False
     plan.contradictions.append(
-        f"{file.path} is not the file that was archived as {entry.member}/{METADATA_FOLDER}/{entry.name}: "
+        f"{printable(file.path)} is not the file that was archived as {entry.member}/{METADATA_FOLDER}/{entry.name}: "
         f"{found.size_in_bytes:,} bytes, SHA-256 {found.sha256[:12]}..., archived {entry.size_in_bytes:,} bytes, "
         f"{entry.sha256[:12]}..."
     )

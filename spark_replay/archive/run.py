@@ -19,7 +19,7 @@ from spark_replay.archive.plan import MemberPlan, PlannedCopy, log_folder_of
 from spark_replay.archive.removed import DELETED_SUFFIX
 from spark_replay.archive.report import Gap, MemberReport, gaps_of
 from spark_replay.members import META_PROPERTIES, QUORUM_STATE
-from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, metadata_folder_of
+from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, metadata_folder_of, printable
 
 Progress = Callable[[str], None]
 COMMIT_BYTES: Final = 256 * 1024 * 1024
@@ -170,7 +170,7 @@ class Run:
             folder=member,
             node_id=plan.entry.node_id,
             directory_id=plan.entry.directory_id,
-            source=str(log_folder_of(plan.files)),
+            source=printable(str(log_folder_of(plan.files))),
             copied=tuple(copied),
             unchanged=plan.unchanged,
             gone_at_source=len(plan.gone),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from spark_replay.archive.files import described, digest, locked
+from spark_replay.archive.files import Digest, described, digest, locked
 from spark_replay.archive.manifest import (
     MANIFEST,
     ArchiveManifest,
@@ -145,7 +145,7 @@ def _file(folder: Path, entry: FileEntry | IndexEntry) -> Iterator[Finding]:
             yield Finding(kind="unlisted", path=name, message=message)
             return
         yield Finding(kind="changed", path=name, message=_change(entry, found.size_in_bytes, found.sha256))
-    elif isinstance(entry, FileEntry) and (wrong := _wrong_facts(path, entry)):
+    elif isinstance(entry, FileEntry) and (wrong := _wrong_facts(path, entry, found)):
         message = f"the manifest says {wrong} other than the file's bytes do"
         yield Finding(kind="range", path=name, message=message)
 
@@ -156,12 +156,12 @@ def _change(entry: FileEntry | IndexEntry, size: int, sha256: str) -> str:
     return f"SHA-256 {sha256[:_SHOWN]}... in place of {entry.sha256[:_SHOWN]}...: its bytes were changed"
 
 
-def _wrong_facts(path: Path, entry: FileEntry) -> str:
+def _wrong_facts(path: Path, entry: FileEntry, digested: Digest) -> str:
     """Names of the columns in which the entry and the file differ."""
     found = described(
         path,
         log_file(path, source=entry.member),
-        digest(path),
+        digested,
         member=entry.member,
         is_open=entry.is_open,
         now_ms=entry.archived_ms,

@@ -157,8 +157,10 @@ def _with_files(inputs: CheckInputs, findings: DataFrame) -> DataFrame:
         segments = sorted(
             (file.base_offset or 0, file.name) for file in source.files if file.kind is FileKind.LOG
         )
-        ends = [start for start, _ in segments[1:]] + [2**63 - 1]
-        rows += [(source.source, name, start, end) for (start, name), end in zip(segments, ends, strict=True)]
+        ends = [*(start for start, _ in segments[1:]), 2**63 - 1]
+        rows += [
+            (source.source, name, start, end) for (start, name), end in zip(segments, ends, strict=False)
+        ]
     names = ("segment_source", "segment", "segment_start", "segment_end")
     schema = "segment_source string, segment string, segment_start long, segment_end long"
     segment = F.broadcast(inputs.tables.spark.createDataFrame(rows, schema))
@@ -174,20 +176,15 @@ def _with_files(inputs: CheckInputs, findings: DataFrame) -> DataFrame:
 
 def _told_once(of_replay: DataFrame, of_tables: DataFrame) -> DataFrame:
     """Without what the tables tell of the same place. In a snapshot only the replay knows records by their place."""
-    told = (
-        of_tables.where(F.col("file").endswith(".log"))
-        .select("source", "file", "position", "offset")
-        .distinct()
+    named = of_tables.where(F.col("file").endswith(".log")).select(
+        "source", "check", "file", "position", "offset"
     )
-    is_same = (
-        (F.col("replay.source") == F.col("told.source"))
-        & (F.col("replay.file") == F.col("told.file"))
-        & (
-            (F.col("replay.offset") == F.col("told.offset"))
-            | F.coalesce(F.col("replay.position") == F.col("told.position"), F.lit(False))
-        )
-    )
-    return of_replay.alias("replay").join(told.alias("told"), is_same, "left_anti")
+    told = named.distinct().alias("told")
+    replay = of_replay.alias("replay")
+    same = {name: F.col(f"replay.{name}") == F.col(f"told.{name}") for name in named.columns}
+    at_place = same["file"] & (same["offset"] | F.coalesce(same["position"], F.lit(False)))
+    without_file = F.col("replay.file").isNull() & same["check"] & same["offset"]
+    return replay.join(told, same["source"] & (at_place | without_file), "left_anti")
 
 
 def _totals(findings: DataFrame) -> dict[tuple[str, str, str], int]:

@@ -15,7 +15,16 @@ from spark_replay.checks.inputs import CheckInputs
 from wire.metadata_records.registry import BY_API_KEY
 
 _PLACE: Final = ("source", "file", "position")
-_UNREAD: Final = (*_PLACE, "state_offset", "record_type", "is_control", "api_key", "version", "payload", "problem")
+_UNREAD: Final = (
+    *_PLACE,
+    "state_offset",
+    "record_type",
+    "is_control",
+    "api_key",
+    "version",
+    "payload",
+    "problem",
+)
 
 
 def checksums(inputs: CheckInputs) -> DataFrame:

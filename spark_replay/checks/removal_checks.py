@@ -164,8 +164,9 @@ def _configs(state: DataFrame) -> DataFrame:
 
 def _with_names(state: DataFrame, events: DataFrame) -> DataFrame:
     """A RemoveTopicRecord tells the id only."""
-    columns = events.columns
-    return events.drop("topic_name").join(topic_names(state), ["source", "topic_id"]).select(*columns)
+    names = topic_names(state).withColumnsRenamed({"topic_name": "name_of_id"})
+    named = events.join(names, ["source", "topic_id"])
+    return named.withColumn("topic_name", F.coalesce("topic_name", "name_of_id")).select(*events.columns)
 
 
 def _last_before(events: DataFrame, types: tuple[str, ...], *keys: str) -> Column:

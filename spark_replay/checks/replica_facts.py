@@ -102,17 +102,21 @@ def replica_facts(inputs: CheckInputs, sources: Sequence[AuditedSource]) -> Repl
     keys = log.groupBy(*_BATCH).agg(F.collect_set("source").alias("holders"))
     disputed = keys.where(F.size("holders") < F.size(_covering(sources, "base_offset", "last_offset")))
     offsets = _by_offset(inputs, log, disputed, sources).persist()
+    extents = log.groupBy("source").agg(
+        F.max_by("leader_epoch", "base_offset").alias("epoch"), F.count("*").alias("batches")
+    )
+    rows = extents.collect()
     try:
-        difference = _difference(offsets, keys)
+        is_disputed = not offsets.isEmpty()
         facts = ReplicaFacts(
             sources=tuple(sources),
             voter_ids=_voters(inputs, sources),
-            last_epochs=_last_epochs(log),
-            difference=difference,
-            holes=_holes(offsets),
-            rebatched=_rebatched(offsets),
+            last_epochs={row["source"]: row["epoch"] for row in rows},
+            difference=_difference(offsets, keys) if is_disputed else None,
+            holes=_holes(offsets) if is_disputed else (),
+            rebatched=_rebatched(offsets) if is_disputed else None,
             beyond=(),
-            batches=log.count(),
+            batches=sum(row["batches"] for row in rows),
         )
     finally:
         offsets.unpersist()
@@ -230,11 +234,6 @@ def _rebatched(offsets: DataFrame) -> Rebatched | None:
     ).first()
     assert row is not None
     return None if row["first_offset"] is None else Rebatched(**row.asDict())
-
-
-def _last_epochs(log: DataFrame) -> dict[str, int]:
-    rows = log.groupBy("source").agg(F.max_by("leader_epoch", "base_offset").alias("epoch")).collect()
-    return {row["source"]: row["epoch"] for row in rows}
 
 
 def _voters(inputs: CheckInputs, sources: Sequence[AuditedSource]) -> tuple[int, ...]:

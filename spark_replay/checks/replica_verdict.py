@@ -55,8 +55,10 @@ def findings_of(
     facts: ReplicaFacts, mark: Watermark, sound_snapshots: Mapping[str, Mapping[str, int]]
 ) -> Iterator[ReplicaFinding]:
     """What is wrong, then what is lawful and yet to be explained."""
+    verdict = None
     if facts.difference is not None:
-        yield _verdict_on(facts.difference, facts, sound_snapshots)
+        verdict = _verdict_on(facts.difference, facts, sound_snapshots)
+        yield verdict
     for hole in facts.holes:
         yield ReplicaFinding(
             is_violation=False,
@@ -78,7 +80,8 @@ def findings_of(
             reason=f"{_records(same.count)} between offsets {same.first_offset} and {same.last_offset} are the same, "
             "but not in the same batches; replication copies batches as they are",
         )
-    yield from _tails(facts, mark)
+    if verdict is None or not verdict.is_violation:
+        yield from _tails(facts, mark)
 
 
 def _verdict_on(
@@ -167,11 +170,14 @@ def _proof_of(side: Side, offset: int, sound_snapshots: Mapping[str, Mapping[str
 
 
 def _tails(facts: ReplicaFacts, mark: Watermark) -> Iterator[ReplicaFinding]:
-    """Of every log that goes on where no majority follows: what is there, and why it counts for nothing yet."""
+    """Of every log that goes on where no majority follows: what is there, and why it counts for nothing yet. A log that
+    will drop its end has been told of with the difference."""
     if mark.majority_below is None:
         return
+    sides = () if facts.difference is None else facts.difference.sides
+    yielding = min(sides, key=lambda side: _last_epoch(side, facts)).sources if sides else ()
     for source in facts.sources:
-        if source.end_offset is None or source.end_offset <= mark.majority_below:
+        if source.end_offset is None or source.end_offset <= mark.majority_below or source.source in yielding:
             continue
         first, last = mark.majority_below, source.end_offset - 1
         yield ReplicaFinding(
@@ -274,10 +280,9 @@ def _side_text(side: Side) -> str:
         if side.base_offset != side.last_offset
         else "a batch of one"
     )
-    return (
-        f"{_names(side.sources)} holds {side.record_type or 'a batch that cannot be read'} of epoch "
-        f"{side.leader_epoch} ({batch}, crc {side.crc:08x})"
-    )
+    what = side.record_type or "a batch that cannot be read"
+    verb = "hold" if len(side.sources) > 1 else "holds"
+    return f"{_names(side.sources)} {verb} {what} of epoch {side.leader_epoch} ({batch}, crc {side.crc:08x})"
 
 
 def _names(sources: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from spark_replay.audit_folder import AuditTables
 
@@ -15,6 +16,12 @@ NOTE_FIELDS: Final = (
     *("principal", "client_id", "client_address", "api", "reason", "operator_reason", "note_offset"),
 )
 AUTHOR_FIELDS: Final = (*NOTE_FIELDS, "controller_id")
+_NOTE_TYPE: Final = StructType(
+    [
+        *(StructField(name, LongType() if name == "note_offset" else StringType()) for name in NOTE_FIELDS),
+        StructField("covered_to_offset", LongType()),
+    ]
+)
 
 
 def with_author(events: DataFrame, tables: AuditTables) -> DataFrame:
@@ -25,8 +32,10 @@ def with_author(events: DataFrame, tables: AuditTables) -> DataFrame:
     order = Window.partitionBy("source").orderBy("offset", F.col("is_event"))
     so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     marked = events.withColumn("is_event", F.lit(True))
-    for marks in (_notes(tables), _epochs(tables)):
+    for marks in ([_notes(tables)] if has_notes(tables) else []) + [_epochs(tables)]:
         marked = marked.unionByName(marks, allowMissingColumns=True)
+    if not has_notes(tables):
+        marked = marked.withColumn("note", F.lit(None).cast(_NOTE_TYPE))
     found = marked.withColumns(
         {
             "note": F.last("note", ignorenulls=True).over(so_far),

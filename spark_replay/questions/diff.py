@@ -27,12 +27,20 @@ def diff(
     there; `fields` names those that differ. `steps` counts the records that did it, `offset` and `timestamp_ms` are
     the last one's, with the author of that one (`authors.AUTHOR_FIELDS`).
     """
+    frames = compared(tables, before, after, narrowing)
+    return {name: with_author(frame, tables) for name, frame in frames.items()}
+
+
+def compared(
+    tables: AuditTables, before: Moment, after: Moment, narrowing: Narrowing = EVERYTHING
+) -> Mapping[str, DataFrame]:
+    """As `diff`, without the authors."""
     frames = {}
     for entity in ENTITIES:
         rows = history(tables, entity, narrowing)
         if rows is not None:
             of_source = rows.where(F.col("source") == before.source)
-            frames[entity.name] = with_author(_compared(entity, of_source, before, after), tables)
+            frames[entity.name] = _compared(entity, of_source, before, after)
     return frames
 
 

@@ -22,7 +22,7 @@ def with_min_isr(states: DataFrame, configs: DataFrame) -> DataFrame:
     in-sync replicas than replicas can be short of any, so only those should be given: each is joined with its settings.
     """
     settings = _settings(configs)
-    keyed = states.withColumn("state", F.monotonically_increasing_id())
+    keyed = states.withColumn("state", F.struct("topic_id", "partition_id", "valid_from_offset"))
     wanted = keyed.select(
         "state",
         "source",
@@ -42,14 +42,14 @@ def with_min_isr(states: DataFrame, configs: DataFrame) -> DataFrame:
     found = (
         wanted.join(settings, ["source", "level", "of"])
         .where(overlaps)
-        .groupBy("state")
+        .groupBy("source", "state")
         .agg(
             F.collect_list(
                 F.struct("level", "set_offset", "set_ms", "unset_offset", "unset_ms", "value")
             ).alias("set")
         )
     )
-    pieces = keyed.join(found, "state", "left").withColumn("cut", F.explode(_cuts()))
+    pieces = keyed.join(found, ["source", "state"], "left").withColumn("cut", F.explode(_cuts()))
     return (
         pieces.withColumns(
             {
@@ -117,18 +117,14 @@ def _cuts() -> Column:
 
 
 def _value_at(offset: Column) -> Column:
-    found = [
-        F.get(
-            F.filter(
-                "set",
-                lambda each, level=level: (
-                    (each["level"] == level)
-                    & (each["set_offset"] <= offset)
-                    & (F.coalesce(each["unset_offset"], F.lit(2**63 - 1)) > offset)
-                ),
-            ),
-            F.lit(0),
-        )["value"]
-        for level in _LEVELS
-    ]
-    return F.coalesce(*found, F.lit(DEFAULT))
+    return F.coalesce(*(_set_at(level, offset) for level in _LEVELS), F.lit(DEFAULT))
+
+
+def _set_at(level: str, offset: Column) -> Column:
+    """A function of its own: PySpark gives a lambda with a second parameter the place of the element in the array."""
+
+    def holds(each: Column) -> Column:
+        lasts_to = F.coalesce(each["unset_offset"], F.lit(2**63 - 1))
+        return (each["level"] == level) & (each["set_offset"] <= offset) & (lasts_to > offset)
+
+    return F.get(F.filter("set", holds), F.lit(0))["value"]

@@ -68,21 +68,24 @@ def all_events(events: Sequence[DataFrame]) -> DataFrame:
 
 def topic_events(topics: DataFrame) -> list[DataFrame]:
     """Of rows of `topics_history`."""
-    count = F.col("partitions").cast("string")
+    count = _counted(F.col("partitions"), "partition")
     created = F.concat(
         F.when(F.col("from_snapshot"), F.lit("there when the log begins, with ")).otherwise(
             F.lit("created with ")
         ),
         count,
-        F.lit(" partitions of "),
-        F.coalesce(F.col("replication_factor").cast("string"), F.lit("?")),
-        F.lit(" replicas"),
+        F.lit(" of "),
+        F.coalesce(_counted(F.col("replication_factor"), "replica"), F.lit("? replicas")),
     )
-    added = F.concat(F.col("added_partitions").cast("string"), F.lit(" partitions added, now "), count)
+    added = F.concat(_counted(F.col("added_partitions"), "partition"), F.lit(" added, now "), count)
     what = F.when(F.col("change") == "created", created).otherwise(added)
     begun = topics.select(*_start("topic"), what.alias("what"), "batch_base_offset")
     removed = topics.where(F.col("ended_by") == "removed")
     return [begun, removed.select(*_end("topic"), F.lit("removed").alias("what"))]
+
+
+def _counted(count: Column, one: str) -> Column:
+    return F.concat(count.cast("string"), F.when(count == 1, f" {one}").otherwise(f" {one}s"))
 
 
 def partition_events(steps: DataFrame, *, with_creation: bool) -> DataFrame:

@@ -1,6 +1,7 @@
 """The largest changes in the window, each with who asked for it where the log tells."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark.sql import Column
@@ -9,13 +10,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_replay.report.asked import Asked
 from spark_replay.report.facts import LargeChange, LogFacts
 
-CHANGES_LISTED = 15
+CHANGES_LISTED = 12
 BATCHES_CONSIDERED = 60
 _TEXTS = ("principal", "client_id", "client_address", "api", "reason", "operator_reason")
 
 
 def large_changes(asked: Asked, log: LogFacts) -> tuple[LargeChange, ...]:
-    """Requests by the number of records that their notes cover, and batches that no such request covers."""
+    """The largest requests by the records that their notes cover, then the largest batches without such a note."""
     batches = _batches(asked)
     notes = _notes(asked, batches) if log.has_notes else []
     covered = [(note["offset"], note["covered_to_offset"]) for note in notes]
@@ -25,9 +26,11 @@ def large_changes(asked: Asked, log: LogFacts) -> tuple[LargeChange, ...]:
         if not any(first <= batch["base_offset"] <= last for first, last in covered)
         and not any(batch["base_offset"] <= first <= batch["last_offset"] for first, last in covered)
     ]
-    found = [*map(_of_note, notes), *map(_of_batch, alone)]
-    found.sort(key=lambda change: (-change["records"], change["first_offset"]))
-    return _described(asked, found[:CHANGES_LISTED])
+    return _described(asked, [*_largest(map(_of_note, notes)), *_largest(map(_of_batch, alone))])
+
+
+def _largest(changes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(changes, key=lambda change: (-change["records"], change["first_offset"]))[:CHANGES_LISTED]
 
 
 def _batches(asked: Asked) -> list[Any]:

@@ -17,14 +17,20 @@ def check_facts(tables: AuditTables, source: str, *, progress: Progress = lambda
         each.source for each in tables.manifest.sources if cluster and each.member.cluster_id == cluster
     )
     sources = tuple(sorted({source, *others}))
-    return facts_of(check_audit(tables, CheckRequest(sources=sources), progress=progress), source)
+    report = check_audit(tables, CheckRequest(sources=sources), progress=progress)
+    try:
+        return facts_of(report, source)
+    finally:
+        report.findings.unpersist()
 
 
 def facts_of(report: CheckReport, source: str) -> Checks:
     """The results about `source`, and about the logs that it is compared with."""
     own = [each for each in report.results if each.source == source]
     compared = [each for each in report.replicas if source in each.sources]
-    findings = [_finding(row) for each in own for row in each.first]
+    # What the comparison of the logs found is told by `replicas`, whatever the results of the log repeat of it.
+    alone = [each for each in own if each.check is not CheckName.REPLICAS]
+    findings = [_finding(row) for each in alone for row in each.first]
     for each in compared:
         findings += [
             Finding(
@@ -38,13 +44,16 @@ def facts_of(report: CheckReport, source: str) -> Checks:
             for found in each.findings
         ]
     findings.sort(key=lambda each: each.severity != VIOLATION)
-    skipped = [(str(each.check), reason) for each in own for reason in each.skipped]
+    skipped = [(str(each.check), reason) for each in alone for reason in each.skipped]
     skipped += [(str(CheckName.REPLICAS), each.why_not) for each in compared if each.why_not]
-    violations = sum(each.violations for each in own) + sum(each.violations for each in compared)
-    notes = sum(each.notes for each in own) + sum(len(each.findings) - each.violations for each in compared)
+    violations = sum(each.violations for each in alone) + sum(each.violations for each in compared)
+    notes = sum(each.notes for each in alone) + sum(len(each.findings) - each.violations for each in compared)
+    passed = [str(each.check) for each in alone if each.verdict == "passed"]
+    if any(each.why_not is None and not each.violations for each in compared):
+        passed.append(str(CheckName.REPLICAS))
     return Checks(
         ran=True,
-        passed=tuple(str(each.check) for each in own if each.verdict == "passed"),
+        passed=tuple(passed),
         skipped=tuple(skipped),
         findings=tuple(findings[:FINDINGS_LISTED]),
         violations=violations,

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-LONGEST_TEXT: Final = 300
+LONGEST_TEXT: Final = 1000
 _CUT: Final = "\u2026"
 # Characters that change how the text around them is shown (bidirectional overrides), and line separators.
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})

@@ -23,11 +23,11 @@ def log_facts(tables: AuditTables, source: str, asked: Asked | None) -> LogFacts
     """`asked` is None for a log without a single batch."""
     audited = tables.source(source)
     size = _size(asked) if asked else {}
-    types = _types(asked) if asked else {}
+    types, unread = _types(asked) if asked else ({}, 0)
     by_type: Counter[str] = Counter()
     for (_, record_type), count in types.items():
         by_type[record_type] += count
-    damage = tables.table("damage").where(F.col("source") == source)
+    damage, damage_total = _damage(tables, source)
     return LogFacts(
         source=source,
         cluster_id=audited.member.cluster_id,
@@ -40,11 +40,11 @@ def log_facts(tables: AuditTables, source: str, asked: Asked | None) -> LogFacts
         records=sum(by_type.values()),
         batches=size.get("batches", 0),
         size_in_bytes=size.get("bytes") or 0,
-        unread_records=_unread(asked) if asked else 0,
+        unread_records=unread,
         types=dict(sorted(by_type.items(), key=lambda item: (-item[1], item[0]))),
         types_by_bucket=types,
-        damage=_damage(damage),
-        damage_total=damage.count(),
+        damage=damage,
+        damage_total=damage_total,
         **_settings(tables, source, asked),
     )
 
@@ -60,23 +60,27 @@ def _size(asked: Asked) -> dict[str, Any]:
     return dict(row.asDict())
 
 
-def _types(asked: Asked) -> dict[tuple[int, str], int]:
-    counted = _log_records(asked).groupBy("bucket", "record_type").count()
-    return {(row["bucket"], row["record_type"]): row["count"] for row in counted.collect()}
+def _types(asked: Asked) -> tuple[dict[tuple[int, str], int], int]:
+    """How many records of each type are in each bucket, and how many of all could not be read."""
+    records = asked.during("records").where(F.col("file_kind") == "log")
+    rows = (
+        records.groupBy("bucket", "record_type")
+        .agg(F.count("*").alias("records"), F.count_if(F.col("payload").isNull()).alias("unread"))
+        .collect()
+    )
+    by_bucket = {(row["bucket"], row["record_type"]): row["records"] for row in rows}
+    return by_bucket, sum(row["unread"] for row in rows)
 
 
-def _unread(asked: Asked) -> int:
-    return int(_log_records(asked).where(F.col("payload").isNull()).count())
-
-
-def _log_records(asked: Asked) -> DataFrame:
-    return asked.during("records").where(F.col("file_kind") == "log")
-
-
-def _damage(damage: DataFrame) -> tuple[DamagedPlace, ...]:
-    first = damage.orderBy("file", "position").limit(DAMAGE_SHOWN)
+def _damage(tables: AuditTables, source: str) -> tuple[tuple[DamagedPlace, ...], int]:
+    """The first places, and how many there are."""
+    if tables.manifest.rows.get("damage") == 0:
+        return (), 0
+    damage = tables.table("damage").where(F.col("source") == source)
     columns = ("file", "position", "offset", "kind", "reason")
-    return tuple(DamagedPlace(**row.asDict()) for row in first.select(*columns).collect())
+    first = damage.orderBy("file", "position").limit(DAMAGE_SHOWN).select(*columns).collect()
+    found = tuple(DamagedPlace(**row.asDict()) for row in first)
+    return found, len(found) if len(found) < DAMAGE_SHOWN else damage.count()
 
 
 def _settings(tables: AuditTables, source: str, asked: Asked | None) -> dict[str, Any]:
@@ -90,19 +94,22 @@ def _settings(tables: AuditTables, source: str, asked: Asked | None) -> dict[str
 
     features = held("features_history").orderBy("feature", "valid_from_offset").collect()
     voters = held("voters_history").orderBy("valid_from_offset").select("voter_ids").collect()
-    changed_features = changed_voters = 0
-    if asked:
-        changed_features = (
-            asked.during("features_history", "valid_from_ms").where("previous_level is not null").count()
-        )
-        changed_voters = asked.during("voters_history", "valid_from_ms").where("joined is not null").count()
+    changes = _changes_of_settings(asked) if asked else {}
     return {
         "features": tuple((row["feature"], row["level"]) for row in features),
-        "feature_changes": changed_features,
+        "feature_changes": changes.get("features", 0),
         "voters": tuple(voters[-1]["voter_ids"]) if voters else (),
-        "voter_changes": changed_voters,
+        "voter_changes": changes.get("voters", 0),
         "has_notes": bool(tables.manifest.rows.get("audit_notes")) and not table("audit_notes").isEmpty(),
     }
+
+
+def _changes_of_settings(asked: Asked) -> dict[str, int]:
+    """How often features and voters changed; what is first known of them is no change."""
+    features = asked.during("features_history", "valid_from_ms").where("previous_level is not null")
+    voters = asked.during("voters_history", "valid_from_ms").where("joined is not null")
+    both = features.select(F.lit("features").alias("what")).unionAll(voters.select(F.lit("voters")))
+    return {row["what"]: row["count"] for row in both.groupBy("what").count().collect()}
 
 
 def silences(asked: Asked, log: LogFacts) -> Silences:
@@ -117,8 +124,11 @@ def silences(asked: Asked, log: LogFacts) -> Silences:
         & (F.col("from_ms") < asked.window.end_ms)
         & (F.col("to_ms") > asked.window.start_ms)
     )
-    (total,) = long.agg(F.count("*").alias("count"), F.sum("duration_ms").alias("ms")).collect()
     longest = long.orderBy(F.desc("duration_ms"), "to_offset").limit(SILENCES_SHOWN).collect()
+    total, total_ms = len(longest), sum(row["duration_ms"] for row in longest)
+    if total == SILENCES_SHOWN:
+        (all_of_them,) = long.agg(F.count("*").alias("count"), F.sum("duration_ms").alias("ms")).collect()
+        total, total_ms = all_of_them["count"], all_of_them["ms"]
     found = (
         Silence(
             start_ms=row["from_ms"],
@@ -132,6 +142,6 @@ def silences(asked: Asked, log: LogFacts) -> Silences:
     return Silences(
         longer_than_ms=limit,
         longest=tuple(sorted(found, key=lambda each: each.offset_after)),
-        total=total["count"],
-        total_ms=total["ms"] or 0,
+        total=total,
+        total_ms=total_ms,
     )

@@ -79,7 +79,7 @@ def _ended(silence: Silence) -> str:
 
 def brokers(facts: ReportFacts) -> Markup:
     if not facts.brokers:
-        return section("brokers", "Brokers", lead="None is registered in this log.")
+        return section("brokers", "Brokers", lead="None was registered in this time.")
     worst = sorted(facts.brokers, key=lambda each: (-each.fencings, -each.out_ms, each.broker_id))
     listed = sorted(worst[:BROKERS_LISTED], key=lambda each: each.broker_id)
     cut = f", {len(listed)} of {count(facts.brokers_total)}, those with the most trouble"

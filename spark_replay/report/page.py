@@ -91,7 +91,9 @@ def _facts(facts: ReportFacts) -> Markup:
     log, state = facts.log, facts.state
     serving = sum(broker.state == "unfenced" for broker in facts.brokers)
     registered = sum(broker.state != "unregistered" for broker in facts.brokers)
-    if facts.brokers_total > len(facts.brokers):
+    if facts.window is None:
+        brokers_told, of_them = "not told", ""
+    elif facts.brokers_total > len(facts.brokers):
         brokers_told, of_them = count(facts.brokers_total), "in this time"
     else:
         brokers_told, of_them = count(registered), f"{count(serving)} unfenced at the end"

@@ -5,7 +5,6 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.questions.authors import with_author
 from spark_replay.questions.unavailable import NO_LEADER, UNDER_MIN_ISR, unavailable
 from spark_replay.report.asked import Asked
 from spark_replay.report.facts import ClusterState
@@ -159,13 +158,15 @@ def outages(asked: Asked, short: DataFrame) -> tuple[tuple[Outage, ...], int]:
 
 
 def _controllers_at(asked: Asked, offsets: list[int]) -> dict[int, int | None]:
+    """Who led the quorum at each of the offsets."""
     if not offsets:
         return {}
-    places = asked.tables.spark.createDataFrame(
-        [(asked.source, offset) for offset in offsets], "source string, offset long"
+    epochs = asked.table("quorum_epochs").withColumn("offset", F.explode(F.array(*map(F.lit, offsets))))
+    held = epochs.where(
+        (F.col("offset") >= F.col("start_offset"))
+        & F.coalesce(F.col("offset") < F.col("end_offset"), F.lit(True))
     )
-    led = with_author(places, asked.tables).select("offset", "controller_id").collect()
-    return {row["offset"]: row["controller_id"] for row in led}
+    return {row["offset"]: row["leader_id"] for row in held.select("offset", "leader_id").collect()}
 
 
 def _outage(row: Any, controllers: dict[int, int | None]) -> Outage:

@@ -171,29 +171,34 @@ def large_changes(facts: ReportFacts) -> Markup:
         return section(
             "changes", "Largest changes", lead="Nothing was written by more than one record at once."
         )
-    if facts.log.has_notes:
-        lead = (
-            "By the number of records. Who asked is told by the audit notes in the log; what has no note the "
-            "controller did by itself, or a broker asked for it."
-        )
-    else:
+    if not facts.log.has_notes:
         lead = (
             "By the number of records. Authors are unknown: Kafka's own controllers do not write into the log who "
             "asked, so the controller that wrote is named instead."
         )
-    columns = ("at (UTC)", "#records", "what", "author", "written by", "#offsets")
-    rows = [
-        (
-            when(each.timestamp_ms),
-            count(each.records),
-            _what(each),
-            _author(each, has_notes=facts.log.has_notes),
-            f"{controller(each.controller_id)}, epoch {each.quorum_epoch}",
-            f"{each.first_offset}\u2013{each.last_offset}",
+        return section(
+            "changes", "Largest changes", _changes(facts.large_changes, "Largest batches"), lead=lead
         )
-        for each in facts.large_changes
-    ]
-    return section("changes", "Largest changes", table(columns, rows, caption="Largest changes"), lead=lead)
+    asked = [each for each in facts.large_changes if each.principal is not None]
+    decided = [each for each in facts.large_changes if each.principal is None]
+    lead = (
+        "By the number of records. Who asked is told by the audit notes in the log; what has no note the controller "
+        "did by itself, or a broker asked for it."
+    )
+    tables = [_changes(asked, "Largest requests")] if asked else []
+    tables += [_changes(decided, "Largest batches without a note")] if decided else []
+    return section("changes", "Largest changes", *tables, lead=lead)
+
+
+def _changes(changes: Sequence[LargeChange], caption: str) -> Markup:
+    rows: list[tuple[Content, ...]] = []
+    for each in changes:
+        who: tuple[Content, ...] = () if each.principal is None else (_author(each), _why_asked(each))
+        by = f"{controller(each.controller_id)}, epoch {each.quorum_epoch}"
+        offsets = f"{each.first_offset}\u2013{each.last_offset}"
+        rows.append((when(each.timestamp_ms), count(each.records), _what(each), *who, by, offsets))
+    named = ("author", "why") if changes[0].principal is not None else ()
+    return table(("at (UTC)", "#records", "what", *named, "written by", "#offsets"), rows, caption=caption)
 
 
 def _what(change: LargeChange) -> Markup:
@@ -206,10 +211,10 @@ def _what(change: LargeChange) -> Markup:
     return joined(filter(None, (types + more, about and dim(about))), void("br"))
 
 
-def _author(change: LargeChange, *, has_notes: bool) -> Markup:
-    if change.principal is None:
-        return dim("no note" if has_notes else "unknown")
-    request = " ".join(filter(None, (change.api, change.client and f"by {change.client}")))
+def _author(change: LargeChange) -> Markup:
+    return joined(filter(None, (change.principal or "nobody named", dim(change.client))), void("br"))
+
+
+def _why_asked(change: LargeChange) -> Markup:
     quoted = change.operator_reason and f"\u201c{change.operator_reason}\u201d"
-    lines = (change.principal or "nobody named", change.reason, quoted, request and dim(request))
-    return joined(filter(None, lines), void("br"))
+    return joined(filter(None, (change.reason, quoted, dim(change.api))), void("br"))

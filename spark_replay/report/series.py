@@ -1,7 +1,6 @@
 """How many of something there were over time, counted in Spark: the peak in each bucket of the window."""
 
 from collections import defaultdict
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SparkWindow
@@ -16,9 +15,8 @@ def series_of(intervals: DataFrame, kinds: dict[str, Column], asked: Asked) -> d
 
     Exact whatever the number of intervals: only sums within buckets, whose number is bounded, come to the driver.
     """
-    if not kinds:
-        return {}
-    steps = reduce(DataFrame.unionAll, (_steps(intervals.where(test), kind) for kind, test in kinds.items()))
+    each = [step for kind, holds in kinds.items() for step in _steps(kind, holds)]
+    steps = intervals.select(F.explode(F.array(*each)).alias("of")).select("of.*").where("holds")
     # Where one interval ends and the next begins at the same moment, nothing changes.
     moments = steps.groupBy("kind", "at_ms").agg(F.sum("step").alias("step"), F.sum("length").alias("length"))
     bucketed = moments.withColumn("bucket", asked.bucket(F.col("at_ms")))
@@ -48,18 +46,14 @@ def series_of(intervals: DataFrame, kinds: dict[str, Column], asked: Asked) -> d
     }
 
 
-def _steps(intervals: DataFrame, kind: str) -> DataFrame:
-    name = F.lit(kind).alias("kind")
-    begins = intervals.select(
-        name,
-        F.col("from_ms").alias("at_ms"),
-        F.lit(1).alias("step"),
-        (F.col("to_ms") - F.col("from_ms")).alias("length"),
-    )
-    ends = intervals.where(~F.col("is_open")).select(
-        name, F.col("to_ms").alias("at_ms"), F.lit(-1).alias("step"), F.lit(0).alias("length")
-    )
-    return begins.unionAll(ends)
+def _steps(kind: str, holds: Column) -> tuple[Column, Column]:
+    """One up where an interval begins, and one down where it ends, if it does."""
+    name, length = F.lit(kind).alias("kind"), (F.col("to_ms") - F.col("from_ms")).alias("length")
+    up = F.struct(name, holds.alias("holds"), F.col("from_ms").alias("at_ms"), F.lit(1).alias("step"), length)
+    ends = (holds & ~F.col("is_open")).alias("holds")
+    no_length = F.lit(0).cast("long").alias("length")
+    down = F.struct(name, ends, F.col("to_ms").alias("at_ms"), F.lit(-1).alias("step"), no_length)
+    return up, down
 
 
 def _peaks(by_bucket: dict[int, tuple[int, int]], buckets: int) -> tuple[int, ...]:

@@ -76,7 +76,8 @@ footer{margin-top:3rem;padding-top:1rem;border-top:1px solid var(--rule);color:v
 .cause-unfencing{fill:var(--good)}.cause-recovery{fill:var(--good-soft)}.cause-other{fill:var(--other)}
 rect:hover,g:hover>rect{filter:brightness(.88)}
 @media (max-width:720px){main{padding:1.2rem .9rem 3rem}.timeline{--names:0rem}.lane{grid-template-columns:1fr}
-.name{justify-content:flex-start;padding:.2rem 0 .05rem}.note{text-align:left}.ticks .minor{display:none}}
+.name{justify-content:flex-start;padding:.2rem 0 .05rem;position:relative;z-index:2}.name span{background:var(--paper)}
+.note{text-align:left}.ticks .minor{display:none}}
 @media print{:root{--paper:#fff;--ink:#111;--soft:#555;--rule:#ccc;--faint:#f4f4f4}
 main{max-width:none;padding:0}body{font-size:11px}h2{margin-top:1.4rem}.lane,tr,.highlights li{break-inside:avoid}
 h2,h3,h4{break-after:avoid}.axis.top{position:static}.scrolls{overflow:visible}a{color:inherit}

@@ -37,6 +37,8 @@ NOOPS_SECONDS: Final = 600.0
 _LOOK_SECONDS: Final = 0.2
 _CHECKPOINT: Final = "checkpoint"
 _LOCK: Final = "lock"
+_ATTEMPTS: Final = 4
+_NO_WORKER: Final = "Python worker failed to connect back"
 
 Told = Callable[[str], None]
 
@@ -75,29 +77,49 @@ class LogStream:
     def read(self) -> None:
         """Read all that there is, without making the tables of the state. Raises TruncatedLog."""
         with self._begun():
-            self._query(availableNow=True).awaitTermination()
+            self._catch_up()
 
     def run_until_caught_up(self) -> AuditResult:
         """Read all that there is and end; a torn tail counts as damage. Raises TruncatedLog."""
         with self._begun():
-            self._query(availableNow=True).awaitTermination()
+            self._catch_up()
             return self._refresh(is_finished=True)
 
     def run(self, is_stopped: Callable[[], bool]) -> None:
         """Go on until `is_stopped` answers True, which is asked several times a second. Raises TruncatedLog."""
         with self._begun():
-            query = self._query(processingTime=f"{max(1, round(self._every_seconds * 1000))} milliseconds")
-            try:
-                while not is_stopped() and not query.awaitTermination(_LOOK_SECONDS):
-                    if self._is_due():
-                        self._refresh(is_finished=False)
-            finally:
-                # What is being written is let be finished; then without the lock, for a batch may wait for it.
-                with self._busy:
-                    pass
-                query.stop()
+            _attempted(lambda: self._follow(is_stopped))
             if self.state.behind != FRESH:
                 self._refresh(is_finished=False)
+
+    def _catch_up(self) -> None:
+        """For sources of ours Spark makes one micro-batch of what is available: one that was planned before, if any."""
+        is_planned = True
+        while is_planned:
+            is_planned = self._has_planned_batch()
+            _attempted(lambda: self._query(availableNow=True).awaitTermination())
+
+    def _has_planned_batch(self) -> bool:
+        """Whether the run before has ended in the midst of a micro-batch."""
+        checkpoint = stream_folder(self._out) / _CHECKPOINT
+
+        def newest(name: str) -> int:
+            numbers = (int(path.name) for path in (checkpoint / name).glob("*") if path.name.isdecimal())
+            return max(numbers, default=-1)
+
+        return newest("offsets") > newest("commits")
+
+    def _follow(self, is_stopped: Callable[[], bool]) -> None:
+        query = self._query(processingTime=f"{max(1, round(self._every_seconds * 1000))} milliseconds")
+        try:
+            while not is_stopped() and not query.awaitTermination(_LOOK_SECONDS):
+                if self._is_due():
+                    self._refresh(is_finished=False)
+        finally:
+            # What is being written is let be finished; then without the lock, for a batch may wait for it.
+            with self._busy:
+                pass
+            query.stop()
 
     def _query(self, **trigger: Any) -> StreamingQuery:
         self._spark.dataSource.register(KraftLogPieces)
@@ -155,6 +177,19 @@ class LogStream:
             self._writer.remove(self.state.last_batch + 1)
             finish_merge(self._out)
             yield
+
+
+def _attempted(work: Callable[[], object]) -> None:
+    """Again, where Spark gave up a Python worker that did not start within its ten seconds: on a machine with much else
+    to do. What was begun is repeated, as after a kill."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            work()
+        except StreamingQueryException as error:
+            if _NO_WORKER not in str(error) or attempt == _ATTEMPTS:
+                raise
+        else:
+            return
 
 
 @contextmanager

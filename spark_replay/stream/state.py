@@ -89,6 +89,7 @@ class StreamState:
         self.last_batch = batch
         rows, types = Counter(self.rows), Counter(self.types)
         rows["damage"] += gaps
+        self.behind = BEHIND if gaps else self.behind
         for split in splits:
             self.sources.setdefault(split.file.source, StreamedSource()).note(split)
             rows.update(split.rows)

@@ -19,6 +19,7 @@ import pytest
 
 from tests.spark.lawful_history import write_lawful_logs
 from tests.spark.leader_history import write_leader_history
+from tests.spark.planted_logs import write_planted
 from tests.spark.question_log import write_question_log
 from tests.spark.random_history import (
     write_formatted_history,
@@ -95,6 +96,7 @@ def _write_logs(root: Path, request: pytest.FixtureRequest) -> None:
     write_trimmed_sample(root / "trimmed")
     write_leader_history(root / "leaders")
     _write_gap(root / "gap")
+    write_planted(root / "planted")
     write_random_history(root / "random", seed=RANDOM_SEED, operations=1200)
     write_random_trimmed_history(root / "random-trimmed", seed=RANDOM_SEED + 1, operations=300)
     write_formatted_history(root / "random-formatted", seed=RANDOM_SEED + 2, operations=300)

@@ -1,4 +1,4 @@
-"""The plan of the two days of `eventful_history`."""
+"""The plan of the two days of `eventful_history`, whose report is the picture in docs/audit.md."""
 
 from functools import partial
 from operator import methodcaller

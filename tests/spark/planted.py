@@ -113,7 +113,7 @@ class History:
         for number, step in enumerate(self.steps):
             self.at[step.name] = log.next_offset
             if step.epoch is not None:
-                log.leader(1_000 * number, step.epoch, 1, 2, epoch=step.epoch)
+                log.leader(1_000 * number, 1 + step.epoch % 2, 1, 2, epoch=step.epoch)
             else:
                 log.records(1_000 * number, *step.records)
         return bytes(log.data)

@@ -1,33 +1,19 @@
 """Planted faults, each found by its check and named with its offset; and nothing found where all is lawful."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.spark.planted import (
-    SEGMENT,
-    History,
-    Step,
-    config,
-    drop_batch,
-    flip_byte,
-    forged,
-    lawful_steps,
-    set_epoch_back,
-    unfenced,
-    with_step,
-    write_history,
-)
-from tests.support.sample_logs import COMMITTED, ORDERS, broker, partition
-from wire.metadata_records.features import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
-from wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
+from cli.main import run
+from tests.spark.conftest import Audited
+from tests.spark.planted import SEGMENT, lawful_steps
+from tests.spark.planted_logs import RANDOM, STEPS, offsets_of
 
+PLANTED = "planted/"
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
-VOTERS = ("voter-1", "voter-2", "voter-3")
 
 
 @dataclass
@@ -37,49 +23,22 @@ class Planted:
     report: Any
     at: dict[str, dict[str, int]]
     rows: dict[str, list[Any]]
+    out: Path
 
     def violations(self, source: str) -> list[Any]:
         return [row for row in self.rows.get(source, []) if row["severity"] == "violation"]
 
     def result(self, source: str, check: str) -> Any:
-        (result,) = (each for each in self.report.results if (each.source, each.check) == (source, check))
+        (result,) = (
+            each for each in self.report.results if (each.source, each.check) == (PLANTED + source, check)
+        )
         return result
 
 
-def moved(number: int = 0, **values: object) -> PartitionChangeRecord:
-    return PartitionChangeRecord(partition_id=number, topic_id=ORDERS, **values)  # type: ignore[arg-type]
-
-
-def index_of(name: str) -> int:
-    return [step.name for step in lawful_steps()].index(name)
-
-
-STEPS: dict[str, list[Step]] = {
-    "sound": lawful_steps(),
-    "flipped": lawful_steps(),
-    "dropped": lawful_steps(),
-    "epoch-back": lawful_steps(),
-    "forged-note": forged(lawful_steps(), "second note"),
-    "leader-outside": with_step("moved", moved(leader=1, isr=(2, 3))),
-    "recovering": with_step("moved", moved(leader=1, isr=(2, 3), leader_recovery_state=1)),
-    "isr-outside": with_step("moved", moved(isr=(1, 4))),
-    "partition-epoch": with_step("again", partition(ORDERS, 0, 1, (1, 2, 3)), before="second note"),
-    "removed-topic": with_step(
-        "late", PartitionChangeRecord(partition_id=0, topic_id=COMMITTED, isr=(1,)), before="end"
-    ),
-    "removed-twice": with_step("late", RemoveTopicRecord(topic_id=COMMITTED), before="end"),
-    "made-twice": with_step("late", TopicRecord(name="orders", topic_id=COMMITTED), before="end"),
-    "no-partition": with_step("late", moved(7, isr=(1,)), before="end"),
-    "gone-broker": with_step("late", unfenced(3), before="end"),
-    "stale-broker": with_step("newer", broker(2, 9), unfenced(2), before="end"),
-    "begin-twice": with_step("open", BeginTransactionRecord(name="open"), before="begun"),
-    "end-alone": with_step("alone", EndTransactionRecord(), before="end"),
-    "left-open": with_step("last", BeginTransactionRecord(name="open"), config("9"), before="end")[:-1],
-}
 # Of each log: the check that must tell, the step at which, the steps whose offsets prove it (and how far behind them).
 EXPECTED: dict[str, tuple[str, tuple[str, int], tuple[tuple[str, int], ...]]] = {
     "flipped": ("checksums", ("moved", 0), ()),
-    "dropped": ("offsets", ("idle", 0), (("idle", -1), ("second note", 0))),
+    "dropped": ("offsets", ("idle", 0), (("idle", -1), ("idle", 0), ("second note", 0))),
     "epoch-back": ("quorum epochs", ("third note", 0), (("aborted", 0), ("third note", 0))),
     "forged-note": ("audit chain", ("third note", 0), (("second note", 0), ("third note", 0))),
     "leader-outside": ("leader in ISR", ("moved", 0), ()),
@@ -93,51 +52,29 @@ EXPECTED: dict[str, tuple[str, tuple[str, int], tuple[tuple[str, int], ...]]] = 
     "begin-twice": ("transactions", ("begun", 0), (("open", 0), ("begun", 0))),
     "end-alone": ("transactions", ("alone", 0), (("aborted", 0), ("alone", 0))),
 }
-BYTES: dict[str, Callable[[Path], None]] = {
-    "flipped": lambda folder: flip_byte(folder, index_of("moved")),
-    "dropped": lambda folder: drop_batch(folder, index_of("idle")),
-    "epoch-back": lambda folder: set_epoch_back(folder, index_of("third note"), 1),
-}
 
 
 @pytest.fixture(scope="module")
-def planted(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Planted:
-    from spark_replay.audit import build
+def planted(spark: Any, audited: Audited) -> Planted:
     from spark_replay.audit_folder import open_audit
-    from spark_replay.checks.checking import check_audit
+    from spark_replay.checks.checking import CheckRequest, check_audit
 
-    root, out = tmp_path_factory.mktemp("planted"), tmp_path_factory.mktemp("tables")
-    at = {}
-    for name, steps in STEPS.items():
-        at[name] = write_history(root / name, steps).at
-        BYTES.get(name, lambda _: None)(root / name)
-    at |= _write_voters(root)
-    build(spark, root, out)
-    report = check_audit(open_audit(spark, out))
+    tables = open_audit(spark, audited.out)
+    names = [each.source for each in tables.manifest.sources if each.source.startswith(PLANTED)]
+    report = check_audit(tables, CheckRequest(sources=tuple(names)))
     rows: dict[str, list[Any]] = {}
     for row in report.findings.orderBy("check", "offset", "reason").collect():
-        rows.setdefault(row["source"], []).append(row)
+        rows.setdefault(row["source"].removeprefix(PLANTED), []).append(row)
     report.findings.unpersist()
-    return Planted(report, at, rows)
-
-
-def _write_voters(root: Path) -> dict[str, dict[str, int]]:
-    """The three voters of one quorum. One has not fetched the last batch, and another holds another record where
-    all have committed."""
-    steps = lawful_steps()
-    lied = [
-        replace(step, records=(NoOpRecord(), NoOpRecord())) if step.name == "second note" else step
-        for step in steps
-    ]
-    histories: dict[str, History] = {}
-    for node_id, (name, held) in enumerate(zip(VOTERS, (steps, lied, steps[:-1]), strict=True), start=1):
-        histories[name] = write_history(root / name, held, node_id=node_id, cluster="voters")
-    return {name: history.at for name, history in histories.items()}
+    at = {name: offsets_of(steps) for name, steps in STEPS.items()}
+    return Planted(report, at, rows, audited.out)
 
 
 def test_a_lawful_log_has_no_finding(planted: Planted) -> None:
     assert planted.rows.get("sound", []) == []
-    verdicts = {each.check: each.verdict for each in planted.report.results if each.source == "sound"}
+    verdicts = {
+        each.check: each.verdict for each in planted.report.results if each.source == PLANTED + "sound"
+    }
     assert {check for check, verdict in verdicts.items() if verdict != "passed"} == {
         "snapshot files",
         "snapshot names",
@@ -147,6 +84,24 @@ def test_a_lawful_log_has_no_finding(planted: Planted) -> None:
     assert (verdicts["state hash"], verdicts["snapshot = replay"]) == ("skipped", "nothing")
     assert planted.result("sound", "audit chain").checked == 3
     assert planted.result("sound", "transactions").checked == 4
+
+
+def test_a_snapshot_is_compared_with_the_replay_and_is_not_without_a_log(planted: Planted) -> None:
+    compared = planted.result("with-snapshot", "snapshot = replay")
+    assert (compared.verdict, compared.checked, planted.rows.get("with-snapshot", [])) == ("passed", 1, [])
+    alone = planted.result("only-snapshot", "snapshot = replay")
+    assert (alone.verdict, alone.checked) == ("skipped", 0)
+    assert "there is no log" in alone.skipped[0]
+    assert planted.violations("only-snapshot") == []
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_a_random_lawful_life_has_no_violation(planted: Planted, name: str) -> None:
+    """Unclean elections are in it, and notes; the replay has nothing to say, either."""
+    assert planted.violations(name) == []
+    assert {row["check"] for row in planted.rows.get(name, [])} <= {"leader in ISR"}
+    for check in ("transactions", "after removal", "audit chain", "elections", "replay"):
+        assert planted.result(name, check).checked > 5, check
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -188,12 +143,35 @@ def test_a_fault_behind_missing_records_may_be_their_consequence(planted: Plante
 
 def test_a_voter_with_another_record_below_what_all_committed_is_named(planted: Planted) -> None:
     (report,) = (each for each in planted.report.replicas if each.cluster_id == "voters")
-    at, facts = planted.at["voter-1"], report.facts
+    at, facts = planted.at["sound"], report.facts
     second = at["second note"]
     assert (facts.difference.offset, facts.difference.last_offset) == (second, second + 1)
     assert facts.difference.rejoined_offset == at["transaction"]
     (violation,) = (each for each in report.findings if each.is_violation)
-    assert (violation.source, violation.offset) == ("voter-2", second)
+    assert (violation.source, violation.offset) == (PLANTED + "voter-2", second)
     assert violation.proof_offsets == (second, at["transaction"])
     assert facts.agreed_below == second
-    assert [row["source"] for row in planted.rows["voter-2"] if row["check"] == "replicas"] == ["voter-2"]
+    assert [row["offset"] for row in planted.rows["voter-2"] if row["check"] == "replicas"] == [second]
+
+
+def test_the_command_says_all_of_one_log_as_json_and_by_its_exit_status(
+    planted: Planted, spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Unstopped:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(spark, name)
+
+        def stop(self) -> None:
+            """Left running for the other tests."""
+
+    monkeypatch.setattr("cli.audit.spark.start_session", lambda work, **options: Unstopped())
+    command = ["audit", "check", str(planted.out), "--only", "replay", "--json"]
+    assert run([*command, "--source", PLANTED + "removed-topic"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    (finding,) = told["findings"]
+    assert (finding["check"], finding["offset"]) == ("replay", planted.at["removed-topic"]["late"])
+    assert (told["violations"], told["replicas"]) == (1, [])
+    (log,) = (each for each in told["logs"] if each["checks"])
+    assert {each["check"]: each["verdict"] for each in log["checks"]}["replay"] == "violated"
+    assert run([*command, "--source", "nowhere"]) == 2
+    assert "no log nowhere in this audit" in capsys.readouterr().err

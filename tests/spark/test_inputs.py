@@ -1,6 +1,7 @@
 """What lies in an archive, or at an address that Hadoop reads, is audited as if it lay in the node's folder."""
 
-import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cli.main import run
 from spark_replay.archive.archiving import archive
 from spark_replay.audit import build
 from spark_replay.audit_folder import read_manifest
@@ -111,13 +111,16 @@ def test_addresses_that_lead_nowhere(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_several_folders_and_an_address_as_a_user_names_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
-        pytest.skip("this process has another Java")
+def test_several_folders_and_an_address_as_a_user_names_them(tmp_path: Path) -> None:
     first, second = (write_sample(tmp_path / name, torn=False) for name in ("a", "b"))
     out = tmp_path / "out"
-    assert run(["audit", "build", str(first), f"file://{second}", "--out", str(out)]) == 0
-    assert "Traceback" not in capsys.readouterr().err
-    assert [each.source for each in read_manifest(out).sources] == ["a", "b"]
+    program = [sys.executable, "-m", "cli.main", "audit", "build", str(first), f"file://{second}"]
+    done = subprocess.run(
+        [*program, "--out", str(out), "--master", "local[1]"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "copying the logs" in done.stderr
+    manifest = read_manifest(out)
+    assert manifest.inputs == (str(first), f"file://{second}")
+    assert [each.source for each in manifest.sources] == ["a", "b"]
+    assert all(Path(file.path).is_file() for each in manifest.sources for file in each.files)

@@ -214,7 +214,7 @@ def test_diff_is_what_two_states_differ_in(asked: Asked, steps: tuple[float, flo
     history = asked.history
     first, last = (int(step * (history.log.next_offset - 1)) for step in steps)
     moments = [moment_at_offset(asked.tables, "lawful", offset) for offset in (first, last)]
-    frames = diff(asked.tables, *moments)
+    frames = diff(asked.tables, moments[0], moments[1])
     before, after = (expected(history.images[offset]) for offset in (first, last))
     for kind in KINDS:
         keys = {"features": 1, "brokers": 1, "topics": 2, "partitions": 3, "configs": 3, "acls": 1}[kind]

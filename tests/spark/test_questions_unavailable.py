@@ -39,7 +39,7 @@ def check(spark: Any, audited: Audited, source: str, folder: Path) -> set[Interv
 def test_random_histories_agree_with_a_plain_walk(spark: Any, audited: Audited) -> None:
     found = check(spark, audited, "lawful", audited.root / "lawful")
     kinds = {kind: sum(each[0] == kind for each in found) for kind in ("no_leader", "under_min_isr")}
-    assert min(kinds.values()) > 20, kinds
+    assert min(kinds.values()) >= 10, kinds
     assert any(to_offset is None for *_, to_offset, _ in found)
 
 

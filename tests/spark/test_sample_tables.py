@@ -74,7 +74,8 @@ def test_missing_offsets_between_segments_are_in_the_damage_table(audited: Audit
 
 
 def test_sound_logs_have_no_damage(audited: Audited) -> None:
-    assert {source for (source,) in audited.counts("damage", "source")} == {"sample", "gap"}
+    damaged = {source for (source,) in audited.counts("damage", "source")}
+    assert {source for source in damaged if not source.startswith("planted/")} == {"sample", "gap"}
 
 
 def test_partition_history_follows_every_change_and_leaves_out_the_aborted_one(audited: Audited) -> None:

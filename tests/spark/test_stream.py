@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from spark_replay.audit_folder import read_manifest
 from spark_replay.schemas import TABLES
 from spark_replay.stream.log_stream import LogStream
 from spark_replay.stream.state import write_state
@@ -87,3 +88,18 @@ def streamed(spark: Any, audited: Audited, tmp_path_factory: pytest.TempPathFact
 @pytest.mark.parametrize("name", TABLES)
 def test_a_streamed_table_is_the_built_one(streamed: Path, audited: Audited, name: str) -> None:
     assert rows_of(streamed / name, SOURCES) == rows_of(audited.out / name, SOURCES)
+
+
+def test_what_the_audit_was_made_from_is_told_as_a_build_tells_it(streamed: Path, audited: Audited) -> None:
+    built = {each.source: each for each in read_manifest(audited.out).sources}
+    found = read_manifest(streamed)
+    assert {each.source for each in found.sources} == set(SOURCES)
+    for each in found.sources:
+        other = built[each.source]
+        assert (each.base, each.start_offset, each.end_offset) == (
+            other.base,
+            other.start_offset,
+            other.end_offset,
+        )
+        assert {file.name for file in each.files} == {file.name for file in other.files}
+    assert found.rows == {name: len(rows_of(streamed / name, SOURCES)) for name in TABLES}

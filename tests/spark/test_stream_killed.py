@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.processes import wait_until
+from spark_replay.audit_folder import read_manifest
 from spark_replay.stream.log_stream import LogStream
 from tests.spark.growing_log import GrowingLog
 from tests.spark.random_history import write_random_trimmed_history
@@ -55,6 +56,11 @@ class Stream:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    def interrupt(self) -> int:
+        """As Ctrl-C does; answers the exit status."""
+        os.killpg(self._process.pid, signal.SIGINT)
+        return self._process.wait(180)
+
 
 def killed_at_random(tmp_path: Path, random: Random, rounds: int) -> tuple[Path, Path]:
     """The whole log, and the tables of the part that streams have seen which were killed."""
@@ -92,3 +98,17 @@ def test_after_a_kill_each_record_is_there_once(spark: Any, tmp_path: Path) -> N
 @pytest.mark.parametrize("seed", range(3))
 def test_after_many_kills_each_record_is_there_once(spark: Any, tmp_path: Path, seed: int) -> None:
     check_tables(spark, tmp_path, *killed_at_random(tmp_path, Random(seed), rounds=6))
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_stream_in_order_with_the_tables_of_all_that_was_read(tmp_path: Path) -> None:
+    whole = write_random_trimmed_history(tmp_path / "node-1", seed=1, operations=30)
+    stream = Stream(whole, tmp_path / "out")
+    try:
+        stream.wait_for("batch 0")
+        assert stream.interrupt() == 0, stream.said()
+    finally:
+        stream.kill()
+    manifest = read_manifest(tmp_path / "out")
+    assert manifest.rows["records"] == len(rows_of_whole(whole)["record"])
+    assert manifest.rows["partition_history"] > 0

@@ -78,7 +78,7 @@ def test_what_does_not_fit_is_said_before_spark_is_started(
 
 def test_cells_are_safe_on_a_terminal() -> None:
     pytest.importorskip("pyspark")
-    from cli.audit.answers import duration, plain, safe
+    from cli.audit.cells import duration, plain, safe
 
     assert safe("orders [bold]") == "orders [bold]"
     assert safe("a\x1b[31m\u202eb\n\x9b") == "a\\x1b[31m\\u202eb\\n\\x9b"

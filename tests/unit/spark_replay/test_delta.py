@@ -8,7 +8,7 @@ import pyspark
 import pytest
 
 from cli.main import run
-from spark_replay.delta import DeltaMissing, delta_settings
+from spark_replay.delta import DeltaMissing, delta_settings, forget
 from tests.support.sample_logs import write_sample
 
 
@@ -64,3 +64,11 @@ def test_without_the_package_the_remedy_is_said_in_one_line_before_anything_is_w
     assert error.count("\n") == 1
     assert "pip install delta-spark" in error
     assert not list((tmp_path / "out").iterdir())
+
+
+def test_what_delta_left_is_gone_before_tables_are_replaced(tmp_path: Path) -> None:
+    for name in ("records/_delta_log", "topics/_delta_log", "topics/source=a"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "audit.json").touch()
+    forget(tmp_path)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["records", "source=a", "topics"]

@@ -117,7 +117,7 @@ def test_what_stands_in_a_log_is_text_and_nothing_else() -> None:
 def test_attributes_are_escaped_and_long_texts_cut() -> None:
     assert tag("a", "x", href='"><b>', class_=None) == '<a href="&quot;&gt;&lt;b&gt;">x</a>'
     assert escaped("ü & 1 < 2") == "ü &amp; 1 &lt; 2"
-    assert len(html.unescape(escaped("&" * 1000))) == 300
+    assert len(html.unescape(escaped("&" * 2000))) == 1000
 
 
 def test_an_empty_log_says_so() -> None:
@@ -143,9 +143,14 @@ def test_damage_is_told_first() -> None:
 
 def test_authors_are_called_unknown_only_where_the_log_has_no_notes() -> None:
     noted = full_facts()
-    assert "no note" in render(noted)
-    without = replace(noted, log=replace(noted.log, has_notes=False))
-    assert "Authors are unknown: Kafka&#x27;s own controllers" in render(without)
+    page = render(noted)
+    assert "Largest requests" in page
+    assert "Largest batches without a note" in page
+    assert "Authors are unknown" not in page
+    unnamed = tuple(change for change in noted.large_changes if change.principal is None)
+    without = render(replace(noted, log=replace(noted.log, has_notes=False), large_changes=unnamed))
+    assert "Authors are unknown: Kafka&#x27;s own controllers" in without
+    assert "Largest requests" not in without
 
 
 def test_of_very_many_brokers_those_with_trouble_are_drawn_and_the_rest_counted() -> None:

@@ -122,6 +122,11 @@ def test_names_with_blanks_and_names_that_are_no_text(tmp_path: Path) -> None:
     ]
 
 
+def test_names_that_a_terminal_would_obey_are_spelled_out(tmp_path: Path) -> None:
+    write_sample(tmp_path / "red \x1b[31m\u202e")
+    assert found(tmp_path / "red \x1b[31m\u202e")[0][0] == "red \\x1b[31m\\u202e"
+
+
 def test_a_folder_that_cannot_be_read_is_not_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

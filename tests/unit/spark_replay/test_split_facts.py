@@ -36,7 +36,7 @@ def write_log(
 def damage_of(folder: Path, out: Path, split_bytes: int) -> tuple[list[tuple[object, ...]], list[SplitFacts]]:
     """Where damage is told, and in which words, by splits of so many bytes."""
     facts = write_tables(
-        None,  # type: ignore[arg-type] # small logs need no Spark
+        None,  # small logs need no Spark
         find_log_files(folder),
         Destination(
             folders={"damage": out, "record": out.parent / "records", "batch": out.parent / "batches"}

@@ -182,3 +182,23 @@ def test_a_segment_that_was_cut_off_whole_is_told_and_one_that_retention_took_is
     (folder / f"{9:020d}.log").unlink()
     with pytest.raises(TruncatedLog, match=rf"below offset 11.*{9:020d}.log is not there"):
         reader.read()
+
+
+@pytest.mark.parametrize("cut", range(1, 9))
+def test_a_batch_with_a_wrong_offset_is_told_once_wherever_the_reading_paused(
+    tmp_path: Path, cut: int
+) -> None:
+    """The scan believes no offset after a wrong one, so it must not begin anew behind it."""
+    folder = log_folder(tmp_path)
+    data = noops(LogBuilder(), 8).data
+    size = len(data) // 8
+    data[3 * size : 3 * size + 8] = (50).to_bytes(8, "big")
+    segment = folder / f"{0:020d}.log"
+    segment.write_bytes(data[: cut * size])
+    reader = Reader(tmp_path / "node-1", 1 << 20)
+    read = reader.read()
+    segment.write_bytes(data)
+    read += reader.read()
+    expected = rows_of_whole(tmp_path / "node-1")
+    assert len(expected["damage"]) == 1
+    assert rows_of(read) == expected

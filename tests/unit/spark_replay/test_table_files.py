@@ -105,5 +105,6 @@ def test_a_file_that_fails_is_not_there(tmp_path: Path, monkeypatch: pytest.Monk
 )
 def test_the_folder_of_a_source_is_named_as_hive_names_it(tmp_path: Path, source: str, folder: str) -> None:
     assert partition_of("record", source) == folder
-    pq.write_table(pa.table({"x": [1]}), (tmp_path / folder).mkdir() or tmp_path / folder / "part-0.parquet")
+    (tmp_path / folder).mkdir()
+    pq.write_table(pa.table({"x": [1]}), tmp_path / folder / "part-0.parquet")
     assert pq.read_table(tmp_path, columns=["source"]).to_pylist() == [{"source": source}]
