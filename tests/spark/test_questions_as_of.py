@@ -206,7 +206,13 @@ def moment_is_inside(asked: Asked, offset: int) -> bool:
     return any(begin < offset < end for begin, end in moment_is_inside.spans)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("steps", [(0.0, 1.0), (0.2, 0.5), (0.6, 0.65), (0.4, 0.4)])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (0.2, 0.5),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ((0.0, 1.0), (0.6, 0.65), (0.4, 0.4))),
+    ],
+)
 def test_diff_is_what_two_states_differ_in(asked: Asked, steps: tuple[float, float]) -> None:
     from spark_replay.questions.diff import diff
     from spark_replay.questions.moments import moment_at_offset
