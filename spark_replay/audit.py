@@ -40,12 +40,17 @@ from spark_replay.tables.acls_history import acls_history
 from spark_replay.tables.audit_notes import audit_notes
 from spark_replay.tables.brokers import brokers
 from spark_replay.tables.brokers_history import broker_events, brokers_history
-from spark_replay.tables.changes import changes_of
 from spark_replay.tables.configs_history import configs_history
 from spark_replay.tables.features_history import features_history
 from spark_replay.tables.isr_changes import isr_changes
 from spark_replay.tables.leader_changes import leader_changes
-from spark_replay.tables.partition_history import partition_history
+from spark_replay.tables.partition_columns import CHANGES, CLEARED
+from spark_replay.tables.partition_events import partition_events
+from spark_replay.tables.partition_history import (
+    SMALL_EVENTS,
+    PartitionFolders,
+    write_partition_history,
+)
 from spark_replay.tables.quorum_epochs import quorum_epochs
 from spark_replay.tables.state import counted_records, uncommitted_transactions, without_uncommitted
 from spark_replay.tables.topics import topics
@@ -55,6 +60,7 @@ from spark_replay.tables.voters_history import voters_history
 Progress = Callable[[str], None]
 
 STAGING: Final = "_staging"
+_CHANGES: Final = "_changes"
 _SCANNED: Final = {"record": "records", "batch": "batches", "damage": "damage"}
 
 
@@ -215,11 +221,13 @@ def write_state(tables: Tables, bases: tuple[StateBase, ...], staged: Staged | N
             epochs = quorum_epochs(tables["records"] if staged is None else told, spans)
             _write_from_told(tables, told, tables.write("quorum_epochs", epochs), state, bases)
         if staged is None:
-            _write_partitions(tables, state, state)
+            _write_partitions(tables, state, state, on_driver=False)
             return
         partitions = _state(staged["partitions"].withColumn("payload", F.lit("")), told, bases)
-        with plans_for(tables.spark, staged.rows("partitions")):
-            _write_partitions(tables, state.unionByName(partitions, allowMissingColumns=True), state)
+        rows = staged.rows("partitions")
+        with plans_for(tables.spark, rows):
+            of_all = state.unionByName(partitions, allowMissingColumns=True)
+            _write_partitions(tables, of_all, state, on_driver=rows <= SMALL_EVENTS)
     finally:
         told.unpersist()
 
@@ -248,18 +256,22 @@ def _write_from_told(
     tables.write("acls_history", acls_history(state), "AccessControlEntryRecord")
 
 
-def _write_partitions(tables: Tables, state: DataFrame, told: DataFrame) -> None:
+def _write_partitions(tables: Tables, state: DataFrame, told: DataFrame, *, on_driver: bool) -> None:
     """The tables of topics and partitions; `told` is the state without the records of partitions."""
     tables.write("topics", topics(state))
     tables.write("topics_history", topics_history(state))
-    history = tables.write("partition_history", partition_history(state))
-    epochs = tables["quorum_epochs"]
-    changes = changes_of(history).persist(StorageLevel.DISK_ONLY)
+    tables.progress("partition_history")
+    has_clearings = tables.told_types is None or CLEARED in tables.told_types
+    events = partition_events(state, told, has_clearings=has_clearings)
+    folders = PartitionFolders(history=tables.out / "partition_history", staging=tables.out / _CHANGES)
     try:
+        tables.rows["partition_history"] = write_partition_history(events, folders, on_driver=on_driver)
+        changes = tables.spark.read.schema(CHANGES).parquet(str(folders.changes))
+        epochs = tables["quorum_epochs"]
         tables.write("leader_changes", leader_changes(changes, epochs, broker_events(told)))
         tables.write("isr_changes", isr_changes(changes, epochs))
     finally:
-        changes.unpersist()
+        shutil.rmtree(folders.staging, ignore_errors=True)
 
 
 def _state(records: DataFrame, told: DataFrame, bases: tuple[StateBase, ...]) -> DataFrame:

@@ -148,7 +148,10 @@ def audit(stage: Stage, real_logs: Path | None) -> None:
     with stage.step(7, "PySpark replays the log into audit tables"):
         status = stage.wait_for_quorum(lambda status: status["leader_id"] >= 0, "somebody leads")
         folder = str(stage.log_folder(int(status["leader_id"])))
-        stage.show("audit", "build", folder, "--out", str(stage.out / "audit-of-this-run"), "--overwrite")
+        tables = str(stage.out / "audit-of-this-run")
+        stage.show("audit", "build", folder, "--out", tables, "--overwrite")
+        stage.show("audit", "who", tables, "--topic", "orders")
+        stage.show("audit", "report", tables, "--out", str(stage.out / "report.html"))
         if real_logs is None:
             stage.say(
                 "no log of a real Kafka cluster was given: `make demo LOG_DIR=<its metadata folder>` audits one"

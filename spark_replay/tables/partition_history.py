@@ -1,181 +1,100 @@
 """`partition_history`: what each partition was between any two changes, rebuilt from the records of the changes.
 
-A PartitionRecord holds a partition's whole state. A PartitionChangeRecord holds only what changed, so the rest is
-carried forward from the rows before. Its leader is -2 where the leader stays; any other value, the same leader
-included, raises the leader epoch by one; every change raises the partition epoch by one (Kafka's
-`PartitionRegistration.merge`). A ClearElrRecord is a change of each partition that has eligible replicas to clear.
+Spark brings the events of each partition together and in order, and leaves them in files. From these the executors
+replay them (`partition_kernel`) and write the rows themselves, so that nothing goes back through the JVM, and beside
+them what the tables of changes are made of.
 """
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import ArrayType
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
 
 from spark_replay.schemas import PARTITION_HISTORY
-from spark_replay.tables.common import (
-    STATE_ORDER,
-    in_log,
-    of_types,
-    shaped,
-    with_validity_times,
-)
-from spark_replay.tables.partition_payload import (
-    ARRAYS,
-    CHANGED,
-    CREATED,
-    ELR,
-    INTS,
-    PARTITION_PAYLOAD,
-    with_partition_payload,
-)
-from spark_replay.tables.topics import removals, topic_names
+from spark_replay.table_files import TableFile, write_empty
+from spark_replay.tables.partition_changes import changes_of
+from spark_replay.tables.partition_columns import CHANGES, EVENT_ORDER
+from spark_replay.tables.partition_kernel import partition_kernel
+from spark_replay.tables.whole_partitions import ROWS_AT_ONCE, whole_partitions
 
-CLEARED = "ClearElrRecord"
-NO_LEADER_CHANGE = -2
-NO_RECOVERY_CHANGE = -1
-MIGRATING_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
-
-_EVENT_COLUMNS = (
-    *("state_offset", "offset", "state_timestamp_ms", "record_type", "quorum_epoch"),
-    "batch_base_offset",
-)
-
-_CARRIED = ("leader", *ARRAYS, "leader_recovery_state", "directories")
+# What one process replays sooner than a worker has started.
+SMALL_EVENTS: Final = 50_000
 
 
-def partition_history(state: DataFrame) -> DataFrame:
-    """One row for each state that a partition was in."""
-    order = Window.partitionBy("source", "topic_id", "partition_id").orderBy(*STATE_ORDER)
-    so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    # By topic, so that the windows and the joins below find the rows where they need them: one shuffle for all.
-    events = _events(state).unionByName(_clearings(state)).repartition("source", "topic_id")
-    carried = _with_epochs(_with_carried(_with_elr(events, order, so_far), so_far), so_far)
-    return shaped(with_validity_times(_with_end(carried, order, state)), PARTITION_HISTORY)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFolders:
+    """Where the rows of `partition_history` go, and in `staging` those of `CHANGES`: folders that every executor sees.
+
+    What is in `staging` is for the caller to remove.
+    """
+
+    history: Path
+    staging: Path
+
+    @property
+    def changes(self) -> Path:
+        return self.staging / "changes"
+
+    @property
+    def events(self) -> Path:
+        return self.staging / "events"
 
 
-def _events(state: DataFrame) -> DataFrame:
-    """The records of partitions with their fields as columns; null where a field keeps its value."""
-    parsed = with_partition_payload(of_types(state, CREATED, CHANGED))
-    is_created = F.col("record_type") == CREATED
-    p = {name: F.col(f"p.{name}") for name in PARTITION_PAYLOAD.fieldNames()}
-    kept = {
-        "leader": F.when(p["leader"] != NO_LEADER_CHANGE, p["leader"]),
-        "leader_recovery_state": F.when(
-            p["leader_recovery_state"] != NO_RECOVERY_CHANGE, p["leader_recovery_state"]
-        ),
-        "leader_epoch": F.when(is_created, p["leader_epoch"]),
-        "partition_epoch": F.when(is_created, p["partition_epoch"]),
-        **{name: _never_null_when(is_created, p[name], INTS) for name in ELR},
-    }
-    return parsed.select(*_keys(), *(kept.get(name, p[name]).alias(name) for name in p))
+def write_partition_history(events: DataFrame, folders: PartitionFolders, *, on_driver: bool) -> int:
+    """Write the history of partitions by their events (`partition_events`), in place of what was there; its rows.
+
+    `on_driver` is for few events.
+    """
+    schemas = {folders.history: PARTITION_HISTORY, folders.changes: CHANGES}
+    for folder in schemas:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    if on_driver:
+        table = events.toArrow().sort_by([(name, "ascending") for name in EVENT_ORDER])
+        rows = write_part(table.to_batches(), folders, 0)
+    else:
+        rows = _write_on_executors(events, folders)
+    for folder, schema in schemas.items():
+        if not any(folder.iterdir()):
+            write_empty(folder, schema)
+    return rows
 
 
-def _keys() -> list[Column]:
-    return [
-        *map(F.col, ("source", "topic_id", "partition_id", "state_offset", "offset", "state_timestamp_ms")),
-        F.col("record_type"),
-        F.col("leader_epoch").alias("quorum_epoch"),
-        in_log(F.col("batch_base_offset")).alias("batch_base_offset"),
-    ]
+def _write_on_executors(events: DataFrame, folders: PartitionFolders) -> int:
+    # Through files, as Spark's own ways of giving sorted rows to Python want pandas.
+    placed = events.repartition("source", "topic_id").sortWithinPartitions(*EVENT_ORDER)
+    placed.write.mode("overwrite").option("compression", "snappy").parquet(str(folders.events))
+    parts = list(enumerate(sorted(folders.events.glob("*.parquet"))))
+    pieces = events.sparkSession.sparkContext.parallelize(parts, max(1, len(parts)))
+    rows: int = sum(pieces.map(partial(_write_from_file, folders=folders)).collect())
+    shutil.rmtree(folders.events)
+    return rows
 
 
-def _never_null_when(condition: Column, value: Column, data_type: ArrayType) -> Column:
-    return F.when(condition, F.coalesce(value, F.array().cast(data_type))).otherwise(value)
+def _write_from_file(part: tuple[int, Path], folders: PartitionFolders) -> int:
+    number, path = part
+    with pq.ParquetFile(path) as file:
+        return write_part(file.iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False), folders, number)
 
 
-def _clearings(state: DataFrame) -> DataFrame:
-    """A change with empty ELRs of every partition that a ClearElrRecord names; an empty name means every topic."""
-    clears = of_types(state, CLEARED).select(*_keys(), F.col("topic_name").alias("cleared_name"))
-    partitions = (
-        of_types(state, CREATED)
-        .select("source", "topic_id", "partition_id", "state_offset")
-        .join(topic_names(state), ["source", "topic_id"])
-        .alias("partition")
-    )
-    hit = (
-        (F.col("clear.source") == F.col("partition.source"))
-        & (F.col("clear.state_offset") > F.col("partition.state_offset"))
-        & F.coalesce(F.col("cleared_name") == F.col("partition.topic_name"), F.lit(True))
-    )
-    joined = F.broadcast(clears.alias("clear")).join(partitions, hit)
-    keys = [
-        F.col(f"{'partition' if name in ('topic_id', 'partition_id') else 'clear'}.{name}").alias(name)
-        for name in ("source", "topic_id", "partition_id", *_EVENT_COLUMNS)
-    ]
-    empty = {name: F.array().cast(INTS) for name in ELR}
-    return joined.select(
-        *keys,
-        *(
-            empty.get(field.name, F.lit(None).cast(field.dataType)).alias(field.name)
-            for field in PARTITION_PAYLOAD.fields
-        ),
-    )
+def write_part(batches: Iterable[Any], folders: PartitionFolders, number: int) -> int:
+    """Replay sorted events, and write what becomes of them; the rows of history.
 
-
-def _with_elr(events: DataFrame, order: WindowSpec, so_far: WindowSpec) -> DataFrame:
-    """Carries the ELRs forward, and drops clearings which found nothing to clear: those change no epoch."""
-    carried = events.withColumns({name: F.last(name, ignorenulls=True).over(so_far) for name in ELR})
-    sizes_before = [F.coalesce(F.size(F.lag(name).over(order)), F.lit(0)) for name in ELR]
-    had_any = carried.withColumn("had_elr", sum(sizes_before, F.lit(0)) > 0)
-    return had_any.where((F.col("record_type") != CLEARED) | F.col("had_elr"))
-
-
-def _with_carried(events: DataFrame, so_far: WindowSpec) -> DataFrame:
-    carried = events.withColumns(
-        {
-            **{name: F.last(name, ignorenulls=True).over(so_far) for name in _CARRIED},
-            "leader_bumps": F.count_if(_is_change() & F.col("leader").isNotNull()).over(so_far),
-            "changes": F.count_if(_is_change()).over(so_far),
-            "base_leader_epoch": F.last("leader_epoch", ignorenulls=True).over(so_far),
-            "base_partition_epoch": F.last("partition_epoch", ignorenulls=True).over(so_far),
-        }
-    )
-    # Records of version 0 tell no directories; Kafka then takes every replica's for "migrating".
-    migrating = F.array_repeat(F.lit(MIGRATING_DIRECTORY), F.size("replicas"))
-    directories = F.when(F.size("directories") == 0, migrating).otherwise(F.col("directories"))
-    return carried.withColumn("directories", directories)
-
-
-def _with_epochs(carried: DataFrame, so_far: WindowSpec) -> DataFrame:
-    """The epochs: those of the PartitionRecord, and the changes counted since."""
-
-    def since_created(counter: str) -> Column:
-        at_creation = F.when(~_is_change(), F.col(counter))
-        return F.col(counter) - F.last(at_creation, ignorenulls=True).over(so_far)
-
-    return carried.withColumns(
-        {
-            "leader_epoch": F.col("base_leader_epoch") + since_created("leader_bumps"),
-            "partition_epoch": F.col("base_partition_epoch") + since_created("changes"),
-        }
-    )
-
-
-def _is_change() -> Column:
-    return F.col("record_type") != CREATED
-
-
-def _with_end(carried: DataFrame, order: WindowSpec, state: DataFrame) -> DataFrame:
-    """Each row holds until the next one of its partition, the last until the topic's removal."""
-    removed = removals(state).withColumnsRenamed(
-        {"valid_to_offset": "removed_offset", "valid_to_ms": "removed_ms"}
-    )
-    return (
-        carried.withColumns(
-            {
-                "next_offset": F.lead("state_offset").over(order),
-                "next_ms": F.lead("state_timestamp_ms").over(order),
-            }
-        )
-        .withColumnsRenamed({"state_offset": "valid_from_offset", "state_timestamp_ms": "valid_from_ms"})
-        .join(removed, ["source", "topic_id"], "left")
-        .where(F.col("removed_offset").isNull() | (F.col("valid_from_offset") < F.col("removed_offset")))
-        .join(topic_names(state), ["source", "topic_id"], "left")
-        .withColumns(
-            {
-                "valid_to_offset": F.least("next_offset", "removed_offset"),
-                "valid_to_ms": F.when(
-                    F.col("next_offset") <= F.coalesce("removed_offset", "next_offset"), F.col("next_ms")
-                ).otherwise(F.col("removed_ms")),
-            }
-        )
-    )
+    Written again, the files are replaced: a task that Spark runs twice leaves the rows once.
+    """
+    name = f"part-{number:05d}.zstd.parquet"
+    with (
+        TableFile(folders.history / name, PARTITION_HISTORY) as history_file,
+        TableFile(folders.changes / name, CHANGES) as changes_file,
+    ):
+        for events in whole_partitions(batches):
+            history = partition_kernel(events)
+            for file, rows in ((history_file, history), (changes_file, changes_of(history))):
+                if rows.num_rows:
+                    file.add(rows)
+    return history_file.rows
