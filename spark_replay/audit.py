@@ -22,9 +22,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_replay.audit_folder import (
     AuditedSource,
     AuditManifest,
+    hadoop_path,
     member_of_files,
     read_table,
     remove_manifest,
+    shown_files,
     write_manifest,
 )
 from spark_replay.bases import StateBase, state_bases
@@ -188,10 +190,10 @@ class Staged:
         self._folder = folder
 
     def rows(self, name: str) -> int:
-        return sum(pq.read_metadata(file).num_rows for file in (self._folder / name).glob("*.parquet"))
+        return sum(pq.read_metadata(file).num_rows for file in shown_files(self._folder / name))
 
     def __getitem__(self, name: str) -> DataFrame:
-        return self._spark.read.schema(STAGED[name]).parquet(str(self._folder / name))
+        return self._spark.read.schema(STAGED[name]).parquet(hadoop_path(self._folder / name))
 
 
 def _write_scanned(
@@ -216,14 +218,16 @@ def write_state(tables: Tables, bases: tuple[StateBase, ...], staged: Staged | N
         StorageLevel.MEMORY_AND_DISK
     )
     try:
-        state = _state(told, told, bases)
+        gone = uncommitted_transactions(told, tables["damage"])
+        state = _state(told, gone, bases)
         with nullcontext() if staged is None else plans_for(tables.spark, staged.rows("told")):
             epochs = quorum_epochs(tables["records"] if staged is None else told, spans)
-            _write_from_told(tables, told, tables.write("quorum_epochs", epochs), state, bases)
+            tables.write("quorum_epochs", epochs)
+            _write_from_told(tables, told, gone, state, bases)
         if staged is None:
             _write_partitions(tables, state, state, on_driver=False)
             return
-        partitions = _state(staged["partitions"].withColumn("payload", F.lit("")), told, bases)
+        partitions = _state(staged["partitions"].withColumn("payload", F.lit("")), gone, bases)
         rows = staged.rows("partitions")
         with plans_for(tables.spark, rows):
             of_all = state.unionByName(partitions, allowMissingColumns=True)
@@ -241,13 +245,13 @@ def _told(records: DataFrame) -> DataFrame:
 def _write_from_told(
     tables: Tables,
     told: DataFrame,
-    epochs: DataFrame,
+    gone: DataFrame,
     state: DataFrame,
     bases: tuple[StateBase, ...],
 ) -> None:
     """The tables that no record of a partition is needed for."""
     counted = counted_records(told, bases)
-    tables.write("audit_notes", audit_notes(told, epochs), "NoOpRecord")
+    tables.write("audit_notes", audit_notes(told, tables["quorum_epochs"], gone), "NoOpRecord")
     tables.write("voters_history", voters_history(counted))
     tables.write("features_history", features_history(state, counted))
     tables.write("brokers", brokers(state))
@@ -266,7 +270,7 @@ def _write_partitions(tables: Tables, state: DataFrame, told: DataFrame, *, on_d
     folders = PartitionFolders(history=tables.out / "partition_history", staging=tables.out / _CHANGES)
     try:
         tables.rows["partition_history"] = write_partition_history(events, folders, on_driver=on_driver)
-        changes = tables.spark.read.schema(CHANGES).parquet(str(folders.changes))
+        changes = tables.spark.read.schema(CHANGES).parquet(hadoop_path(folders.changes))
         epochs = tables["quorum_epochs"]
         tables.write("leader_changes", leader_changes(changes, epochs, broker_events(told)))
         tables.write("isr_changes", isr_changes(changes, epochs))
@@ -274,8 +278,9 @@ def _write_partitions(tables: Tables, state: DataFrame, told: DataFrame, *, on_d
         shutil.rmtree(folders.staging, ignore_errors=True)
 
 
-def _state(records: DataFrame, told: DataFrame, bases: tuple[StateBase, ...]) -> DataFrame:
-    """Those of `records` to be replayed. Most of a log is NoOps, which no table of the state reads."""
+def _state(records: DataFrame, gone: DataFrame, bases: tuple[StateBase, ...]) -> DataFrame:
+    """Those of `records` to be replayed, without what is `gone` with its transaction. Most of a log is NoOps, which no
+    table of the state reads."""
     kept = records.where(F.col("record_type") != "NoOpRecord")
     kept = kept.where(~F.col("is_control")) if "is_control" in records.columns else kept
-    return without_uncommitted(counted_records(kept, bases), uncommitted_transactions(told))
+    return without_uncommitted(counted_records(kept, bases), gone)

@@ -4,7 +4,8 @@ The file is written last: a folder without it is no finished audit.
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,7 @@ from spark_replay.sources import LogFile
 
 MANIFEST: Final = "audit.json"
 FORMAT: Final = 1
+_GLOB: Final = re.compile(r"([\\*?\[\]{}])")
 
 
 class NoAudit(Exception):
@@ -76,15 +78,26 @@ def is_audit(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
 
 
+def hadoop_path(path: Path) -> str:
+    """For Spark's readers, which take a path for a pattern: `q[1]` would be the folder `q1`. The writers do not."""
+    return _GLOB.sub(r"\\\1", str(path))
+
+
+def shown_files(folder: Path, *, is_deep: bool = False) -> Iterator[Path]:
+    """The Parquet files that Spark reads there; hidden ones are not finished."""
+    found = folder.rglob("*.parquet") if is_deep else folder.glob("*.parquet")
+    return (path for path in found if not path.name.startswith("."))
+
+
 def read_table(spark: SparkSession, folder: Path, name: str, table_format: str = "parquet") -> DataFrame:
     """One table of an audit, with the columns and comments of its schema."""
     schema = TABLES[name]
     # Resolved: a stream's tables are links which a refresh swings over, and a reader keeps those that it opened.
-    path = str((folder / name).resolve())
+    path = (folder / name).resolve()
     # Spark puts the columns of folders (`source=...`) last.
     if table_format != "parquet":  # Delta knows its columns, and takes no schema; comments are ours
-        return spark.read.format(table_format).load(path).to(schema)
-    return spark.read.schema(schema).parquet(path).select(*schema.fieldNames())
+        return spark.read.format(table_format).load(str(path)).to(schema)
+    return spark.read.schema(schema).parquet(hadoop_path(path)).select(*schema.fieldNames())
 
 
 def read_manifest(folder: Path) -> AuditManifest:

@@ -1,7 +1,8 @@
 """Segment and snapshot bytes to rows. Pure, and shared by `log dump` and the Spark executors.
 
 Nothing in a log can stop the reading of the rest: a record of an unknown type or version becomes a row with its raw
-bytes, a batch whose records cannot be read becomes a damage row, and so does a torn tail.
+bytes, a batch whose records cannot be read becomes a damage row, and so do a torn tail and bytes that are no batch,
+behind which the next sound batch is searched for.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,6 +23,8 @@ from wire.record_json import may_hold_secrets, record_to_json, type_name
 
 Buffer = bytes | memoryview
 SHORT_VALUE_BYTES = 8
+# Kafka's index has offsets relative to the segment's in 32 bits, with a sign: it rolls a segment that outgrows them.
+MAX_OFFSETS_IN_FILE = 2**31
 WITHHELD = "raw bytes withheld: a record of this type may hold secrets"
 
 
@@ -55,7 +58,7 @@ def scan(
     """
     expected = None if start else origin.first_offset
     at_end: Damage | None = None
-    for item in scan_batches(buffer, start, base_offset=expected):
+    for item in scan_batches(buffer, start, base_offset=expected, resync=_base_offsets(origin)):
         if end is not None and item.position >= end:
             if isinstance(item, Damage) and item.position == end:
                 at_end = item
@@ -64,6 +67,12 @@ def scan(
                 yield _damage_row(at_end, origin)
             return
         yield _damage_row(item, origin) if isinstance(item, Damage) else item
+
+
+def _base_offsets(origin: Origin) -> range:
+    """Those that a batch of the file can have: the same for every split, whatever was read before."""
+    first = origin.first_offset or 0
+    return range(first, first + MAX_OFFSETS_IN_FILE)
 
 
 def _is_told_before(item: ScannedBatch | Damage) -> bool:

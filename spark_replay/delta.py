@@ -69,7 +69,7 @@ def convert(
 
 def forget(folder: Path) -> None:
     """Make plain folders of what Delta tables an earlier audit left, before they are written anew as Parquet."""
-    logs = list(folder.glob("*/_delta_log"))
+    logs = [log for name in TABLES if (log := folder / name / "_delta_log").is_dir()]
     if logs:
         remove_manifest(folder)
     for log in logs:

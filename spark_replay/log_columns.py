@@ -11,6 +11,8 @@ from wire.batch_runs import BatchRun
 from wire.log_scan import ScannedBatch
 
 ROWS_PER_ARROW_BATCH: Final = 8192
+# Rows of large records are handed over sooner: a row may be as large as a batch can be.
+BYTES_GATHERED: Final = 32 * 1024 * 1024
 
 
 class LogColumns:
@@ -41,7 +43,7 @@ class LogColumns:
     @property
     def is_full(self) -> bool:
         sizes = (len(self._records), len(self._batches), len(self._damage))
-        return max(sizes) >= ROWS_PER_ARROW_BATCH
+        return max(sizes) >= ROWS_PER_ARROW_BATCH or self._records.value_bytes >= BYTES_GATHERED
 
     def add(self, item: BatchRun | ScannedBatch | DamageRow) -> None:
         if isinstance(item, DamageRow):

@@ -4,12 +4,19 @@ The audit reads folders as they were copied from anywhere: what is missing or ca
 """
 
 import json
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from spark_replay.sources import METADATA_FOLDER
 
 META_PROPERTIES, QUORUM_STATE = "meta.properties", "quorum-state"
+# Kafka writes some hundred bytes into either, and ids of 22 characters.
+LARGEST_BYTES: Final = 1024 * 1024
+_LARGEST_ID: Final = 256
+_LARGEST_NUMBER: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +36,9 @@ def member_of(log_folder: Path) -> Member:
     properties = _properties(metadata_folder / META_PROPERTIES)
     state = _state(log_folder / QUORUM_STATE)
     return Member(
-        cluster_id=properties.get("cluster.id") or state.get("clusterId") or None,
+        cluster_id=_id(properties.get("cluster.id")) or _id(state.get("clusterId")),
         node_id=_number(properties.get("node.id", properties.get("broker.id"))),
-        directory_id=properties.get("directory.id"),
+        directory_id=_id(properties.get("directory.id")),
         leader_epoch=_number(state.get("leaderEpoch")),
         leader_id=_number(state.get("leaderId")),
     )
@@ -47,18 +54,32 @@ def _properties(path: Path) -> dict[str, str]:
 def _state(path: Path) -> dict[str, str]:
     try:
         state = json.loads(_text(path) or "{}")
-    except ValueError:
+        return {key: str(value) for key, value in state.items()} if isinstance(state, dict) else {}
+    except (ValueError, RecursionError):
         return {}
-    return {key: str(value) for key, value in state.items()} if isinstance(state, dict) else {}
 
 
 def _text(path: Path) -> str:
+    """What the file holds; nothing of what is no file of its own (a pipe would never end) or is larger than any."""
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        # The open does not wait for the other end of a pipe.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            content = file.read(LARGEST_BYTES + 1) if is_file else b""
+        return content.decode() if len(content) <= LARGEST_BYTES else ""
+    except (OSError, ValueError):
         return ""
 
 
 def _number(text: str | None) -> int | None:
-    """A node id or an epoch; -1 is Kafka's word for none."""
-    return int(text) if text is not None and text.isdecimal() else None
+    """A node id or an epoch, of 32 bits; -1 is Kafka's word for none."""
+    if text is None or not text.isdecimal() or len(text) > len(str(_LARGEST_NUMBER)):
+        return None
+    number = int(text)
+    return number if number <= _LARGEST_NUMBER else None
+
+
+def _id(text: str | None) -> str | None:
+    """The id of a cluster or a directory; what is longer than any is none."""
+    return text if text and len(text) <= _LARGEST_ID else None

@@ -58,13 +58,15 @@ class RecordColumns:
         self.clear()
 
     def clear(self) -> None:
-        """`_counts`, as the batches, are of each batch that was added; the rest is of each record."""
+        """`_counts`, as the batches, are of each batch that was added; `value_bytes` is of all; the rest is of each
+        record."""
         self._batches = BatchColumns()
         self._counts: list[Numbers] = []
         self._offsets: list[Numbers] = []
         self._timestamps_ms: list[Numbers] = []
         self._state_timestamps_ms: list[int | None] = []
         self._rows: list[ValueRow] = []
+        self.value_bytes = 0
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -106,6 +108,7 @@ class RecordColumns:
         self._offsets.append(np.repeat(native(headers["base_offset"]), counts) + deltas)
         self._timestamps_ms.append(np.repeat(native(timestamps_ms), counts))
         self._rows += map(self._row_of, values)
+        self.value_bytes += sum(map(len, values))
         if self._origin.kind is FileKind.SNAPSHOT:
             self._state_timestamps_ms += [self._snapshot_timestamp_ms] * len(values)
 
@@ -116,6 +119,7 @@ class RecordColumns:
         is_control = batch.header.is_control
         self._offsets.append(np.array([record.offset for record in records], np.int64))
         self._timestamps_ms.append(np.array([record.timestamp_ms for record in records], np.int64))
+        self.value_bytes += sum(len(record.value or b"") for record in records)
         for record in records:
             self._rows.append(self._control_row(record) if is_control else self._row_of(record.value or b""))
             if self._origin.kind is FileKind.SNAPSHOT:

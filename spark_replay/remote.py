@@ -28,8 +28,11 @@ class RemoteFailed(Exception):
 def stage(spark: SparkSession, inputs: Sequence[str], folder: Path) -> list[Path]:
     """The inputs as paths: those that are addresses copied beneath `folder`, each under its own name.
 
-    Raises NoLogFound for an address without a log, and RemoteFailed.
+    `folder` is made for nobody else to read: a metadata log holds credentials. Raises NoLogFound for an address without
+    a log, and RemoteFailed.
     """
+    if any(is_remote(each) for each in inputs):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return [
         _stage_one(spark, each, folder / f"{number:02d}") if is_remote(each) else Path(each)
         for number, each in enumerate(inputs)
@@ -88,6 +91,7 @@ class _Remote:
         """Without the checksum file that Hadoop would put beside it."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file_system.copyToLocalFile(False, remote, self._path(f"file://{path.resolve()}"), True)
+        path.chmod(0o600)
 
 
 def _reason(address: str, error: Py4JJavaError) -> str:

@@ -68,7 +68,8 @@ TABLES = {
 }
 
 TABLE_COMMENTS = {
-    "records": "Every record of every file, snapshots included, decoded or not. What no reader knows is kept raw.",
+    "records": "Every record of every file, snapshots included, decoded or not. "
+    "What cannot be read is kept raw, unless it may be secret.",
     "batches": "Every whole batch with a good checksum.",
     "damage": "Every place that could not be read, and every gap between batches.",
     "quorum_epochs": "Who led the quorum when: one row for each epoch that has a record in the log.",

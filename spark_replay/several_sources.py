@@ -9,11 +9,12 @@ from pathlib import Path
 from spark_replay.sources import (
     LogFile,
     NoLogFound,
+    distinct_names,
     find_log_files,
     log_file,
     metadata_folder_of,
-    printable,
     reading_order,
+    source_name,
 )
 
 
@@ -54,7 +55,8 @@ def _files_of(path: Path) -> Iterable[LogFile]:
     """Of a file named alone the folder is its source, which further files may come from."""
     if not path.is_file():
         return find_log_files(path)
-    return (log_file(path, source=printable(metadata_folder_of(path.resolve().parent).name)),)
+    node = metadata_folder_of(path.resolve().parent)
+    return (log_file(path, source=source_name(node, node.name)),)
 
 
 def _folder_of(file: LogFile) -> Path:
@@ -76,7 +78,10 @@ def _distinct(wanted: dict[Path, str]) -> dict[Path, str]:
             names[folders[0]] = name
             continue
         common = os.path.commonpath(folders)
-        names |= {folder: printable(os.path.relpath(folder, common)) for folder in folders}
+        names |= {folder: source_name(folder, os.path.relpath(folder, common)) for folder in folders}
     if len(set(names.values())) < len(names):
-        return {folder: printable(str(folder)) for folder in wanted}
-    return {folder: printable(folder.name) if name == "." else name for folder, name in names.items()}
+        return distinct_names({folder: source_name(folder, str(folder)) for folder in wanted})
+    dotless = {
+        folder: source_name(folder, folder.name) if name == "." else name for folder, name in names.items()
+    }
+    return distinct_names(dotless)

@@ -31,6 +31,7 @@ from spark_replay.runs import scan_runs
 from spark_replay.schemas import BATCHES, DAMAGE, RECORDS, SOURCE_ROWS
 from spark_replay.sources import FileKind, LogFile, find_log_files
 from spark_replay.splits import DEFAULT_SPLIT_BYTES, split_ranges
+from wire.batch_runs import BatchRun, one_by_one_if_compressed
 
 ROW_KINDS = {
     "records": frozenset({"record"}),
@@ -159,7 +160,8 @@ def read_split(
         snapshot_timestamp_ms=snapshot_timestamp_ms(view) if in_snapshot else None,
     )
     for item in scan_runs(view, origin, split.start, split.end):
-        columns.add(item)
-        if columns.is_full:
-            yield from columns.take()
+        for piece in one_by_one_if_compressed(item) if isinstance(item, BatchRun) else (item,):
+            columns.add(piece)
+            if columns.is_full:
+                yield from columns.take()
     yield from columns.take()

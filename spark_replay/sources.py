@@ -1,9 +1,11 @@
 """Which files make up a metadata log: found from whatever paths a user points at."""
 
 import errno
+import hashlib
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +16,10 @@ from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
 METADATA_FOLDER = "__cluster_metadata-0"
 SEARCH_DEPTH = 4
 
+# Names of folders have at most 255 bytes, and before a source's goes `source=`.
+_LONGEST_NAME = 240
+_HASH_BYTES = 13
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _SEGMENT = re.compile(r"(\d{20})\.log")
 # What a file system or another program keeps beside logs; the first is root's alone on every ext4 disk.
 _NO_LOG_FOLDERS = frozenset({"lost+found"})
@@ -59,7 +65,7 @@ def find_log_files(root: Path) -> tuple[LogFile, ...]:
     be read: a log that may lie in there must not be missed in silence.
     """
     if root.is_file():
-        return (log_file(root, source=printable(root.name)),)
+        return (log_file(root, source=source_name(root, root.name)),)
     if not root.is_dir():
         raise NoLogFound(f"{printable(str(root))} does not exist")
     files = tuple(_files_of_sources(root.resolve()))
@@ -128,6 +134,41 @@ def printable(name: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
+def source_name(folder: Path, text: str) -> str:
+    """`text` (a path) as the name of a source, which names folders of the audit too.
+
+    What is too long for these, or means "no value" there, is told apart by a hash of the folder's path.
+    """
+    name = printable(text) or "/"
+    if name != _HIVE_NULL and sum(map(_escaped_bytes, name)) <= _LONGEST_NAME:
+        return name
+    kept = name
+    while sum(map(_escaped_bytes, kept)) > _LONGEST_NAME - _HASH_BYTES:
+        kept = kept[1:]
+    return hashed_name(folder, kept)
+
+
+def hashed_name(folder: Path, name: str) -> str:
+    """`name`, told apart from the same name of another folder."""
+    return f"{name}~{hashlib.sha256(os.fsencode(folder)).hexdigest()[: _HASH_BYTES - 1]}"
+
+
+def distinct_names(wanted: Mapping[Path, str]) -> dict[Path, str]:
+    """Of folders whose names look the same (`printable`) only one that is spelled so keeps it."""
+    counts = Counter(wanted.values())
+    return {
+        folder: name
+        if counts[name] == 1 or os.fsencode(folder).endswith(os.fsencode(name))
+        else hashed_name(folder, name)
+        for folder, name in wanted.items()
+    }
+
+
+def _escaped_bytes(character: str) -> int:
+    """At most, in the name of a folder."""
+    return max(1 if character.isalnum() else 3, len(character.encode()))
+
+
 def _described(paths: list[Path], source: str) -> Iterator[LogFile]:
     for path in paths:
         try:
@@ -137,8 +178,11 @@ def _described(paths: list[Path], source: str) -> Iterator[LogFile]:
 
 
 def _files_of_sources(root: Path) -> Iterator[LogFile]:
-    for folder in sorted(_log_folders(root, SEARCH_DEPTH, set())):
-        yield from files_of_folder(folder, _source_name(root, folder))
+    folders = sorted(_log_folders(root, SEARCH_DEPTH, set()))
+    wanted = {metadata_folder_of(folder): _source_name(root, folder) for folder in folders}
+    names = distinct_names(wanted)
+    for folder in folders:
+        yield from files_of_folder(folder, names[metadata_folder_of(folder)])
 
 
 def _log_folders(folder: Path, depth: int, seen: set[str]) -> Iterator[Path]:
@@ -197,5 +241,5 @@ def _source_name(root: Path, folder: Path) -> str:
     """The metadata folder relative to the root, or its own name where the root is that folder or the log itself."""
     metadata_folder = metadata_folder_of(folder)
     if root in (folder, metadata_folder):
-        return printable(metadata_folder.name)
-    return printable(str(metadata_folder.relative_to(root)))
+        return source_name(metadata_folder, metadata_folder.name)
+    return source_name(metadata_folder, str(metadata_folder.relative_to(root)))

@@ -1,16 +1,16 @@
 """Cuts one large segment into pieces that begin at batch boundaries, so that all cores share it.
 
 The offset index gives the boundaries for free. It is only a hint: Kafka rebuilds it at every start, preallocates it
-with zeros and may leave it stale, so each boundary taken from it must prove to be a batch with a good checksum.
-Where the index ends, or is of no use, the batches are counted off one by one, from length to length.
+with zeros and may leave it stale. Where it ends, or is of no use, the batches are counted off one by one, from length
+to length. Each boundary must prove to be a sound batch which the next one continues: what is found in the pieces
+together must not depend on where they begin.
 """
 
 import itertools
 import struct
 from collections.abc import Iterable, Iterator
 
-from wire.errors import DecodeError
-from wire.record_batch import check_batch
+from wire.batch_search import sound_header
 
 DEFAULT_SPLIT_BYTES = 8 * 1024 * 1024
 
@@ -28,8 +28,8 @@ def split_ranges(buffer: memoryview, index: bytes, split_bytes: int) -> list[tup
     indexed = [position for position in _index_positions(index) if position < size]
     rest = _counted_positions(buffer, indexed[-1] if indexed else 0)
     starts = _spread(itertools.chain(indexed, rest), split_bytes, size)
-    if indexed and not all(_is_batch(buffer, start) for start in starts[1:]):
-        starts = _spread(_counted_positions(buffer, 0), split_bytes, size)
+    if not all(_is_start(buffer, start) for start in starts[1:]):
+        starts = _sound_starts(buffer, split_bytes)
     return list(itertools.pairwise([*starts, size]))
 
 
@@ -38,6 +38,14 @@ def _spread(boundaries: Iterable[int], split_bytes: int, size: int) -> list[int]
     starts = [0]
     for position in boundaries:
         if starts[-1] + split_bytes <= position < size:
+            starts.append(position)
+    return starts
+
+
+def _sound_starts(buffer: memoryview, split_bytes: int) -> list[int]:
+    starts = [0]
+    for position in _counted_positions(buffer, 0):
+        if starts[-1] + split_bytes <= position and _is_start(buffer, position):
             starts.append(position)
     return starts
 
@@ -63,9 +71,16 @@ def _counted_positions(buffer: memoryview, position: int) -> Iterator[int]:
         position += _OFFSET_AND_LENGTH.size + length
 
 
-def _is_batch(buffer: memoryview, position: int) -> bool:
-    try:
-        check_batch(buffer, position)
-    except DecodeError:
+def _is_start(buffer: memoryview, position: int) -> bool:
+    """Whether a sound batch begins there and the one behind it, sound too, continues it.
+
+    Otherwise what is said about the latter may depend on what is before both, which a reader from here on cannot know.
+    """
+    first = sound_header(buffer, position)
+    if first is None or first.base_offset < 0:
         return False
-    return True
+    end = position + first.size_in_bytes
+    if end == len(buffer):
+        return True
+    second = sound_header(buffer, end)
+    return second is not None and second.base_offset == first.last_offset + 1

@@ -97,6 +97,21 @@ def batch_of_run(run: BatchRun, place: int) -> ScannedBatch:
     return ScannedBatch(position=run.position + begin, header=header, data=data)
 
 
+def one_by_one_if_compressed(run: BatchRun) -> tuple[BatchRun, ...]:
+    """The run as it is, or in runs of one batch each: little of a compressed log may be more than memory holds."""
+    if not (run.headers["attributes"] & CODEC_MASK).any():
+        return (run,)
+    return tuple(
+        BatchRun(
+            position=run.position,
+            data=run.data,
+            begins=run.begins[place : place + 1],
+            headers=run.headers[place : place + 1],
+        )
+        for place in range(len(run))
+    )
+
+
 def read_run(
     view: memoryview, position: int, end: int, *, expected_offset: int | None, epoch: int
 ) -> BatchRun | None:

@@ -4,9 +4,10 @@ Shared by the recovery of a log after a crash, by `log dump` and by the Spark so
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from wire.batch_search import next_batch_position, sound_header
 from wire.drafts import draft_of
 from wire.errors import BufferUnderflow, CorruptBatch
 from wire.primitives import Buffer
@@ -41,7 +42,7 @@ class Damage:
 
 
 def scan_batches(
-    buffer: Buffer, position: int = 0, *, base_offset: int | None = None
+    buffer: Buffer, position: int = 0, *, base_offset: int | None = None, resync: range | None = None
 ) -> Iterator[ScannedBatch | Damage]:
     """Yield every sound batch from `position` on, and a Damage for whatever is wrong.
 
@@ -49,21 +50,23 @@ def scan_batches(
     sensible length the scan goes on behind it; with an unusable header it stops, as nothing says where the
     next batch begins. Base offset and leader epoch are outside the checksum: where they do not continue the
     batch before, a Damage comes first and the batch, sound in itself, after it.
+
+    With `resync`, base offsets that a batch of this file can have, the scan goes on at the next sound batch with one
+    of them, wherever it is: each stretch of bytes that is no batch is one Damage. The length of a batch with a wrong
+    checksum is believed only if a sound batch follows that continues it.
     """
     view = memoryview(buffer)
     expected, epoch = base_offset, -1
     while position < len(view):
         try:
             header = check_batch(view, position)
-        except BufferUnderflow as error:
-            yield _torn_or_zeros(view, position, expected, error.reason)
-            return
-        except CorruptBatch as error:
-            end = _end_of_corrupt(view, position)
+        except (BufferUnderflow, CorruptBatch) as error:
+            damage, end = _broken(view, position, expected, error)
+            if resync is not None:
+                damage, end = _resynced(view, damage, end, resync)
+            yield damage
             if end is None:
-                yield _corrupt_or_zeros(view, position, expected, error.reason)
                 return
-            yield Damage(position, expected, error.reason, "corrupt")
             position, expected = end, None
             continue
         base_offset = header.base_offset
@@ -92,6 +95,43 @@ def _discontinuity(header: BatchHeader, expected: int | None, epoch: int) -> str
     return None
 
 
+def _broken(
+    view: memoryview, position: int, expected: int | None, error: BufferUnderflow | CorruptBatch
+) -> tuple[Damage, int | None]:
+    """What is wrong with the batch at `position`, and where the next one begins, if its header can be believed."""
+    is_torn = isinstance(error, BufferUnderflow)
+    end = None if is_torn else _end_of_corrupt(view, position)
+    if end is None and _is_zero(view, position):
+        return Damage(position, expected, f"only {len(view) - position} zero bytes are left", "torn"), None
+    return Damage(position, expected, error.reason, "torn" if is_torn else "corrupt"), end
+
+
+def _resynced(
+    view: memoryview, damage: Damage, end: int | None, base_offsets: range
+) -> tuple[Damage, int | None]:
+    """The damage up to the next sound batch, and where that begins."""
+    if end is not None and _is_continued(view, damage.position, end):
+        return damage, end
+    if _is_zero(view, damage.position):
+        return damage, None
+    found = next_batch_position(view, damage.position + 1, base_offsets)
+    if found is None:
+        return damage, None
+    skipped, offset = found - damage.position, read_batch_header(view, found).base_offset
+    # What a log that grows has behind this place must not change what is said of it.
+    what = damage.reason if end is None and damage.kind == "corrupt" else "no batch with a right checksum"
+    reason = f"{what}; {skipped} bytes skipped up to the next sound batch, which begins at offset {offset}"
+    return replace(damage, kind="corrupt", reason=reason), found
+
+
+def _is_continued(view: memoryview, position: int, end: int) -> bool:
+    """Whether the sound batch at `end` has the offset that the broken one at `position` says is the next."""
+    following = sound_header(view, end)
+    return (
+        following is not None and following.base_offset == read_batch_header(view, position).last_offset + 1
+    )
+
+
 def _end_of_corrupt(view: memoryview, position: int) -> int | None:
     """Where the next batch begins, if the header of the corrupt one can be believed."""
     try:
@@ -99,18 +139,6 @@ def _end_of_corrupt(view: memoryview, position: int) -> int | None:
     except CorruptBatch:
         return None
     return end
-
-
-def _torn_or_zeros(view: memoryview, position: int, expected: int | None, reason: str) -> Damage:
-    if _is_zero(view, position):
-        reason = f"only {len(view) - position} zero bytes are left"
-    return Damage(position, expected, reason, "torn")
-
-
-def _corrupt_or_zeros(view: memoryview, position: int, expected: int | None, reason: str) -> Damage:
-    if _is_zero(view, position):
-        return Damage(position, expected, f"only {len(view) - position} zero bytes are left", "torn")
-    return Damage(position, expected, reason, "corrupt")
 
 
 def _is_zero(view: memoryview, position: int) -> bool:

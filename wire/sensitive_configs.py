@@ -22,6 +22,17 @@ SECRET_WORDS = (
     "api.key",
     "credential",
     "connection.string",
+    "basic.auth.user.info",
+    "bearer.auth",
+    "client.assertion",
+    "session.key",
+    "encryption.key",
+    "decryption.key",
+    "signing.key",
+    "master.key",
+    "shared.key",
+    "secret.key",
+    "license",
 )
 SECRET_ENDS = ("token", "pwd")
 

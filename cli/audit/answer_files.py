@@ -16,6 +16,8 @@ from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.output import complain
 
+# A spreadsheet takes a text that begins so for a formula, and logs hold what anybody may have written.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _ISO_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
 
@@ -98,9 +100,16 @@ def _csv_cell(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list) and not any(isinstance(each, Row) for each in value):
-        return " ".join(map(str, value))
+        joined = " ".join(map(str, value))
+        return _no_formula(joined) if any(isinstance(each, str) for each in value) else joined
     known = plain(value)
+    if isinstance(value, str):
+        return _no_formula(value)
     return known if isinstance(known, str) else json.dumps(known, ensure_ascii=False)
+
+
+def _no_formula(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 
 def write_parquet(tables: Sequence[Table], folder: Path) -> None:

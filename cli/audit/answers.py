@@ -34,6 +34,7 @@ class AnswerTable:
     are left out. `empty` is said where there are no rows. What `is_told` stands in the lines of the answer, and is
     shown as a table only when it is asked for by name. Of what has a `newest_first`, the frame from its end on, the
     last rows are shown where there are too many. What is not `is_counted` would take as long again to be counted.
+    `shown` is what a terminal has instead of `frame`: the same with fewer rows.
     """
 
     name: str
@@ -48,6 +49,7 @@ class AnswerTable:
     is_told: bool = False
     newest_first: DataFrame | None = None
     is_counted: bool = True
+    shown: DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,7 @@ def _shown(answer: Answer, limit: int) -> list[_Shown]:
 
 
 def _rows_shown(table: AnswerTable, limit: int) -> _Shown:
-    frame = readable(table.frame)
+    frame = readable(table.frame if table.shown is None else table.shown)
     if not limit:
         rows = frame.collect()
         return _Shown(table, rows, len(rows))
@@ -115,7 +117,7 @@ def _rows_shown(table: AnswerTable, limit: int) -> _Shown:
     if len(rows) > limit:
         rows, total = rows[:limit], table.total
         if total is None and table.is_counted:
-            total = table.frame.count()
+            total = (table.frame if table.shown is None else table.shown).count()
     return _Shown(table, rows if table.newest_first is None else rows[::-1], total)
 
 

@@ -6,17 +6,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from cli.audit.out_folder import alone_in, check_addresses, check_out
 from cli.audit.spark import SMALL_BYTES, QuietSpark, quiet_spark
 from cli.commands.log_dump import refuse_what_is_no_log
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.java import check_java
 from spark_replay.audit import build
+from spark_replay.audit_folder import remove_manifest
 from spark_replay.delta import DELTA, convert, forget
 from spark_replay.remote import RemoteFailed, stage
 from spark_replay.several_sources import find_log_files_of, is_remote
 from spark_replay.sources import LogFile, NoLogFound, printable
-from spark_replay.stream.state import is_stream
 from spark_replay.summary import summarize
 
 INPUTS: Final = "_inputs"
@@ -44,9 +45,18 @@ def run_audit(request: AuditRequest) -> dict[str, Any]:
 def _audited(request: AuditRequest, told_inputs: tuple[str, ...]) -> dict[str, Any]:
     local = [Path(each) for each in request.inputs if not is_remote(each)]
     files = files_to_audit(local) if local else ()
-    _check_out(request.out, files, overwrite=request.overwrite)
+    check_addresses(request.out, request.inputs)
+    check_out(request.out, files, overwrite=request.overwrite)
     check_java()
     request.out.mkdir(parents=True, exist_ok=True)
+    with alone_in(request.out):
+        check_out(request.out, files, overwrite=request.overwrite)  # another build may have been before us
+        return _built(request, told_inputs, files, local)
+
+
+def _built(
+    request: AuditRequest, told_inputs: tuple[str, ...], files: tuple[LogFile, ...], local: list[Path]
+) -> dict[str, Any]:
     out, size_in_bytes = request.out.resolve(), total_bytes(files)
     is_known = len(local) == len(request.inputs)  # of what lies elsewhere it is not
     with quiet_spark(
@@ -55,8 +65,8 @@ def _audited(request: AuditRequest, told_inputs: tuple[str, ...]) -> dict[str, A
         keep_log_in=request.out,
         table_format=request.table_format,
     ) as spark:
-        forget(out)
         roots = _staged(spark, request, out)
+        forget(out)
         files = files_to_audit(roots)
         spark.progress(f"reading {len(files)} files of {total_bytes(files) / 1e6:,.1f} MB")
         result = build(
@@ -77,14 +87,27 @@ def _audited(request: AuditRequest, told_inputs: tuple[str, ...]) -> dict[str, A
 
 def _staged(spark: QuietSpark, request: AuditRequest, out: Path) -> list[Path]:
     """The inputs as paths. What lies elsewhere is copied beside the tables and stays there: the executors of a cluster
-    reach that folder, and `audit check` reads the logs again."""
-    shutil.rmtree(out / INPUTS, ignore_errors=True)
+    reach that folder, and `audit check` reads the logs again.
+    Copies of an audit before go once these are there."""
+    unfinished = out / f"{INPUTS}.new"
+    shutil.rmtree(unfinished, ignore_errors=True)
     if any(is_remote(each) for each in request.inputs):
         spark.progress("copying the logs")
     try:
-        return stage(spark.session, request.inputs, out / INPUTS)
-    except (NoLogFound, RemoteFailed) as error:
+        roots = stage(spark.session, request.inputs, unfinished)
+        files_to_audit(roots)
+    except (NoLogFound, RemoteFailed, CliError) as error:
+        shutil.rmtree(unfinished, ignore_errors=True)
         raise CliError(str(error), status=ExitStatus.USAGE) from None
+    remove_manifest(out)  # which names the copies of the audit before
+    shutil.rmtree(out / INPUTS, ignore_errors=True)
+    if unfinished.exists():
+        unfinished.rename(out / INPUTS)
+    return [_swapped(root, unfinished, out / INPUTS) for root in roots]
+
+
+def _swapped(root: Path, unfinished: Path, folder: Path) -> Path:
+    return folder / root.relative_to(unfinished) if root.is_relative_to(unfinished) else root
 
 
 def total_bytes(files: Iterable[LogFile]) -> int:
@@ -106,23 +129,3 @@ def files_to_audit(paths: Path | Sequence[Path]) -> tuple[LogFile, ...]:
         if path.is_file():
             refuse_what_is_no_log(path)
     return files
-
-
-def _check_out(out: Path, files: tuple[LogFile, ...], *, overwrite: bool) -> None:
-    if out.exists() and not out.is_dir():
-        raise CliError(f"--out {out} is a file; name a folder", status=ExitStatus.USAGE)
-    if is_stream(out):
-        raise CliError(
-            f"--out {out} has the tables of `audit stream`, which goes on with them; name another folder",
-            status=ExitStatus.USAGE,
-        )
-    folders = {Path(file.path).parent for file in files}
-    if any(out.resolve().is_relative_to(folder) for folder in folders):
-        raise CliError(
-            f"--out {out} is inside the log that is audited; name another folder", status=ExitStatus.USAGE
-        )
-    if out.is_dir() and any(out.iterdir()) and not overwrite:
-        raise CliError(
-            f"--out {out} is not empty; name another folder, or add --overwrite to replace the tables in it",
-            status=ExitStatus.USAGE,
-        )

@@ -1,13 +1,14 @@
 """The tables that a question is put to: those of a finished audit, or made for the occasion from a log."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from cli.audit.build_run import files_to_audit, total_bytes
+from cli.audit.out_folder import check_name
 from cli.audit.spark import quiet_spark
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
@@ -43,6 +44,8 @@ def opened(path: Path, *, master: str) -> Iterator[OpenedTables]:
     for name in _PYSPARK_LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     is_built = is_audit(path)
+    if is_built:
+        check_name(path)
     manifest = _manifest_of(path) if is_built else None
     files = files_to_audit(path) if manifest is None else _files_of(manifest)
     with quiet_spark(
@@ -69,9 +72,7 @@ def chosen_source(manifest: AuditManifest, name: str | None) -> str:
     reaches farthest. Raises CliError."""
     names = [each.source for each in manifest.sources]
     if name is not None:
-        if name not in names:
-            raise CliError(f"no log {name} in this audit; it has {', '.join(names)}", status=ExitStatus.USAGE)
-        return name
+        return named_source(names, name)
     clusters = {each.member.cluster_id for each in manifest.sources}
     if len(names) > 1 and (len(clusters) > 1 or None in clusters):
         raise CliError(
@@ -80,6 +81,29 @@ def chosen_source(manifest: AuditManifest, name: str | None) -> str:
             status=ExitStatus.USAGE,
         )
     return max(manifest.sources, key=lambda each: (each.end_offset or -1, each.source)).source
+
+
+def named_source(names: Sequence[str], name: str) -> str:
+    """That name, or the only one that begins with it or has it as one of its folders. Raises CliError."""
+    if name in names:
+        return name
+    found = [each for each in names if name in each.split("/")] or [
+        each for each in names if each.startswith(name)
+    ]
+    if name and len(found) == 1:
+        return found[0]
+    what = (
+        f"{name} names {len(found)} logs of this audit" if name and found else f"no log {name} in this audit"
+    )
+    raise CliError(f"{what}; it has {', '.join(names)}", status=ExitStatus.USAGE)
+
+
+def check_source(path: Path, name: str | None) -> None:
+    """Before Spark is started. Raises CliError for a source that is not there, or must be chosen and is not."""
+    if is_audit(path):
+        chosen_source(_manifest_of(path), name)
+    elif name is not None:
+        named_source(sorted({file.source for file in files_to_audit(path)}), name)
 
 
 def _files_of(manifest: AuditManifest) -> list[LogFile]:

@@ -3,15 +3,19 @@
 import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
+from cli.audit.answers import Answer
 from cli.audit.cells import safe
-from cli.audit.opened import OpenedTables, chosen_source, opened
+from cli.audit.opened import OpenedTables, check_source, chosen_source, opened
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from spark_replay.questions.entities import is_topic
+from spark_replay.questions.holes import holes, limits, unknown_before
 from spark_replay.questions.moments import time_text
 
 _MOST_NAMES = 20_000
@@ -28,8 +32,15 @@ class Asking:
 @contextmanager
 def asking(path: Path, *, source: str | None, master: str) -> Iterator[Asking]:
     """Raises CliError."""
+    check_source(path, source)
     with opened(path, master=master) as tables:
         yield Asking(tables=tables, source=chosen_source(tables.manifest, source))
+
+
+def with_limits(question: Asking, answer: Answer) -> Answer:
+    """The answer with what it lacks because the log does: said first, and once."""
+    notes = (*limits(question.tables, question.source), *answer.notes)
+    return replace(answer, notes=tuple(dict.fromkeys(notes)))
 
 
 def check_partition(topic: str | None, partition: int | None) -> None:
@@ -42,30 +53,49 @@ def check_partition(topic: str | None, partition: int | None) -> None:
 def lives_of_topic(question: Asking, name: str) -> list[str]:
     """When topics of this name were there, in words. Raises CliError for a name that the log never had."""
     topics = question.tables.table("topics").where(F.col("source") == question.source)
-    rows = topics.where(F.col("topic_name") == F.lit(name)).orderBy("valid_from_offset").limit(10).collect()
+    rows = topics.where(is_topic(name)).orderBy("valid_from_offset").limit(10).collect()
     if rows:
-        return [
-            _life(row["valid_from_offset"], row["valid_from_ms"], row["valid_to_offset"], row["valid_to_ms"])
-            for row in rows
-        ]
+        return [_life(row) for row in rows]
+    unknown = _unknown(question)
+    if unknown and not _partitions_of(question, name).isEmpty():
+        return [f"not known: {unknown}"]
     known = [row[0] for row in topics.select("topic_name").distinct().limit(_MOST_NAMES).collect() if row[0]]
-    raise CliError(
-        f"{question.source} never had a topic {safe(name)}{_nearest(name, known)}", status=ExitStatus.USAGE
-    )
+    raise CliError(no_such_topic(question.source, name, known, unknown), status=ExitStatus.USAGE)
+
+
+def no_such_topic(source: str, name: str, known: list[str], unknown: str) -> str:
+    """`unknown`: why it may have been there all the same."""
+    if not unknown:
+        return f"{source} never had a topic {safe(name)}{_nearest(name, known)}"
+    told = _nearest(name, known) if known else ""
+    return f"{source}: whether there was a topic {safe(name)} is not known: {unknown}{told}"
+
+
+def _unknown(question: Asking) -> str:
+    tables, source = question.tables, question.source
+    return unknown_before(tables.source(source), holes(tables, source)[0])
+
+
+def _partitions_of(question: Asking, topic: str) -> DataFrame:
+    history = question.tables.table("partition_history")
+    return history.where((F.col("source") == question.source) & is_topic(topic))
 
 
 def check_partition_known(question: Asking, topic: str, partition: int) -> None:
     """Raises CliError for a partition that no topic of this name ever had."""
-    of_topic = (F.col("source") == question.source) & (F.col("topic_name") == F.lit(topic))
-    history = question.tables.table("partition_history").where(of_topic)
+    history = _partitions_of(question, topic)
     row = history.agg(
         F.max("partition_id").alias("last"), F.count_if(F.col("partition_id") == partition).alias("rows")
     ).collect()[0]
     if not row["rows"]:
         held = "no partitions at all" if row["last"] is None else f"partitions 0 to {row['last']}"
-        raise CliError(
-            f"topic {safe(topic)} never had a partition {partition}; it had {held}", status=ExitStatus.USAGE
+        unknown = _unknown(question)
+        never = (
+            f"whether topic {safe(topic)} had a partition {partition} is not known: {unknown}"
+            if unknown
+            else f"topic {safe(topic)} never had a partition {partition}"
         )
+        raise CliError(f"{never}; it had {held}", status=ExitStatus.USAGE)
 
 
 def check_broker_known(question: Asking, broker: int) -> None:
@@ -74,19 +104,21 @@ def check_broker_known(question: Asking, broker: int) -> None:
     known = sorted(row[0] for row in brokers.select("broker_id").limit(_MOST_NAMES).collect())
     if broker not in known:
         named = ", ".join(map(str, known[:30])) or "none"
-        raise CliError(
-            f"{question.source}: no broker {broker} ever registered; those that did: {named}",
-            status=ExitStatus.USAGE,
+        unknown = _unknown(question)
+        never = (
+            f"whether broker {broker} registered is not known: {unknown}"
+            if unknown
+            else f"no broker {broker} ever registered"
         )
+        raise CliError(f"{question.source}: {never}; those that did: {named}", status=ExitStatus.USAGE)
 
 
-def _life(from_offset: int, from_ms: int, to_offset: int | None, to_ms: int | None) -> str:
-    begun = f"from offset {from_offset}, {time_text(from_ms)}"
-    return (
-        begun
-        if to_offset is None
-        else f"{begun}, to its removal at offset {to_offset}, {time_text(to_ms or 0)}"
-    )
+def _life(row: Row) -> str:
+    begun = f"offset {row['valid_from_offset']}, {time_text(row['valid_from_ms'])}"
+    begun = f"since before {begun}" if row["from_snapshot"] else f"from {begun}"
+    if row["valid_to_offset"] is None:
+        return begun
+    return f"{begun}, to its removal at offset {row['valid_to_offset']}, {time_text(row['valid_to_ms'] or 0)}"
 
 
 def _nearest(name: str, known: list[str]) -> str:

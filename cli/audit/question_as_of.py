@@ -38,7 +38,7 @@ def answer_as_of(question: Asking, request: AsOf) -> Answer:
     if narrowing.broker is not None:
         check_broker_known(question, narrowing.broker)
     moment = moment_of(question.tables, question.source, request.asked)
-    frames = as_of(question.tables, moment, narrowing)
+    frames = dict(as_of(question.tables, moment, narrowing))
     sums = _sums(held(question.tables, moment, narrowing))
     lines = [_when(moment), *_quorum_lines(frames, sums), _sum_line(sums)]
     if narrowing.topic is not None and not sums["topics"]["rows"]:
@@ -53,6 +53,10 @@ def answer_as_of(question: Asking, request: AsOf) -> Answer:
             for name, row in sums.items()
         },
     }
+    if "topics" in frames:
+        base = question.tables.source(question.source).base
+        is_older = F.lit(base.snapshot is not None) & (F.col("since_offset") < base.from_offset)
+        frames["topics"] = frames["topics"].withColumn("from_snapshot", is_older)
     tables = [STATE_TABLES[name](frames[name], sums[name]["rows"]) for name in STATE_TABLES if name in frames]
     return Answer(head=head, lines=lines, notes=moment.notes, tables=tables)
 

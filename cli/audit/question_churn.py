@@ -7,9 +7,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cli.audit.answers import Answer, AnswerTable
 from cli.audit.cells import duration, ids, number
-from cli.audit.question import Asking
+from cli.audit.question import Asking, with_limits
 from spark_replay.questions.churn import UNITS, Span, churn
 from spark_replay.questions.moments import time_text
+from spark_replay.questions.silences import silence_notes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,7 @@ def answer_churn(question: Asking, request: Churn) -> Answer:
         for word, value in (("from", span.since_ms), ("before", span.until_ms))
         if value is not None
     ]
-    return Answer(
+    answer = Answer(
         head={
             "source": question.source,
             "since_ms": span.since_ms,
@@ -36,6 +37,7 @@ def answer_churn(question: Asking, request: Churn) -> Answer:
             "unit_ms": UNITS[request.unit],
         },
         lines=[" ".join([f"{question.source}: churn", *bounds])],
+        notes=silence_notes(question.tables, question.source, since_ms=span.since_ms, until_ms=span.until_ms),
         tables=[
             _elections(frames["elections"], request.unit),
             _causes(frames["leader_changes"]),
@@ -43,6 +45,7 @@ def answer_churn(question: Asking, request: Churn) -> Answer:
             _partitions(frames["partitions"]),
         ],
     )
+    return with_limits(question, answer)
 
 
 def _elections(frame: DataFrame, unit: str) -> AnswerTable:

@@ -8,13 +8,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cli.audit.answers import Answer, AnswerTable
 from cli.audit.cells import number
-from cli.audit.question import Asking, check_broker_known, check_partition_known, lives_of_topic
+from cli.audit.question import Asking, check_broker_known, check_partition_known, lives_of_topic, with_limits
 from cli.audit.wording import author_cells, author_columns, author_text, cause_text, reason_text
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from spark_replay.questions.authors import has_notes
 from spark_replay.questions.broker_timeline import broker_timeline
 from spark_replay.questions.moments import time_text
+from spark_replay.questions.silences import silence_notes
 from spark_replay.questions.timeline import requests, topic_timeline
 
 NO_NOTES = (
@@ -64,7 +65,9 @@ def answer_timeline(question: Asking, request: History) -> Answer:
         cells=cells,
         empty=f"{title}: nothing in this time",
     )
-    return Answer(head=_head(question, request), tables=[table])
+    return with_limits(
+        question, Answer(head=_head(question, request), notes=_silences(question, request), tables=[table])
+    )
 
 
 def answer_who(question: Asking, request: History) -> Answer:
@@ -92,11 +95,12 @@ def answer_who(question: Asking, request: History) -> Answer:
         cells=cells,
         empty=f"{title}: nobody in this time",
     )
-    return Answer(
+    answer = Answer(
         head={**_head(question, request), "has_notes": told},
         notes=() if told else (NO_NOTES,),
         tables=[table],
     )
+    return with_limits(question, answer)
 
 
 def _events(question: Asking, request: History) -> tuple[DataFrame, str]:
@@ -119,6 +123,12 @@ def _events(question: Asking, request: History) -> tuple[DataFrame, str]:
     if request.until_ms is not None:
         events = events.where(time_ms < request.until_ms)
     return events, about
+
+
+def _silences(question: Asking, request: History) -> tuple[str, ...]:
+    return silence_notes(
+        question.tables, question.source, since_ms=request.since_ms, until_ms=request.until_ms
+    )
 
 
 def _head(question: Asking, request: History) -> dict[str, Any]:

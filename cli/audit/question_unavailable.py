@@ -8,11 +8,17 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cli.audit.answers import Answer, AnswerTable
 from cli.audit.cells import counted, duration, ids, number
-from cli.audit.question import Asking, lives_of_topic
+from cli.audit.question import Asking, lives_of_topic, with_limits
 from cli.audit.wording import cause_text
-from spark_replay.questions.moments import last_moment, time_text
-from spark_replay.questions.silences import NEW_EPOCH, SAME_EPOCH, has_idle_records, silences
-from spark_replay.questions.unavailable import NO_LEADER, OPEN, REMOVED, unavailable
+from spark_replay.questions.moments import Moment, last_moment, time_text
+from spark_replay.questions.silences import (
+    NEW_EPOCH,
+    SAME_EPOCH,
+    has_idle_records,
+    silence_notes,
+    silences,
+)
+from spark_replay.questions.unavailable import NO_LEADER, OPEN, REMOVED, alike, unavailable, with_sizes
 
 QUORUM_MIN_MS = 2_000
 _KINDS = {NO_LEADER: "no leader", "under_min_isr": "under min ISR"}
@@ -20,11 +26,13 @@ _KINDS = {NO_LEADER: "no leader", "under_min_isr": "under min ISR"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unavailable:
-    """`kind` of `unavailable.KINDS`; `min_ms` is how long it must have lasted."""
+    """`kind` of `unavailable.KINDS`; `min_ms` is how long it must have lasted. With `is_each` a terminal has every
+    interval, too, and not those that many partitions had alike as one."""
 
     topic: str | None
     kind: str | None
     min_ms: int
+    is_each: bool = False
 
 
 def answer_unavailable(question: Asking, request: Unavailable) -> Answer:
@@ -59,10 +67,11 @@ def answer_unavailable(question: Asking, request: Unavailable) -> Answer:
             *("#lasted", "which", "had", "from", "to", "~cause", "~ended by"),
             "#offset",
         ),
-        spare=("#offset", "~ended by", "to"),
+        spare=("#offset", "~ended by", "~cause"),
         folding="which",
         cells=_cells,
-        total=sum(row["intervals"] for row in sums.values()),
+        total=sum(row["intervals"] for row in sums.values()) if request.is_each or not sums else None,
+        shown=with_sizes(frame).orderBy(*order) if request.is_each else alike(frame).orderBy(*order),
     )
     return Answer(
         head={
@@ -73,12 +82,32 @@ def answer_unavailable(question: Asking, request: Unavailable) -> Answer:
             },
         },
         lines=[
-            f"{question.source}, up to its end at offset {end.offset}{when}",
-            *(lines or ["every partition had a leader and enough in-sync replicas" + _limits(request)]),
+            f"{question.source}, up to {_end(question, end)}{when}",
+            *(lines or [_nothing_found(question, end, request)]),
         ],
-        notes=end.notes,
+        notes=(*end.notes, *silence_notes(question.tables, question.source)),
         tables=[table],
     )
+
+
+def _end(question: Asking, end: Moment) -> str:
+    if not has_history(question):
+        return f"offset {end.offset}"
+    if end.is_cut:
+        return f"offset {end.offset}, beyond which it cannot be read"
+    return f"its end at offset {end.offset}"
+
+
+def has_history(question: Asking) -> bool:
+    return question.tables.source(question.source).end_offset is not None
+
+
+def _nothing_found(question: Asking, end: Moment, request: Unavailable) -> str:
+    """Only a whole log shows that nothing was amiss."""
+    if not has_history(question):
+        return "there is no history here: what partitions lacked, and for how long, is not known"
+    found = "every partition had a leader and enough in-sync replicas" + _limits(request)
+    return f"as far as the log can be read, {found}" if end.notes else found
 
 
 def _limits(request: Unavailable) -> str:
@@ -96,12 +125,22 @@ def _sum_line(kind: str, row: Row) -> str:
     )
 
 
+def _which(row: Row) -> str:
+    if row["partitions"] > 1:
+        return f"{counted(row['partitions'], 'partition')} of " + (
+            str(row["topic_name"] or row["topic_id"])
+            if row["topics"] == 1
+            else counted(row["topics"], "topic")
+        )
+    return f"{row['topic_name'] or row['topic_id']}-{row['partition_id']}"
+
+
 def _cells(row: Row) -> tuple[object, ...]:
     open_end = {OPEN: "still open", REMOVED: time_text(row["to_ms"] or 0)}
     is_leaderless = row["kind"] == NO_LEADER
     return (
         duration(row["duration_ms"]),
-        f"{row['topic_name'] or row['topic_id']}-{row['partition_id']}",
+        _which(row),
         "no leader" if is_leaderless else f"{row['fewest_in_sync']} of {row['min_isr']} in sync",
         time_text(row["from_ms"]),
         open_end.get(row["ended"]) or time_text(row["to_ms"]),
@@ -127,12 +166,18 @@ def answer_quorum(question: Asking, min_ms: int) -> Answer:
         )
         .collect()
     }
-    verdicts = _verdicts(sums, min_ms)
+    verdicts = (
+        _verdicts(sums, min_ms)
+        if has_history(question)
+        else ["there is no history here: whether the quorum had a leader is not known"]
+    )
     notes = [
         "this is inferred: an active controller of Kafka 3.3 or later writes at least a NoOpRecord every 500 ms "
         "(metadata.max.idle.interval.ms), and the log does not say why it was silent",
     ]
-    if not has_noops:
+    if not has_history(question):
+        notes = []
+    elif not has_noops:
         notes = ["this log has no NoOpRecords, so a silence may only mean that there was nothing to write"]
     table = AnswerTable(
         name="silences",
@@ -151,12 +196,13 @@ def answer_quorum(question: Asking, min_ms: int) -> Answer:
         cells=_silence,
         total=sum(row["silences"] for row in sums.values()),
     )
-    return Answer(
+    answer = Answer(
         head={"source": question.source, "min_ms": min_ms, "has_noop_records": has_noops},
         lines=[f"{question.source}: {verdicts[0]}", *verdicts[1:]],
         notes=notes,
         tables=[table],
     )
+    return with_limits(question, answer)
 
 
 def _verdicts(sums: Mapping[str, Row], min_ms: int) -> list[str]:

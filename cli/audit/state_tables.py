@@ -105,7 +105,7 @@ def _topics(frame: DataFrame, total: int | None) -> AnswerTable:
             number(row["replication_factor"]),
             row["without_leader"] or "",
             row["under_replicated"] or "",
-            time_text(row["since_ms"]),
+            ("before " if row["from_snapshot"] else "") + time_text(row["since_ms"]),
             row["topic_id"],
         ),
         total=total,

@@ -11,6 +11,7 @@ from typing import Any, Final
 from cli.audit.build_run import files_to_audit, total_bytes
 from cli.audit.live_copy import live_address
 from cli.audit.live_log import followed
+from cli.audit.out_folder import check_name
 from cli.audit.spark import quiet_spark
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
@@ -93,6 +94,7 @@ def check_out(out: Path, name: str) -> None:
     """Raises CliError where `out` cannot take the tables of a stream of this log."""
     if out.exists() and not out.is_dir():
         raise CliError(f"--out {out} is a file; name a folder", status=ExitStatus.USAGE)
+    check_name(out)
     if is_stream(out):
         with _refusals_told():
             read_state(out.resolve(), name)

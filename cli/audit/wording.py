@@ -15,6 +15,7 @@ _CAUSES = {
     "unclean": "unclean election",
     "recovery": "a replica could lead again",
     "creation": "created so",
+    "unknown": "unknown (its creation is not in the log)",
     "min_isr_config": "change of min.insync.replicas",
     "other": "",
 }

@@ -31,7 +31,8 @@ def report(
 ) -> None:
     """Write what happened to a cluster as one HTML page: controllers, brokers, leaders, outages, large changes, checks.
 
-    The page needs nothing else: no network, no other file. Its exit status is 3 for a log with damaged places.
+    The page needs nothing else: no network, no other file. Made from a log with damaged places, its exit
+    status is 3; from a finished audit it is not, as `audit build` said so.
     """
     from cli.audit.answers import safe
     from cli.audit.report_run import ReportRequest, write_report

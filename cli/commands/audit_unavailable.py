@@ -38,6 +38,9 @@ def unavailable(
     quorum: Annotated[
         bool, typer.Option("--quorum", help="When the quorum of the controllers may have had no leader.")
     ] = False,
+    each: Annotated[
+        bool, typer.Option("--each", help="A row for each partition, also of many that fared alike.")
+    ] = False,
     source: Source = None,
     limit: Limit = 20,
     as_json: AsJson = False,
@@ -60,5 +63,6 @@ def unavailable(
             answer = answer_quorum(question, QUORUM_MIN_MS if min_ms is None else min_ms)
         else:
             name = None if kind is None else kind.value.replace("-", "_")
-            answer = answer_unavailable(question, Unavailable(topic=topic, kind=name, min_ms=min_ms or 0))
+            request = Unavailable(topic=topic, kind=name, min_ms=min_ms or 0, is_each=each)
+            answer = answer_unavailable(question, request)
         give(answer, output, question.tables.progress)

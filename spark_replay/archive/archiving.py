@@ -2,9 +2,9 @@
 
     archive(["/var/lib/kafka/metadata"], Path("/backup/audit"))
 
-Each run copies what is new. A file is first copied to another name, then renamed, then entered into the manifest, so
-that a run which is stopped anywhere leaves an archive that the next one goes on with. An archive is a folder of
-metadata folders, one for each member, and can be read as such by everything that reads logs.
+Each run copies what is new. A file is first copied to another name and noted as pending, then renamed, then entered
+into the manifest, so that a run which is stopped anywhere leaves an archive that the next one goes on with. An archive
+is a folder of metadata folders, one for each member, and can be read as such by everything that reads logs.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ from spark_replay.archive.manifest import (
     is_archive,
     read_manifest,
 )
+from spark_replay.archive.pending import Pending
 from spark_replay.archive.plan import MemberPlan, log_folder_of, plan_member
 from spark_replay.archive.report import ArchiveReport, MemberReport, others_with
 from spark_replay.archive.run import Progress, Run, now_ms
@@ -65,8 +66,9 @@ def archive(
         written = manifest.head
         if not manifest.entries:
             manifest.add(ArchiveEntry(format=FORMAT, made_ms=now_ms()))
-        plans = _plans(to, manifest, found, include_active=include_active)
-        run = Run(to, manifest, disk, progress, written=written)
+        pending = Pending(to)
+        plans = _plans(to, manifest, pending, found, include_active=include_active)
+        run = Run(to, manifest, pending, disk, progress, written=written)
         reports = [run.carry_out(plan) for plan in plans]
         return ArchiveReport(
             folder=str(to),
@@ -99,13 +101,13 @@ def _check_place(to: Path, found: Sequence[LogFile]) -> None:
 
 
 def _plans(
-    to: Path, manifest: ArchiveManifest, found: Sequence[LogFile], *, include_active: bool
+    to: Path, manifest: ArchiveManifest, pending: Pending, found: Sequence[LogFile], *, include_active: bool
 ) -> list[MemberPlan]:
     """Every plan before anything is copied. Each new member is entered at once, so that the next one may not take its
     folder."""
     plans = list[MemberPlan]()
     for _, group in groupby(found, key=lambda file: file.source):
-        plan = plan_member(to, manifest, list(group), include_active=include_active)
+        plan = plan_member(to, manifest, pending, list(group), include_active=include_active)
         same = [*(each for each in plans if each.entry.folder == plan.entry.folder), plan]
         if len(same) > 1:
             first, second = (printable(str(log_folder_of(each.files))) for each in same)

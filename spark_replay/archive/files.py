@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from spark_replay.archive.manifest import FileEntry
 from spark_replay.bases import is_whole_snapshot
@@ -42,8 +42,10 @@ class ArchiveFiles:
     """The operations that change an archive; tests stop them anywhere."""
 
     def make_folder(self, folder: Path) -> None:
+        """With those above it, for nobody else to read: a metadata log holds credentials."""
         if not folder.is_dir():
-            folder.mkdir(parents=True)
+            self.make_folder(folder.parent)
+            folder.mkdir(mode=0o700)
             self.sync_folder(folder.parent)
 
     def copy(self, source: Path, target: Path, limit: int | None = None) -> Digest:
@@ -52,7 +54,7 @@ class ArchiveFiles:
         Raises ChangedMeanwhile, FileNotFoundError where the source is gone, OSError.
         """
         whole, copied = hashlib.sha256(), 0
-        with source.open("rb") as read, target.open("wb") as written:
+        with source.open("rb") as read, _opened(target) as written:
             size = os.fstat(read.fileno()).st_size if limit is None else limit
             while piece := read.read(min(_PIECE_BYTES, size - copied)):
                 self.write(written.fileno(), piece)
@@ -66,7 +68,7 @@ class ArchiveFiles:
     def write_whole(self, path: Path, content: bytes) -> None:
         """Replace `path`: after a crash the old or the new content is there."""
         part = path.with_name(f".{path.name}{PART_SUFFIX}")
-        with part.open("wb") as written:
+        with _opened(part) as written:
             self.write(written.fileno(), content)
             self.flush(written.fileno())
         self.rename(part, path)
@@ -95,6 +97,12 @@ class ArchiveFiles:
             os.close(descriptor)
 
 
+def _opened(path: Path) -> BinaryIO:
+    """For writing anew, and for nobody else to read."""
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
 @contextmanager
 def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
     """The archive to oneself, or `shared` with other readers; gone with the process. Raises ArchiveLocked.
@@ -105,7 +113,7 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
     if shared and not path.exists():
         yield
         return
-    descriptor = os.open(path, os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = os.open(path, os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)

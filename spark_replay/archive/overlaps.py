@@ -20,23 +20,42 @@ class _Range:
     path: Path
 
 
-def overlaps(folder: Path, segments: Sequence[LogFile], archived: Mapping[str, FileEntry]) -> Iterator[str]:
+def overlaps(
+    folder: Path,
+    segments: Sequence[LogFile],
+    archived: Mapping[str, FileEntry],
+    leftovers: Sequence[LogFile] = (),
+) -> Iterator[str]:
     """What is wrong with the segments of a source, of which the last one is active, beside those that are archived in
-    `folder`."""
+    `folder`; and with `leftovers`, segments in it that are yet to be entered, beside both."""
     ends = [segment.base_offset for segment in segments[1:]]
     names = {segment.name for segment in segments}
-    kept = [
+    every = [
         _Range(entry.base_offset or 0, entry.end_offset, folder / entry.name)
         for entry in archived.values()
-        if entry.file_kind is FileKind.LOG and entry.name not in names
+        if entry.file_kind is FileKind.LOG
     ]
+    for file in leftovers:
+        here = _Range(file.base_offset or 0, _end_of(file), Path(file.path))
+        others = [other for other in every if other.path.name != file.name]
+        yield from (_overlap(here, other) for other in others if _meet(here, other))
+        every = [*others, here]
+    kept = [other for other in every if other.path.name not in names]
     for segment, end in zip(segments, [*ends, None], strict=True):
         if segment.name in archived:
             continue
         here = _Range(segment.base_offset or 0, end, Path(segment.path))
-        for other in kept:
-            if (other.end is None or here.start < other.end) and (here.end is None or other.start < here.end):
-                yield _overlap(here, other)
+        yield from (_overlap(here, other) for other in kept if _meet(here, other))
+
+
+def _end_of(file: LogFile) -> int:
+    """Of the last batch that can be read."""
+    ends = [item.header.next_offset for item in _batches(Path(file.path))]
+    return ends[-1] if ends else file.base_offset or 0
+
+
+def _meet(left: _Range, right: _Range) -> bool:
+    return (right.end is None or left.start < right.end) and (left.end is None or right.start < left.end)
 
 
 def _overlap(here: _Range, other: _Range) -> str:

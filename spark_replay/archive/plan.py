@@ -8,6 +8,7 @@ from pathlib import Path
 from spark_replay.archive.files import digest, sound_bytes
 from spark_replay.archive.manifest import ArchiveManifest, FileEntry, MemberEntry
 from spark_replay.archive.overlaps import overlaps
+from spark_replay.archive.pending import Pending
 from spark_replay.archive.removed import (
     DELETED_SUFFIX,
     has_removed_segments,
@@ -35,15 +36,15 @@ class PlannedCopy:
 class MemberPlan:
     """What is to be done for one log. `contradictions` are reasons to do nothing at all.
 
-    `leftovers` lie in the archive already, by a run that was stopped before it could say so. `gone` are archived, and
-    no longer at the source.
+    `leftovers` lie in the archive already, by a run that was stopped before it could enter them. `gone` are archived,
+    and no longer at the source.
     """
 
     entry: MemberEntry
     member: Member
     files: tuple[LogFile, ...]
     copies: list[PlannedCopy] = field(default_factory=list)
-    leftovers: list[LogFile] = field(default_factory=list)
+    leftovers: list[PlannedCopy] = field(default_factory=list)
     unchanged: int = 0
     gone: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -63,7 +64,12 @@ def log_folder_of(files: Iterable[LogFile]) -> Path:
 
 
 def plan_member(
-    archive: Path, manifest: ArchiveManifest, files: Sequence[LogFile], *, include_active: bool
+    archive: Path,
+    manifest: ArchiveManifest,
+    pending: Pending,
+    files: Sequence[LogFile],
+    *,
+    include_active: bool,
 ) -> MemberPlan:
     """The plan for the log of which `files` are one source. Raises AnotherCluster and OSError."""
     log_folder = log_folder_of(files)
@@ -76,8 +82,10 @@ def plan_member(
         is_active = bool(segments) and file is segments[-1]
         _plan_file(plan, file, archived.get(file.name), is_active=is_active, include_active=include_active)
     plan.gone += sorted(archived.keys() - {file.name for file in files})
-    plan.leftovers += _leftovers(archive, plan, archived)
-    plan.contradictions += overlaps(archive / entry.folder / METADATA_FOLDER, plan.segments, archived)
+    _plan_leftovers(archive, plan, pending, archived)
+    leftovers = [copy.file for copy in plan.leftovers if copy.file.kind is FileKind.LOG]
+    folder = archive / entry.folder / METADATA_FOLDER
+    plan.contradictions += overlaps(folder, plan.segments, archived, leftovers)
     _plan_removed(plan, log_folder, archived)
     return plan
 
@@ -202,18 +210,22 @@ def _compare(plan: MemberPlan, file: LogFile, entry: FileEntry, *, is_active: bo
     return False, False
 
 
-def _leftovers(archive: Path, plan: MemberPlan, archived: dict[str, FileEntry]) -> list[LogFile]:
+def _plan_leftovers(
+    archive: Path, plan: MemberPlan, pending: Pending, archived: dict[str, FileEntry]
+) -> None:
+    """What a run that was stopped has noted as copied is entered; what nobody noted is nobody's."""
     folder = archive / plan.entry.folder / METADATA_FOLDER
-    if not folder.is_dir():
-        return []
     replaced = {copy.file.name for copy in plan.copies}
-    return [
-        file
-        for file in files_of_folder(folder, plan.entry.folder)
-        if file.name not in replaced and _is_leftover(file, archived.get(file.name))
-    ]
-
-
-def _is_leftover(file: LogFile, entry: FileEntry | None) -> bool:
-    """Not in the manifest, or longer than it says of a segment that was still being written."""
-    return entry is None or (entry.is_open and file.size_in_bytes > entry.size_in_bytes)
+    for file in files_of_folder(folder, plan.entry.folder) if folder.is_dir() else ():
+        entry = archived.get(file.name)
+        if file.name in replaced or (entry is not None and not entry.is_open):
+            continue
+        copy = pending.find(plan.entry.folder, Path(file.path))
+        if copy is not None and (entry is None or entry.sha256 != copy.sha256):
+            plan.leftovers.append(PlannedCopy(file=file, is_open=copy.is_open))
+        elif entry is None or (copy is None and file.size_in_bytes > entry.size_in_bytes):
+            plan.contradictions.append(
+                f"{printable(file.path)} is unlisted: it lies in the archive, but neither does the manifest tell of it "
+                "as it is nor did a run that was stopped leave it; move it out of the archive (--verify names all such "
+                "files)"
+            )

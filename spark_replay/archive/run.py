@@ -15,6 +15,7 @@ from spark_replay.archive.manifest import (
     IndexEntry,
     RunEntry,
 )
+from spark_replay.archive.pending import Pending, PendingCopy
 from spark_replay.archive.plan import MemberPlan, PlannedCopy, log_folder_of
 from spark_replay.archive.removed import DELETED_SUFFIX
 from spark_replay.archive.report import Gap, MemberReport, gaps_of
@@ -29,11 +30,19 @@ class Run:
     """Carries out the plans, one member after the other."""
 
     def __init__(
-        self, to: Path, manifest: ArchiveManifest, disk: ArchiveFiles, progress: Progress, *, written: str
+        self,
+        to: Path,
+        manifest: ArchiveManifest,
+        pending: Pending,
+        disk: ArchiveFiles,
+        progress: Progress,
+        *,
+        written: str,
     ) -> None:
         """`written` is the head that the manifest on the disk has."""
         self._to = to
         self._manifest = manifest
+        self._pending = pending
         self._disk = disk
         self._progress = progress
         self._written = written
@@ -44,7 +53,7 @@ class Run:
         self._commit()  # a folder that no line of the manifest tells of would be taken for something else
         self._disk.make_folder(folder / METADATA_FOLDER)
         self._copy_facts(plan)
-        copied = [self._adopt(plan, file) for file in plan.leftovers]
+        copied = [self._adopt(plan, copy) for copy in plan.leftovers]
         for copy in plan.copies:
             entry = self._copy(plan, copy, folder_in(folder, copy.file.kind))
             copied += [entry] if entry is not None else []
@@ -54,6 +63,7 @@ class Run:
         if copied or any(gap.is_new for gap in gaps):
             self._note_run(plan)
         self._commit()
+        self._pending.settle(self._disk, plan.entry.folder)
         return self._report(plan, copied, gaps)
 
     def _copy(self, plan: MemberPlan, copy: PlannedCopy, folder: Path) -> FileEntry | None:
@@ -72,6 +82,16 @@ class Run:
         entry = described(part, file, found, member=plan.entry.folder, is_open=copy.is_open, now_ms=now_ms())
         if not copy.is_open:
             self._copy_index(plan, file, folder)
+        self._pending.note(
+            self._disk,
+            PendingCopy(
+                member=plan.entry.folder,
+                name=file.name,
+                size_in_bytes=found.size_in_bytes,
+                sha256=found.sha256,
+                is_open=copy.is_open,
+            ),
+        )
         self._disk.rename(part, folder / file.name)
         self._manifest.add(entry)
         self._uncommitted_bytes += entry.size_in_bytes
@@ -102,14 +122,12 @@ class Run:
                 )
             )
 
-    def _adopt(self, plan: MemberPlan, file: LogFile) -> FileEntry:
+    def _adopt(self, plan: MemberPlan, copy: PlannedCopy) -> FileEntry:
         """Enter what a run before this one copied and could not enter any more."""
-        path = Path(file.path)
+        file, path = copy.file, Path(copy.file.path)
         plan.notes.append(f"{file.name} was copied by a run that was stopped before it could enter it")
-        segments = plan.segments
-        is_open = bool(segments) and file.name == segments[-1].name
         entry = described(
-            path, file, digest(path), member=plan.entry.folder, is_open=is_open, now_ms=now_ms()
+            path, file, digest(path), member=plan.entry.folder, is_open=copy.is_open, now_ms=now_ms()
         )
         self._manifest.add(entry)
         return entry

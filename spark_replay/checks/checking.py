@@ -131,7 +131,9 @@ def _findings(inputs: CheckInputs, request: CheckRequest, replayed: Sequence[Rep
         return of_replay
     derived = reduce(DataFrame.unionByName, [check(inputs) for check in _DERIVED.values()])
     of_log = reduce(DataFrame.unionByName, [check(inputs) for check in _LOG.values()])
-    of_tables = _with_files(inputs, of_log.unionByName(_without_consequences(inputs, derived)))
+    of_tables = _with_files(
+        inputs, of_log.unionByName(_without_consequences(inputs, derived, snapshots_behind(inputs, replayed)))
+    )
     return of_tables.unionByName(_told_once(of_replay, of_tables)) if rows else of_tables
 
 
@@ -139,13 +141,39 @@ def _frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
     return spark.createDataFrame(list(rows), FINDINGS)
 
 
-def _without_consequences(inputs: CheckInputs, findings: DataFrame) -> DataFrame:
+def snapshots_behind(inputs: CheckInputs, replayed: Sequence[Replayed]) -> dict[str, str]:
+    """Of each log that lacks records the newest sound snapshot behind the first of them, by its source."""
+    found: dict[str, str] = {}
+    for each in replayed:
+        since = inputs.missing_since.get(each.source)
+        sound = {digest.file for digest in each.snapshots if digest.state_hash is not None}
+        ends = [
+            (file.end_offset or 0, file.name)
+            for source in inputs.sources
+            if source.source == each.source
+            for file in source.files
+            if file.name in sound
+        ]
+        newest = max(ends, default=(0, ""))
+        if since is not None and newest[0] > since:
+            found[each.source] = newest[1]
+    return found
+
+
+def _without_consequences(
+    inputs: CheckInputs, findings: DataFrame, snapshots: Mapping[str, str]
+) -> DataFrame:
     """Behind missing records a finding is a note: the records that would explain it may be among those."""
     severity, reason = F.col("severity"), F.col("reason")
     for source, offset in sorted(inputs.missing_since.items()):
         behind = (F.col("source") == source) & (F.col("offset") >= offset) & (F.col("severity") == VIOLATION)
         severity = F.when(behind, NOTE).otherwise(severity)
-        said = F.concat(reason, F.lit(f"; records are missing from offset {offset} on, which may be why"))
+        why = f"; records are missing from offset {offset} on, which may be why"
+        if source in snapshots:
+            why += (
+                f" (the snapshot {snapshots[source]} has the right state: `audit as-of` on that file alone)"
+            )
+        said = F.concat(reason, F.lit(why))
         reason = F.when(behind, said).otherwise(reason)
     return findings.withColumns({"severity": severity, "reason": reason})
 

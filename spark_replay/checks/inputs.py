@@ -72,7 +72,7 @@ def _missing_since(inputs: CheckInputs) -> dict[str, int]:
         & (F.col("batch.file") == F.col("first.file"))
         & (F.col("batch.position") < F.col("first.place.position"))
     )
-    joined = batches.join(F.broadcast(first.alias("first")), before, "right")
+    joined = batches.join(first.alias("first"), before, "right")
     rows = joined.groupBy("first.source").agg(
         F.first("first.offset").alias("offset"),
         (F.max("batch.last_offset") + 1).alias("end"),

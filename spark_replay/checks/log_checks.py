@@ -170,8 +170,7 @@ def _damage(inputs: CheckInputs) -> DataFrame:
     """`damage` with the `base_offset` of the sound batch at the same place, null where there is none. The scan tells of
     epochs that go back, too, but only within a file: those are left to `quorum_epochs`."""
     batches = inputs.table("batches").select(*_PLACE, "base_offset")
-    damage = F.broadcast(inputs.table("damage"))
-    return batches.join(damage, list(_PLACE), "right")
+    return batches.join(inputs.table("damage"), list(_PLACE), "right")
 
 
 def _turns(inputs: CheckInputs) -> DataFrame:

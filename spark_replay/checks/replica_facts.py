@@ -1,7 +1,7 @@
 """The logs of one quorum side by side: which batches each holds, and where they are not the same.
 
-Replication copies batches byte for byte, so logs are compared by their batches' offsets, epochs and checksums. Only
-where those differ the records themselves are looked at: the same records may lie in other batches.
+Replication copies batches byte for byte, so logs are compared by their batches' offsets, epochs and checksums. Records
+are looked at only to show them: secrets in them are redacted, so that what reads the same need not be the same.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,6 @@ from spark_replay.audit_folder import AuditedSource
 from spark_replay.checks.inputs import CheckInputs
 
 _BATCH: Final = ("base_offset", "last_offset", "leader_epoch", "crc", "size_in_bytes")
-_RECORD: Final = ("leader_epoch", "timestamp_ms", "api_key", "version", "payload", "raw", "problem")
 _PAYLOAD_SHOWN: Final = 200
 
 
@@ -34,7 +33,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """`offset` is the first at which two logs hold different records, `last_offset` the last. `rejoined_offset` is the
+    """`offset` is the first at which two logs hold different batches, `last_offset` the last. `rejoined_offset` is the
     first behind `offset` at which logs of different sides hold the same batch again; None if they never do."""
 
     offset: int
@@ -49,15 +48,6 @@ class Hole:
     """Records which `source` should hold, by where it begins and ends, but does not, and another log does."""
 
     source: str
-    first_offset: int
-    last_offset: int
-    count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rebatched:
-    """Records that are the same in all logs, but not in the same batches."""
-
     first_offset: int
     last_offset: int
     count: int
@@ -84,7 +74,6 @@ class ReplicaFacts:
     last_epochs: dict[str, int]
     difference: Difference | None
     holes: tuple[Hole, ...]
-    rebatched: Rebatched | None
     beyond: tuple[Beyond, ...]
     batches: int
 
@@ -114,7 +103,6 @@ def replica_facts(inputs: CheckInputs, sources: Sequence[AuditedSource]) -> Repl
             last_epochs={row["source"]: row["epoch"] for row in rows},
             difference=_difference(offsets, keys) if is_disputed else None,
             holes=_holes(offsets) if is_disputed else (),
-            rebatched=_rebatched(offsets) if is_disputed else None,
             beyond=(),
             batches=sum(row["batches"] for row in rows),
         )
@@ -144,20 +132,16 @@ def _by_offset(
     batches = log.join(disputed.select(*_BATCH), list(_BATCH), "left_semi")
     held = batches.select(*place, F.struct(*_BATCH).alias("batch"))
     records = inputs.table("records").where(F.col("file_kind") == "log")
-    named = records.select(
-        *place, "offset", "record_type", "payload", F.xxhash64(*_RECORD, "record_type").alias("content")
-    )
+    named = records.select(*place, "offset", "record_type", "payload")
     joined = held.join(named, list(place), "left").select(
         "source",
         F.coalesce("offset", "batch.base_offset").alias("offset"),
-        F.coalesce("content", "batch.crc").alias("content"),
         "batch",
         "record_type",
         F.substring("payload", 1, _PAYLOAD_SHOWN).alias("payload"),
     )
     by_offset = joined.groupBy("offset").agg(
-        F.collect_list(F.struct("source", "content", "batch", "record_type", "payload")).alias("held"),
-        F.count_distinct("content").alias("contents"),
+        F.collect_list(F.struct("source", "batch", "record_type", "payload")).alias("held"),
         F.count_distinct("batch").alias("batches"),
     )
     missing = F.array_except(_covering(sources, "offset", "offset"), F.col("held.source"))
@@ -165,7 +149,7 @@ def _by_offset(
 
 
 def _difference(offsets: DataFrame, keys: DataFrame) -> Difference | None:
-    differing = offsets.where(F.col("contents") > 1)
+    differing = offsets.where(F.col("batches") > 1)
     row = differing.agg(
         F.min_by("held", "offset").alias("held"),
         F.min("offset").alias("first"),
@@ -186,9 +170,9 @@ def _difference(offsets: DataFrame, keys: DataFrame) -> Difference | None:
 
 
 def _sides(held: Sequence[Any]) -> tuple[Side, ...]:
-    by_content: dict[int, list[Any]] = {}
+    by_batch: dict[tuple[Any, ...], list[Any]] = {}
     for each in sorted(held, key=lambda each: each["source"]):
-        by_content.setdefault(each["content"], []).append(each)
+        by_batch.setdefault(tuple(each["batch"]), []).append(each)
     return tuple(
         Side(
             sources=tuple(each["source"] for each in same),
@@ -199,7 +183,7 @@ def _sides(held: Sequence[Any]) -> tuple[Side, ...]:
             record_type=same[0]["record_type"],
             payload=same[0]["payload"],
         )
-        for same in by_content.values()
+        for same in by_batch.values()
     )
 
 
@@ -223,17 +207,6 @@ def _holes(offsets: DataFrame) -> tuple[Hole, ...]:
         F.count("*").alias("count"),
     )
     return tuple(Hole(**row.asDict()) for row in sorted(rows.collect(), key=lambda row: str(row["source"])))
-
-
-def _rebatched(offsets: DataFrame) -> Rebatched | None:
-    same = offsets.where((F.col("contents") == 1) & (F.col("batches") > 1))
-    row = same.agg(
-        F.min("offset").alias("first_offset"),
-        F.max("offset").alias("last_offset"),
-        F.count("*").alias("count"),
-    ).first()
-    assert row is not None
-    return None if row["first_offset"] is None else Rebatched(**row.asDict())
 
 
 def _voters(inputs: CheckInputs, sources: Sequence[AuditedSource]) -> tuple[int, ...]:

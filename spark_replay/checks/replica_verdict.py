@@ -69,17 +69,6 @@ def findings_of(
             reason=f"{_records(hole.count)} between offsets {hole.first_offset} and {hole.last_offset} cannot be "
             "read here (see the checks of this log) and can be in another of these logs",
         )
-    if facts.rebatched is not None:
-        same = facts.rebatched
-        yield ReplicaFinding(
-            is_violation=False,
-            source=", ".join(each.source for each in facts.sources),
-            offset=same.first_offset,
-            proof_offsets=_both(same.first_offset, same.last_offset),
-            subject="batches",
-            reason=f"{_records(same.count)} between offsets {same.first_offset} and {same.last_offset} are the same, "
-            "but not in the same batches; replication copies batches as they are",
-        )
     if verdict is None or not verdict.is_violation:
         yield from _tails(facts, mark)
 
@@ -131,8 +120,8 @@ def _violated(
     epochs = [side.leader_epoch for side in sides]
     if len(set(epochs)) < len(epochs):
         return (
-            "Both are of one epoch, whose leader wrote one record there: one of the logs was changed, or the epoch had "
-            "two leaders"
+            "Both are of one epoch, whose leader wrote that offset once, in one batch that the others copy byte for "
+            "byte: one of the logs was changed, or the epoch had two leaders" + _same_to_the_eye(sides)
         )
     proven = [side for side in sides if _proof_of(side, offset, sound_snapshots) is not None]
     if len(proven) > 1:
@@ -156,6 +145,16 @@ def _violated(
                 "no majority can have elected its leader, unless the copies were made at different moments"
             )
     return None
+
+
+def _same_to_the_eye(sides: Sequence[Side]) -> str:
+    shown = {(side.record_type, side.payload) for side in sides}
+    if len(shown) > 1 or sides[0].payload is None:
+        return ""
+    return (
+        ". The tables show the same of this record in all of them: they differ in a secret, which is not shown, in how "
+        "it is written, or in the rest of the batch"
+    )
 
 
 def _proof_of(side: Side, offset: int, sound_snapshots: Mapping[str, Mapping[str, int]]) -> str | None:

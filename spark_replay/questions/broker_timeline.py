@@ -1,6 +1,6 @@
 """What happened to a broker, in order: its registrations and fences, what it led and where it was in sync."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from spark_replay.audit_folder import AuditTables
@@ -48,7 +48,12 @@ def _states(states: DataFrame) -> list[DataFrame]:
     for change, text in _CHANGES.items():
         what = F.when(F.col("change") == change, F.lit(text)).otherwise(what)
     epoch = F.concat(F.lit(", broker epoch "), F.col("broker_epoch").cast("string"))
-    told = F.when(F.col("change") == "registered", F.concat(what, epoch)).otherwise(what)
+    order = Window.partitionBy("source", "broker_id").orderBy("valid_from_offset")
+    same = F.lag("fenced").over(order).eqNullSafe(F.col("fenced")) & F.col("change").isin(
+        "fenced", "unfenced"
+    )
+    again = F.when(same, F.concat(what, F.lit(" again"))).otherwise(what)
+    told = F.when(F.col("change") == "registered", F.concat(what, epoch)).otherwise(again)
     begun = states.select(
         "source",
         F.col("valid_from_offset").alias("offset"),

@@ -9,6 +9,7 @@ from spark_replay.audit_folder import AuditTables
 
 BY_LEADER: Final = "leader_request"
 CREATION: Final = "creation"
+UNKNOWN: Final = "unknown"  # the first that the log has of it is a change: its creation is not in the log
 # Of a broker's records those that put it out of the ISR, or let it back in, by the name of the cause.
 _ISR_CAUSES: Final = {
     "fenced": "fencing",
@@ -24,14 +25,15 @@ _KEYS = ("source", "topic_id", "partition_id")
 def partition_steps(history: DataFrame) -> DataFrame:
     """Rows of `partition_history` (all of each partition that is asked for) with the row before them.
 
-    `old_<field>` are the fields of that row, null in the first one.
+    `old_<field>` are the fields of that row, null in the first one, which `is_first`.
     """
     order = Window.partitionBy(*_KEYS).orderBy("valid_from_offset", F.col("partition_epoch"))
     lagged = (
         *("leader", "isr", "replicas", "adding_replicas", "removing_replicas", "leader_epoch", "directories"),
         *("eligible_leader_replicas", "leader_recovery_state"),
     )
-    return history.withColumns({f"old_{name}": F.lag(name).over(order) for name in lagged})
+    old = {f"old_{name}": F.lag(name).over(order) for name in lagged}
+    return history.withColumns({**old, "is_first": F.lag(F.lit(False), 1, True).over(order)})
 
 
 def with_cause(steps: DataFrame, tables: AuditTables, source: str) -> DataFrame:
@@ -39,7 +41,8 @@ def with_cause(steps: DataFrame, tables: AuditTables, source: str) -> DataFrame:
 
     A change of leader has the cause that `leader_changes` gives. A change of the ISR alone is of the brokers' records
     in its batch, or, where there are none, asked for by the partition's leader (AlterPartition): Kafka knows no other
-    way. What is in the first row of a partition is its creation.
+    way. What is in the first row of a partition is its creation,
+    or unknown where that is not in the log.
     """
     elections = tables.table("leader_changes").where(F.col("source") == source)
     known = elections.select(
@@ -73,13 +76,13 @@ def _cause() -> Column:
     of_isr = F.lit(None).cast("string")
     for change, name in _ISR_CAUSES.items():
         of_isr = F.when(F.col("isr_event.change") == change, name).otherwise(of_isr)
-    is_first = F.col("old_isr").isNull()
+    first = F.when(F.col("record_type") == "PartitionRecord", CREATION).otherwise(UNKNOWN)
     isr_alone = (
         (F.col("isr") != F.col("old_isr")) & (F.col("leader") == F.col("old_leader")) & (F.col("leader") >= 0)
     )
     return (
         F.when(F.col("election_cause").isNotNull(), F.col("election_cause"))
-        .when(is_first, CREATION)
+        .when(F.col("is_first"), first)
         .when(_is_reassigned(), "reassignment")
         .when(of_isr.isNotNull(), of_isr)
         .when(isr_alone, BY_LEADER)

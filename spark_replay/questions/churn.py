@@ -76,11 +76,16 @@ def causes(changes: DataFrame, span: Span) -> DataFrame:
 def flapping(states: DataFrame, span: Span) -> DataFrame:
     """(broker_id, fenced, unfenced, shutdowns, registered, fenced_ms, last_ms) of each broker with any of them.
 
+    Only what changed counts: a fenced broker that is fenced again did not flap.
     `fenced_ms` is how long it was fenced, of the spells that begin in the time asked for and are over.
     """
-    chosen = states.where(span.holds(F.col("valid_from_ms")))
-    change = F.col("change")
-    lasted = F.col("valid_to_ms") - F.col("valid_from_ms")
+    order = Window.partitionBy("source", "broker_id").orderBy("valid_from_offset")
+    same = F.lag("fenced").over(order).eqNullSafe(F.col("fenced")) & F.col("change").isin(
+        "fenced", "unfenced"
+    )
+    chosen = states.withColumn("is_same", same).where(span.holds(F.col("valid_from_ms")))
+    change = F.when(~F.col("is_same"), F.col("change"))
+    lasted = F.try_subtract(F.col("valid_to_ms"), F.col("valid_from_ms"))
     return chosen.groupBy("broker_id").agg(
         F.count_if(change == "fenced").alias("fenced"),
         F.count_if(change == "unfenced").alias("unfenced"),

@@ -106,12 +106,19 @@ def history(tables: AuditTables, entity: Entity, narrowing: Narrowing) -> DataFr
     return None if condition is None else tables.table(entity.table).where(condition)
 
 
+def is_topic(name_or_id: str) -> Column:
+    """Whether a row is about the topic of this name, or of this id: a damaged log may not tell the name."""
+    return F.coalesce(F.col("topic_name") == F.lit(name_or_id), F.lit(False)) | (
+        F.col("topic_id") == F.lit(name_or_id)
+    )
+
+
 def _none(narrowing: Narrowing) -> None:  # noqa: ARG001
     return None
 
 
 def _partitions_of_topic(narrowing: Narrowing) -> Column:
-    of_topic = F.col("topic_name") == F.lit(narrowing.topic)
+    of_topic = is_topic(narrowing.topic or "")
     if narrowing.partition is None:
         return of_topic
     return of_topic & (F.col("partition_id") == narrowing.partition)
@@ -127,7 +134,7 @@ _ABOUT_TOPIC: dict[str, _Condition] = {
     "features": _none,
     # With a topic a broker is asked for to narrow the partitions.
     "brokers": lambda asked: F.lit(True) if asked.broker is not None else None,
-    "topics": lambda asked: F.col("topic_name") == F.lit(asked.topic),
+    "topics": lambda asked: is_topic(asked.topic or ""),
     "partitions": _partitions_of_topic,
     "configs": lambda asked: _configs_of("topic", asked.topic),
     "acls": lambda asked: acl_matches_topic(asked.topic or ""),

@@ -3,13 +3,14 @@
 A metadata transaction counts from its end on: within one that was committed the state is that before it began.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from spark_replay.audit_folder import AuditedSource, AuditTables
+from spark_replay.questions.holes import holes, is_cut, source_notes
 from spark_replay.tables.state import MARKERS
 
 BEGIN, END, ABORT = MARKERS
@@ -26,6 +27,7 @@ class Moment:
 
     `state_offset` is the last record that counts for the state: less than `offset` inside a metadata transaction. The
     quorum's own records (voters, kraft.version, leaders) count at once. `notes` are sentences for whoever asked.
+    `is_cut`: the log is damaged here, and nothing beyond can be read.
     """
 
     source: str
@@ -33,6 +35,7 @@ class Moment:
     state_offset: int
     timestamp_ms: int | None = None
     notes: tuple[str, ...] = ()
+    is_cut: bool = False
 
 
 def moment_at_offset(tables: AuditTables, source: str, offset: int) -> Moment:
@@ -66,7 +69,8 @@ def moment_at_time(tables: AuditTables, source: str, time_ms: int) -> Moment:
         .collect()[0]
     )
     if row["following"] is None:
-        return _moment(tables, known, last, _behind_the_end(source, time_ms, last, row["last_ms"]))
+        at_end = _moment(tables, known, last, ())
+        return replace(at_end, notes=(*_behind_the_end(at_end, time_ms, row["last_ms"]), *at_end.notes))
     offset = row["following"] - 1
     if offset < first or (offset < (known.start_offset or 0) and not _base_is_as_old(tables, known, time_ms)):
         raise NoSuchMoment(
@@ -158,12 +162,14 @@ def _moment(tables: AuditTables, known: AuditedSource, offset: int, notes: tuple
             f"offset {offset} is inside the metadata transaction of offsets {begin} to {end}, which counts from its "
             "end on",
         )
+    found, total = holes(tables, known.source)
     return Moment(
         source=known.source,
         offset=offset,
         state_offset=state_offset,
         timestamp_ms=stamp,
-        notes=(*notes, *_gaps(tables, known, offset)),
+        notes=(*notes, *source_notes(known, found, total, offset)),
+        is_cut=is_cut(found, offset),
     )
 
 
@@ -185,27 +191,6 @@ def _place(tables: AuditTables, source: str, offset: int) -> tuple[int | None, t
     return row["ms"], (row["begin"], row["end"]) if is_inside else None
 
 
-def _gaps(tables: AuditTables, known: AuditedSource, offset: int) -> tuple[str, ...]:
-    """What the state lacks because the log does."""
-    found: list[str] = []
-    if known.base.snapshot is None and known.base.from_offset > 0:
-        found.append(
-            f"the log begins at offset {known.base.from_offset}, and no whole snapshot tells what was before: only "
-            "what is told again behind it is known"
-        )
-    if tables.manifest.rows.get("damage"):
-        damage = tables.table("damage").where(
-            (F.col("source") == known.source) & (F.col("file_kind") == "log")
-        )
-        count = damage.where(F.coalesce("offset", F.lit(0)) <= offset).count()
-        if count:
-            found.append(
-                f"{count} damaged places of the log lie before offset {offset + 1}: what was in them is missing "
-                "(table damage)"
-            )
-    return tuple(found)
-
-
 def _reach(known: AuditedSource) -> tuple[int, int]:
     """The first and the last offset that have a state."""
     base = known.base
@@ -221,12 +206,17 @@ def _what_it_holds(known: AuditedSource) -> str:
     return f"the log tells of offsets {first} to {last}"
 
 
-def _behind_the_end(source: str, time_ms: int, last: int, last_ms: int | None) -> tuple[str, ...]:
+def _behind_the_end(end: Moment, time_ms: int, last_ms: int | None) -> tuple[str, ...]:
     if last_ms is None:
-        return (f"there is no log, only a snapshot; its state is that at offset {last}",)
+        return (f"there is no log, only a snapshot; its state is that at offset {end.offset}",)
     if time_ms == last_ms:
         return ()
-    return (f"{source} ends at offset {last}, {time_text(last_ms)}: this is the state at its end",)
+    place = f"offset {end.offset}, {time_text(last_ms)}"
+    if end.is_cut:
+        return (
+            f"{end.source} cannot be read beyond {place}: what was so at the time asked for is not known",
+        )
+    return (f"{end.source} ends at {place}: this is the state at its end",)
 
 
 def _base_is_as_old(tables: AuditTables, known: AuditedSource, time_ms: int) -> bool:

@@ -6,13 +6,16 @@ leader which could write, or that all controllers were down; a silence within an
 Followers get the very batches that the leader stamped, so it does not matter whose copy of the log is read.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from spark_replay.audit_folder import AuditTables
+from spark_replay.questions.moments import time_text
 
+NAMED: Final = 3
 BUCKET: Final = 200_000
 NEW_EPOCH, SAME_EPOCH = "new epoch", "same epoch"
 
@@ -77,3 +80,36 @@ def has_idle_records(tables: AuditTables, source: str) -> bool:
         (F.col("source") == source) & (F.col("file_kind") == "log") & (F.col("record_type") == "NoOpRecord")
     )
     return bool(records.select("offset").limit(1).collect())
+
+
+def silence_notes(
+    tables: AuditTables,
+    source: str,
+    *,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
+    min_ms: int = 2_000,
+) -> tuple[str, ...]:
+    """That nobody wrote for a while before a new epoch, so that nobody fenced a killed broker: in words, if so."""
+    found = silences(tables, source, min_ms=min_ms).where(F.col("kind") == NEW_EPOCH)
+    if since_ms is not None:
+        found = found.where(F.col("to_ms") > since_ms)
+    if until_ms is not None:
+        found = found.where(F.col("from_ms") < until_ms)
+    longest = F.struct("duration_ms", "from_ms", "to_ms")
+    row = found.agg(
+        F.count("*").alias("total"),
+        F.slice(F.sort_array(F.collect_list(longest), False), 1, NAMED).alias("longest"),
+    ).collect()[0]
+    return text_of_silences([(each["from_ms"], each["to_ms"]) for each in row["longest"]], row["total"])
+
+
+def text_of_silences(longest: Sequence[tuple[int, int]], total: int) -> tuple[str, ...]:
+    if not longest:
+        return ()
+    spans = ", ".join(f"from {time_text(start)} to {time_text(end)}" for start, end in sorted(longest))
+    more = "" if total == len(longest) else f", and {total - len(longest):,} times more for a shorter time"
+    return (
+        f"nobody wrote {spans}{more}, until a new epoch began: what brokers did then is not in the log, and a "
+        "leader on record may have been down; see `audit unavailable --quorum`",
+    )

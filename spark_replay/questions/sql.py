@@ -1,7 +1,8 @@
 """SQL on the tables of an audit: queries, and nothing but queries.
 
 Spark carries out commands as soon as they are given to it, so a text is parsed and looked through before. What reads
-or runs something outside the tables (a script, a Java method, a file by its path) is no query in this sense.
+or runs something outside the tables (a script, a Java method, a file by its path) is no query in this sense, nor is
+what names something only when it runs (IDENTIFIER).
 """
 
 import difflib
@@ -16,24 +17,66 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_replay.audit_folder import AuditTables
 from spark_replay.schemas import TABLES
 
-_PLANS = "org.apache.spark.sql.catalyst.plans.logical"
-_REFUSED: Final = (
-    f"{_PLANS}.Command",
-    f"{_PLANS}.ParsedStatement",
-    f"{_PLANS}.UnaryParsedStatement",
-    f"{_PLANS}.CompoundPlanStatement",
-    f"{_PLANS}.ScriptTransformation",
+_QUERY: Final = frozenset(
+    {
+        "Aggregate",
+        "CurrentNamespace",
+        "Distinct",
+        "Except",
+        "Filter",
+        "Generate",
+        "GlobalLimit",
+        "Intersect",
+        "Join",
+        "LateralJoin",
+        "LimitAll",
+        "LocalLimit",
+        "LocalRelation",
+        "Offset",
+        "OneRowRelation",
+        "PipeOperator",
+        "Pivot",
+        "Project",
+        "Repartition",
+        "RepartitionByExpression",
+        "Sample",
+        "Sort",
+        "SubqueryAlias",
+        "Union",
+        "UnresolvedHaving",
+        "UnresolvedHint",
+        "UnresolvedInlineTable",
+        "UnresolvedNamespace",
+        "UnresolvedRelation",
+        "UnresolvedSubqueryColumnAliases",
+        "UnresolvedTVFAliases",
+        "UnresolvedTableOrView",
+        "UnresolvedTableValuedFunction",
+        "UnresolvedWith",
+        "Unpivot",
+        "WithWindowDefinition",
+    }
 )
 # They tell of the tables, and change nothing.
-_TELLING: Final = (
-    "DescribeRelation",
-    "DescribeColumn",
-    "ShowTables",
-    "ShowColumns",
-    "ShowViews",
-    "ShowFunctions",
+_TELLING: Final = frozenset(
+    {"DescribeRelation", "DescribeColumn", "ShowTables", "ShowColumns", "ShowViews", "ShowFunctions"}
 )
 _REACHING_OUT: Final = frozenset({"reflect", "java_method", "try_reflect"})
+# What Spark has made of a query must not have these, by whatever name it called them.
+_RUNNING_CODE: Final = frozenset(
+    {
+        "CallMethodViaReflection",
+        "TryReflect",
+        "ScalaUDF",
+        "HiveSimpleUDF",
+        "HiveGenericUDF",
+        "PythonUDF",
+        "PythonUDAF",
+        "PythonUDTF",
+        "PythonUDTFRelation",
+        "ScriptTransformation",
+    }
+)
 _NAME = re.compile(r"`([^`]*)`")
 
 
@@ -57,7 +100,9 @@ def query(spark: SparkSession, text: str) -> DataFrame:
         raise BadSql("there is no query in it")
     try:
         _check(spark, statement)
-        return spark.sql(statement)
+        frame = spark.sql(statement)
+        _check_analyzed(frame)
+        return frame
     except PySparkException as error:
         raise BadSql(what_is_wrong(error)) from None
 
@@ -91,14 +136,14 @@ def _bare(name: str) -> str:
 
 def _check(spark: SparkSession, statement: str) -> None:
     """Raises BadSql for what is no query, and PySparkException for what cannot be parsed."""
-    jvm: Any = spark._jvm
     session: Any = spark._jsparkSession
     plan = session.sessionState().sqlParser().parsePlan(statement)
-    if plan.getClass().getSimpleName() in _TELLING:
-        return
-    for node in _nodes(plan):
-        name = node.getClass().getSimpleName()
-        if "ExecuteImmediate" in name or any(_is_a(jvm, node, refused) for refused in _REFUSED):
+    is_telling = _name_of(plan) in _TELLING
+    for node, is_plan in _nodes(plan):
+        name = _name_of(node)
+        if "UnresolvedIdentifier" in name:
+            raise BadSql("only queries can be asked, and IDENTIFIER hides what this one names")
+        if is_plan and name not in _QUERY and not (is_telling and name in _TELLING):
             raise BadSql(f"only queries can be asked, and {_words(name)} is none")
         if name == "UnresolvedFunction":
             called = str(node.nameParts().last()).lower()
@@ -106,44 +151,47 @@ def _check(spark: SparkSession, statement: str) -> None:
                 raise BadSql(f"the function {called} reaches out of the tables")
 
 
-def _nodes(plan: Any) -> Iterator[Any]:
-    """Every plan and expression in it, those of subqueries and of WITH included."""
-    waiting = [plan]
+def _check_analyzed(frame: DataFrame) -> None:
+    """What is computed only when rows are asked for must be the tables' own."""
+    for node, _ in _nodes(frame._jdf.queryExecution().analyzed()):
+        name = _name_of(node)
+        if name in _RUNNING_CODE:
+            raise BadSql(f"only queries of the tables can be asked, and {_words(name)} reaches out of them")
+
+
+def _nodes(plan: Any) -> Iterator[tuple[Any, bool]]:
+    """Every plan (True) and expression in it, those of subqueries and of WITH included; what a view is made of is not
+    the query's."""
+    waiting = [(plan, True)]
+    has_plan: dict[str, bool] = {}  # by class: asking one takes longer than all the rest
     while waiting:
-        node = waiting.pop()
-        yield node
-        for part in ("children", "innerChildren", "expressions"):
-            found = getattr(node, part, None)
-            if found is None or (part == "expressions" and not _is_plan(node)):
-                continue
-            sequence = found()
-            waiting += [sequence.apply(index) for index in range(sequence.length())]
-        if node.getClass().getName().startswith("org.apache.spark.sql.catalyst.expressions") and _has_plan(
-            node
-        ):
-            waiting.append(node.plan())
+        node, is_plan = waiting.pop()
+        yield node, is_plan
+        if is_plan and _name_of(node) == "View":
+            continue
+        waiting += [(each, is_plan) for each in _sequence(node.children())]
+        if is_plan:
+            waiting += [(each, True) for each in _sequence(node.innerChildren())]
+            waiting += [(each, False) for each in _sequence(node.expressions())]
+            continue
+        name = node.getClass().getName()
+        if name not in has_plan:
+            has_plan[name] = _has_plan(node)
+        if has_plan[name]:
+            waiting.append((node.plan(), True))
 
 
-def _is_plan(node: Any) -> bool:
-    return bool(
-        node.getClass().getName().startswith((_PLANS, "org.apache.spark.sql.catalyst.analysis"))
-    ) and any(method.getName() == "expressions" for method in node.getClass().getMethods())
+def _sequence(found: Any) -> list[Any]:
+    return [found.apply(index) for index in range(found.length())]
 
 
-def _has_plan(node: Any) -> bool:
-    return any(
-        method.getName() == "plan" and method.getParameterCount() == 0
-        for method in node.getClass().getMethods()
-    )
+def _name_of(node: Any) -> str:
+    return str(node.getClass().getSimpleName()).rstrip("$")
 
 
-def _is_a(jvm: Any, node: Any, class_name: str) -> bool:
-    """Whether the node is of a class, which not every version of Spark has."""
-    try:
-        loaded = jvm.java.lang.Class.forName(class_name, False, node.getClass().getClassLoader())
-    except Exception:  # noqa: BLE001 - ClassNotFoundException comes as a Py4JJavaError
-        return False
-    return bool(loaded.isInstance(node))
+def _has_plan(expression: Any) -> bool:
+    methods = expression.getClass().getMethods()
+    return any(method.getName() == "plan" and method.getParameterCount() == 0 for method in methods)
 
 
 def _words(name: str) -> str:

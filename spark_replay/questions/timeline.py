@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from spark_replay.audit_folder import AuditTables
 from spark_replay.questions.authors import AUTHOR_FIELDS, with_author
 from spark_replay.questions.causes import partition_steps, with_cause
-from spark_replay.questions.entities import acl_matches_topic
+from spark_replay.questions.entities import acl_matches_topic, is_topic
 
 EVENT_FIELDS: Final = (
     *("source", "offset", "timestamp_ms", "about", "partition_id", "what", "cause", "cause_broker"),
@@ -24,7 +24,7 @@ def topic_timeline(tables: AuditTables, source: str, topic: str, partition: int 
 
     `about` is topic, partition, config or acl; `what` is said in words. With `partition` the others are left out.
     """
-    named = (F.col("source") == source) & (F.col("topic_name") == F.lit(topic))
+    named = (F.col("source") == source) & is_topic(topic)
     partitions = tables.table("partition_history").where(named)
     if partition is not None:
         partitions = partitions.where(F.col("partition_id") == partition)
@@ -90,7 +90,11 @@ def _counted(count: Column, one: str) -> Column:
 
 def partition_events(steps: DataFrame, *, with_creation: bool) -> DataFrame:
     """Of `causes.with_cause`; without creations for a whole topic, whose own creation tells of all of them."""
-    events = steps if with_creation else steps.where(F.col("old_replicas").isNotNull())
+    events = (
+        steps
+        if with_creation
+        else steps.where(~F.col("is_first") | (F.col("record_type") != "PartitionRecord"))
+    )
     return events.select(
         *_start("partition"),
         "partition_id",
@@ -113,7 +117,10 @@ def setting_events(rows: DataFrame, about: str, name: Column, setting: Column) -
 def step_text() -> Column:
     """What a step of a partition changed, in words."""
     created = F.concat(
-        F.lit("created: leader "),
+        # Kafka's own records of a creation are PartitionRecords.
+        F.when(F.col("record_type") == "PartitionRecord", "created: leader ").otherwise(
+            "first known: leader "
+        ),
         _leader("leader"),
         F.lit(", in sync "),
         _list("isr"),
@@ -143,7 +150,7 @@ def step_text() -> Column:
         .when(F.col("directories") != F.col("old_directories"), "moved to another directory")
         .otherwise("nothing that is told here")
     )
-    return F.when(F.col("old_replicas").isNull(), created).when(parts != "", parts).otherwise(other)
+    return F.when(F.col("is_first"), created).when(parts != "", parts).otherwise(other)
 
 
 def _changed(name: str, title: Column, text: object) -> Column:

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from spark_replay.audit_folder import AuditTables
 from spark_replay.questions.causes import partition_steps, with_cause
+from spark_replay.questions.entities import is_topic
 from spark_replay.questions.min_isr import with_min_isr
 
 NO_LEADER, UNDER_MIN_ISR = "no_leader", "under_min_isr"
@@ -29,7 +30,7 @@ def unavailable(
     """
     history = tables.table("partition_history").where(F.col("source") == source)
     if topic is not None:
-        history = history.where(F.col("topic_name") == F.lit(topic))
+        history = history.where(is_topic(topic))
     steps = with_next(with_cause(partition_steps(history), tables, source))
     # A snapshot that tells of a partition twice makes a state that never held.
     lasted = F.coalesce(F.col("valid_to_offset") > F.col("valid_from_offset"), F.lit(True))
@@ -111,3 +112,29 @@ def _duration(end_ms: int | None) -> Column:
     """Up to the end of the log while it is open; never less than nothing, though clocks may go back."""
     end = F.coalesce("to_ms", F.lit(end_ms).cast("long"))
     return F.greatest(end - F.col("from_ms"), F.lit(0))
+
+
+def alike(intervals: DataFrame) -> DataFrame:
+    """Intervals that several partitions had from the same to the same moment and for the same cause, as one row.
+
+    `partitions` and `topics` count them; offset, name and number are the first one's.
+    """
+    same = (
+        *("kind", "from_ms", "to_ms", "duration_ms", "ended", "cause", "cause_broker", "end_cause"),
+        *("end_cause_broker", "fewest_in_sync", "min_isr"),
+    )
+    one = F.struct("from_offset", "topic_name", "topic_id", "partition_id")
+    return (
+        intervals.groupBy(*same)
+        .agg(
+            F.min(one).alias("one"),
+            F.count_distinct("topic_id", "partition_id").alias("partitions"),
+            F.count_distinct("topic_id").alias("topics"),
+        )
+        .select(*same, "one.*", "partitions", "topics")
+    )
+
+
+def with_sizes(intervals: DataFrame) -> DataFrame:
+    """As `alike`, but each by itself."""
+    return intervals.withColumns({"partitions": F.lit(1), "topics": F.lit(1)})

@@ -71,6 +71,12 @@ class LogFacts:
     damage: tuple[DamagedPlace, ...]
     damage_total: int
     has_notes: bool
+    limits: tuple[str, ...] = ()  # sentences on what cannot be told of this log (`questions.holes`)
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether the log cannot show that something did not happen."""
+        return bool(self.limits) or self.damage_total > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

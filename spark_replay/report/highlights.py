@@ -24,10 +24,18 @@ def highlights(facts: ReportFacts) -> list[Highlight]:
     found = [*_damage(facts), *_findings(facts), *_partitions(facts), *_brokers(facts), *_quorum(facts)]
     order = ("bad", "warn", "note", "good")
     found.sort(key=lambda each: order.index(each.weight))
-    if not any(each.weight in ("bad", "warn") for each in found) and facts.window is not None:
+    is_calm = not any(each.weight in ("bad", "warn") for each in found)
+    if is_calm and facts.window is not None and not facts.log.limits:
         text = "No damage, no partition without a leader, no broker fenced, no unclean election."
         found.insert(0, Highlight("good", text, "timeline"))
+    found = [*_limits(facts), *found]
     return found or [Highlight("note", "The log holds no records of this time.", "log")]
+
+
+def _limits(facts: ReportFacts) -> Iterator[Highlight]:
+    """What everything else is to be read by."""
+    for text in facts.log.limits:
+        yield Highlight("bad", f"{text[:1].upper()}{text[1:]}.", "damage")
 
 
 def _damage(facts: ReportFacts) -> Iterator[Highlight]:
@@ -110,6 +118,10 @@ def _brokers(facts: ReportFacts) -> Iterator[Highlight]:
     yield Highlight("warn", f"Fenced without a shutdown: {word} {told}{others}.", "brokers")
 
 
+def _throughout(facts: ReportFacts) -> str:
+    return "as far as the log can be read" if facts.log.is_incomplete else "all the time"
+
+
 def _quorum(facts: ReportFacts) -> Iterator[Highlight]:
     silences, window = facts.silences, facts.window
     if silences.total:
@@ -127,7 +139,7 @@ def _quorum(facts: ReportFacts) -> Iterator[Highlight]:
     for epoch in facts.epochs:
         led[epoch.leader_id] = led.get(epoch.leader_id, 0) + 1
     if facts.epochs_total == 1:
-        text = f"One epoch: {controller(facts.epochs[0].leader_id)} led all the time."
+        text = f"One epoch: {controller(facts.epochs[0].leader_id)} led {_throughout(facts)}."
     else:
         (*_, last) = facts.epochs
         by = controller(last.leader_id) if len(led) == 1 else plural(len(led), "controller")

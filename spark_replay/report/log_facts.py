@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from spark_replay.audit_folder import AuditTables
 from spark_replay.questions import silences as question
+from spark_replay.questions.holes import limits
 from spark_replay.report.asked import Asked
 from spark_replay.report.facts import DamagedPlace, LogFacts, Silence, Silences
 
@@ -45,6 +46,7 @@ def log_facts(tables: AuditTables, source: str, asked: Asked | None) -> LogFacts
         types_by_bucket=types,
         damage=damage,
         damage_total=damage_total,
+        limits=limits(tables, source),
         **_settings(tables, source, asked),
     )
 

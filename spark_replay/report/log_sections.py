@@ -57,7 +57,8 @@ def _silences(facts: ReportFacts) -> Markup:
     if silences.longer_than_ms is None:
         return tag("p", IDLE_IS_UNKNOWN, class_="lead", id="silences") if facts.log.records else Markup()
     if not silences.total:
-        text = f"The log was never silent for longer than {duration(silences.longer_than_ms)}."
+        text = f"The log was never silent for longer than {duration(silences.longer_than_ms)}"
+        text += ", as far as it can be read." if facts.log.is_incomplete else "."
         return tag("p", text, class_="lead", id="silences")
     longest = sorted(silences.longest, key=lambda each: (-each.duration_ms, each.start_ms))[:SILENCES_LISTED]
     title = f"Silences of more than {duration(silences.longer_than_ms)}"

@@ -25,7 +25,8 @@ def dim(text: Content) -> Markup:
 def no_leader(facts: ReportFacts) -> Markup:
     """Outages, and the single partitions that were without a leader for the longest time."""
     if not facts.leaderless_total:
-        return section("outages", "Partitions without a leader", lead="None in this time.")
+        lead = "None in what can be read of the log." if facts.log.is_incomplete else "None in this time."
+        return section("outages", "Partitions without a leader", lead=lead)
     left = facts.outages_total - len(facts.outages)
     lead = (
         "Nobody could produce to them or consume from them. What lost its leader by one decision of the controller "
@@ -116,7 +117,8 @@ def too_few_in_sync(facts: ReportFacts) -> Markup:
 def leaders(facts: ReportFacts) -> Markup:
     changes = facts.leader_changes
     if not changes.total:
-        return section("leaders", "Leader changes", lead="None in this time.")
+        lead = "None in what can be read of the log." if facts.log.is_incomplete else "None in this time."
+        return section("leaders", "Leader changes", lead=lead)
     causes = table(
         ("cause", "#changes", "what it means"),
         [

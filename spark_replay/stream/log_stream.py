@@ -7,11 +7,10 @@ What it has read and written is noted in the folder of the tables, so a second r
 however that ended. See `tables` for exactly-once, `refresh` for the tables of the state.
 """
 
-import fcntl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_replay.audit import AuditResult
+from spark_replay.folder_lock import FolderTaken, locked
 from spark_replay.sources import find_log_files
 from spark_replay.splits import DEFAULT_SPLIT_BYTES
 from spark_replay.stream.merging import finish_merge, merge_small_files
@@ -27,7 +27,15 @@ from spark_replay.stream.places import TruncatedLog, latest_places
 from spark_replay.stream.plan import tail_pieces
 from spark_replay.stream.reader import KraftLogPieces
 from spark_replay.stream.refresh import refresh
-from spark_replay.stream.state import BEHIND, FRESH, NoStream, StreamState, read_state, stream_folder
+from spark_replay.stream.state import (
+    BEHIND,
+    FRESH,
+    STATE,
+    NoStream,
+    StreamState,
+    read_state,
+    stream_folder,
+)
 from spark_replay.stream.tables import BatchWriter, write_tail
 
 EVERY_SECONDS: Final = 10.0
@@ -101,13 +109,13 @@ class LogStream:
 
     def _has_planned_batch(self) -> bool:
         """Whether the run before has ended in the midst of a micro-batch."""
-        checkpoint = stream_folder(self._out) / _CHECKPOINT
+        return self._newest("offsets") > self._newest("commits")
 
-        def newest(name: str) -> int:
-            numbers = (int(path.name) for path in (checkpoint / name).glob("*") if path.name.isdecimal())
-            return max(numbers, default=-1)
-
-        return newest("offsets") > newest("commits")
+    def _newest(self, name: str) -> int:
+        """The newest micro-batch that Spark has noted there; -1 for none."""
+        noted = stream_folder(self._out) / _CHECKPOINT / name
+        numbers = (int(path.name) for path in noted.glob("*") if path.name.isdecimal())
+        return max(numbers, default=-1)
 
     def _follow(self, is_stopped: Callable[[], bool]) -> None:
         query = self._query(processingTime=f"{max(1, round(self._every_seconds * 1000))} milliseconds")
@@ -125,9 +133,10 @@ class LogStream:
         self._spark.dataSource.register(KraftLogPieces)
         pieces = self._spark.readStream.format(KraftLogPieces.name())
         frame = pieces.option("split_bytes", str(self._split_bytes)).load(str(self._log))
-        checkpoint = stream_folder(self._out) / _CHECKPOINT
+        # As a path: Hadoop does not decode a URI, and a folder with a space in its name would be another one.
+        checkpoint = str(stream_folder(self._out) / _CHECKPOINT)
         writer = frame.writeStream.foreachBatch(self._write)
-        return writer.option("checkpointLocation", checkpoint.as_uri()).trigger(**trigger).start()
+        return writer.option("checkpointLocation", checkpoint).trigger(**trigger).start()
 
     def _write(self, pieces: DataFrame, batch: int) -> None:
         with self._busy:
@@ -173,6 +182,11 @@ class LogStream:
         """Alone in the folder, with what the run before has noted there."""
         with _locked(self._out), _failures_told():
             self.state = read_state(self._out, self._name)
+            if self.state.last_batch < 0 <= self._newest("commits"):
+                raise NoStream(
+                    f"{stream_folder(self._out)} has lost its {STATE}: what was read before is not in the tables and "
+                    "would not be read again; stream into a new folder"
+                )
             self._writer = BatchWriter(self._out, self.state)
             self._writer.remove(self.state.last_batch + 1)
             finish_merge(self._out)
@@ -206,9 +220,9 @@ def _failures_told() -> Iterator[None]:
 
 @contextmanager
 def _locked(out: Path) -> Iterator[None]:
-    with (stream_folder(out) / _LOCK).open("w") as lock:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            stack.enter_context(locked(stream_folder(out) / _LOCK))
+        except FolderTaken:
             raise NoStream(f"another process streams into {out}") from None
         yield

@@ -14,6 +14,7 @@ from typing import Final
 import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
+from spark_replay.audit_folder import shown_files
 from spark_replay.staging import STAGED
 from spark_replay.stream.state import stream_folder
 from spark_replay.stream.tables import TAIL, destination_of
@@ -30,7 +31,7 @@ def merge_small_files(out: Path) -> int:
     finish_merge(out)
     gone = 0
     for folder, schema in _folders(out):
-        small = sorted(path for path in folder.glob("*.parquet") if _is_small(path))
+        small = sorted(path for path in shown_files(folder) if _is_small(path))
         if len(small) >= MANY_FILES:
             hidden = _merged(folder, small, schema)
             note = {"hidden": str(hidden.relative_to(out)), "old": [path.name for path in small]}

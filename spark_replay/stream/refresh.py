@@ -56,7 +56,7 @@ def refresh(
 ) -> AuditResult:
     """Make the tables of the state anew and show them. `state` and the growing tables must not change meanwhile;
     `tail_rows` are in `damage` without being the stream's."""
-    number = state.version + 1
+    number = _next_version(out, state)
     version = _empty_version(out, number)
     tables = Tables(spark, version, progress)
     tables.rows.update({name: state.rows.get(kind, 0) for kind, name in SCANNED.items()})
@@ -113,6 +113,15 @@ def _result(state: StreamState, bases: tuple[StateBase, ...], rows: dict[str, in
         unknown_records={name: source.unknown_records for name, source in state.sources.items()},
         bounds={name: each.bounds for name, each in state.sources.items() if each.bounds is not None},
     )
+
+
+def _next_version(out: Path, state: StreamState) -> int:
+    """One that nobody reads: a process that was killed may have shown a version that the state does not know."""
+    folder = stream_folder(out)
+    names = [path.name for path in (folder / _VERSIONS).glob("*")]
+    if (now := folder / _NOW).is_symlink():
+        names.append(now.readlink().name)
+    return 1 + max([state.version, *(int(name) for name in names if name.isdecimal())])
 
 
 def _empty_version(out: Path, number: int) -> Path:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from spark_replay.arrow_types import arrow_schema
+from spark_replay.audit_folder import shown_files
 from spark_replay.columns import damage_columns, record_batch
 from spark_replay.rows import DamageRow
 from spark_replay.schemas import DAMAGE
@@ -80,7 +81,7 @@ class BatchWriter:
     def leave_no_table_empty(self) -> None:
         """A file without rows tells the columns to readers who are not told them."""
         for kind, folder in self._destination.folders.items():
-            if next(folder.rglob("*.parquet"), None) is None:
+            if next(shown_files(folder, is_deep=True), None) is None:
                 empty = arrow_schema(SCHEMAS[kind]).empty_table()
                 pq.write_table(empty, folder / "part-empty.zstd.parquet")
 

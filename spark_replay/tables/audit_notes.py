@@ -21,10 +21,10 @@ _NOTE = StructType(
 _PAYLOAD = StructType([StructField("audit_note", _NOTE)])
 
 
-def audit_notes(records: DataFrame, epochs: DataFrame) -> DataFrame:
+def audit_notes(records: DataFrame, epochs: DataFrame, gone: DataFrame | None = None) -> DataFrame:
     """One row for each note in the log. Snapshots hold a copy of the newest, which is left out.
 
-    `epochs` (`quorum_epochs`) names the controller that wrote it.
+    `epochs` (`quorum_epochs`) names the controller that wrote it; `gone` are the `uncommitted_transactions`.
     """
     log = records.where(F.col("file_kind") == "log")
     noted = of_types(log, "NoOpRecord").where(F.col("payload").contains('"audit_note"'))
@@ -37,12 +37,13 @@ def audit_notes(records: DataFrame, epochs: DataFrame) -> DataFrame:
         "covered_from_offset": F.when(F.col("covered_records") > 0, F.col("offset") + 1),
         "covered_to_offset": F.when(F.col("covered_records") > 0, F.col("offset") + F.col("covered_records")),
     }
-    chained = _with_chain(_with_committed(notes, records)).withColumns(covered)
+    uncommitted = uncommitted_transactions(records) if gone is None else gone
+    chained = _with_chain(_with_committed(notes, uncommitted)).withColumns(covered)
     return shaped(with_controller(chained, epochs), AUDIT_NOTES)
 
 
-def _with_committed(notes: DataFrame, records: DataFrame) -> DataFrame:
-    gone = uncommitted_transactions(records).withColumnsRenamed({"source": "gone_source"})
+def _with_committed(notes: DataFrame, uncommitted: DataFrame) -> DataFrame:
+    gone = uncommitted.withColumnsRenamed({"source": "gone_source"})
     inside = (F.col("source") == F.col("gone_source")) & F.col("offset").between(
         F.col("begin_offset"), F.col("end_offset")
     )

@@ -12,6 +12,9 @@ STATE_ORDER = ("state_offset", "offset")
 # A column of records whose payload has been parsed already (`tables.partition_payload`).
 PARSED = "parsed"
 
+# The first millisecond of the year 1 and the last of the year 9999, UTC.
+CALENDAR_MS = (-62_135_596_800_000, 253_402_300_799_999)
+
 
 def state_order() -> Column:
     """One comparable value that sorts the records of a source as they were applied."""
@@ -92,10 +95,10 @@ def named(code: Column, names: Mapping[int, str], unknown: Column) -> Column:
 
 
 def shaped(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The columns of `schema` in its order, with its types and comments."""
+    """The columns of `schema` in its order, with its types and comments; null for what does not fit its type."""
     return frame.select(
         *(
-            F.col(field.name).cast(field.dataType).alias(field.name, metadata=field.metadata)
+            F.col(field.name).try_cast(field.dataType).alias(field.name, metadata=field.metadata)
             for field in schema.fields
         )
     )
@@ -105,7 +108,13 @@ def with_validity_times(frame: DataFrame) -> DataFrame:
     """Adds `valid_from` and `valid_to` as timestamps beside their milliseconds."""
     return frame.withColumns(
         {
-            "valid_from": F.timestamp_millis("valid_from_ms"),
-            "valid_to": F.timestamp_millis("valid_to_ms"),
+            "valid_from": time_of("valid_from_ms"),
+            "valid_to": time_of("valid_to_ms"),
         }
     )
+
+
+def time_of(milliseconds: str) -> Column:
+    """The column as a timestamp; null for what no calendar has, as one damaged record must not end an audit."""
+    value = F.col(milliseconds)
+    return F.when(value.between(*CALENDAR_MS), F.timestamp_millis(value))

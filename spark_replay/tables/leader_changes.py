@@ -139,7 +139,7 @@ def _is_fenced_soon(event: Column) -> Column:
         ~F.array_contains("isr", F.col("old_leader"))
         & event["change"].isin(*_FENCES)
         & (event["quorum_epoch"] == F.col("quorum_epoch"))
-        & (event["state_timestamp_ms"] - F.col("timestamp_ms") <= SAME_DECISION_MS)
+        & (F.try_subtract(event["state_timestamp_ms"], F.col("timestamp_ms")) <= SAME_DECISION_MS)
     )
 
 

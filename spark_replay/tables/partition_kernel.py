@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from spark_replay.arrow_types import arrow_schema
 from spark_replay.schemas import PARTITION_HISTORY
+from spark_replay.tables.common import CALENDAR_MS
 from spark_replay.tables.partition_columns import CLEARED, TOPIC
 from spark_replay.tables.partition_payload import ARRAYS, CREATED, ELR
 from spark_replay.tables.row_runs import (
@@ -128,7 +129,7 @@ class _Replay:
             told = taken(self._events.column(name), kept)
             base = taken(told, carried_from(is_created & is_valid(told), first))
             since = pa.array(counts - counts[created], mask=created < 0)
-            columns[name] = pc.add(base.cast(pa.int64()), since)
+            columns[name] = _wrapped(pc.add(base.cast(pa.int64()), since))
         return columns
 
     def _validity(self) -> dict[str, Any]:
@@ -179,5 +180,14 @@ def _empty_where(lists: Any, mask: NDArray[np.bool_]) -> Any:
     return taken(values, np.where(nulls, len(lists), np.where(is_valid(lists), np.arange(len(lists)), -1)))
 
 
+def _wrapped(numbers: Any) -> Any:
+    """As Kafka's counters of 32 bits go on behind their largest value."""
+    return pc.subtract(pc.bit_wise_and(pc.add(numbers, 2**31), 2**32 - 1), 2**31)
+
+
 def _timestamps(milliseconds: Any) -> Any:
-    return milliseconds.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
+    """Null for what no calendar has."""
+    first, last = CALENDAR_MS
+    is_time = pc.and_(pc.greater_equal(milliseconds, first), pc.less_equal(milliseconds, last))
+    times = pc.if_else(is_time, milliseconds, pa.scalar(None, milliseconds.type))
+    return times.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
 
 from spark_replay.schemas import QUORUM_EPOCHS
-from spark_replay.tables.common import of_types, shaped, with_payload
+from spark_replay.tables.common import of_types, shaped, time_of, with_payload
 
 _VOTERS = ArrayType(StructType([StructField("voter_id", IntegerType())]))
 _PAYLOAD = StructType(
@@ -35,7 +35,7 @@ def quorum_epochs(records: DataFrame, partial_spans: DataFrame | None = None) ->
             "leader_id": F.col("p.leader_id"),
             "voters": F.col("p.voters.voter_id"),
             "granting_voters": F.col("p.granting_voters.voter_id"),
-            "start": F.timestamp_millis("start_ms"),
+            "start": time_of("start_ms"),
             "end_offset": F.lead("start_offset").over(order),
             "end_ms": F.lead("start_ms").over(order),
         }

@@ -9,6 +9,8 @@ from spark_replay.bases import StateBase
 
 LAST_OFFSET = 2**63 - 1
 MARKERS = ("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord")
+_NEW_LEADER = "LeaderChange"
+_LOST = ""
 
 
 def state_records(records: DataFrame, bases: Iterable[StateBase]) -> DataFrame:
@@ -44,22 +46,37 @@ def without_uncommitted(records: DataFrame, intervals: DataFrame) -> DataFrame:
     return records.alias("record").join(F.broadcast(intervals.alias("gone")), inside, "left_anti")
 
 
-def uncommitted_transactions(records: DataFrame) -> DataFrame:
+def uncommitted_transactions(records: DataFrame, damage: DataFrame | None = None) -> DataFrame:
     """(source, begin_offset, end_offset), both inclusive, of each transaction that did not end well.
 
-    A Begin that another Begin follows can only come from a damaged log; what lies between was never committed.
+    A Begin with neither End nor Abort behind it lost its End, or is the last thing that the log tells of. What was lost
+    must not take the rest of the log with it: the transaction reaches as far as the next Begin, the next leader (who
+    aborts an open transaction before all else) or the next place of the table `damage`.
     """
-    order = Window.partitionBy("source").orderBy("offset")
-    markers = records.where((F.col("file_kind") == "log") & F.col("record_type").isin(*MARKERS))
-    followed = markers.select(
+    newest_first = Window.partitionBy("source").orderBy(F.desc("offset"), F.desc("record_type"))
+    later = newest_first.rowsBetween(Window.unboundedPreceding, -1)
+    kind = F.col("record_type")
+    marker = F.when(kind.isin(*MARKERS), F.struct("record_type", "offset"))
+    followed = _places(records, damage).select(
         "source",
         "record_type",
         F.col("offset").alias("begin_offset"),
-        F.lead("record_type").over(order).alias("next_type"),
-        F.lead("offset").over(order).alias("next_offset"),
+        F.last(marker, ignorenulls=True).over(later).alias("next"),
+        F.lag("offset").over(newest_first).alias("next_offset"),
     )
-    ended_by_next = F.col("next_offset") - F.when(F.col("next_type") == MARKERS[0], 1).otherwise(0)
+    is_aborted = F.col("next.record_type") == MARKERS[2]
+    end_offset = F.when(is_aborted, F.col("next.offset")).otherwise(F.col("next_offset") - 1)
     return followed.where(
-        (F.col("record_type") == MARKERS[0])
-        & (F.col("next_type").isNull() | (F.col("next_type") != MARKERS[1]))
-    ).select("source", "begin_offset", F.coalesce(ended_by_next, F.lit(LAST_OFFSET)).alias("end_offset"))
+        (kind == MARKERS[0]) & (F.col("next").isNull() | (F.col("next.record_type") != MARKERS[1]))
+    ).select("source", "begin_offset", F.coalesce(end_offset, F.lit(LAST_OFFSET)).alias("end_offset"))
+
+
+def _places(records: DataFrame, damage: DataFrame | None) -> DataFrame:
+    """Where in a log transactions begin and end, or come to an end that is not written: `_LOST` sorts first."""
+    is_log = F.col("file_kind") == "log"
+    marks = records.where(is_log & F.col("record_type").isin(*MARKERS, _NEW_LEADER))
+    places = marks.select("source", "record_type", "offset")
+    if damage is None:
+        return places
+    lost = damage.where(is_log & F.col("offset").isNotNull())
+    return places.unionByName(lost.select("source", F.lit(_LOST).alias("record_type"), "offset"))

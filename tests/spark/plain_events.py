@@ -51,23 +51,32 @@ def log_events(metadata_folder: Path) -> Iterator[Event]:
 
 
 def committed(events: Iterable[Event]) -> Iterator[Event]:
-    """Without the control records, and without what was written in transactions that came to nothing."""
+    """Without the control records, and without what was written in transactions that came to nothing.
+
+    What a leader writes behind one that it neither ends nor aborts counts: the End was lost.
+    """
     held_back: list[Event] | None = None
+    behind: list[Event] = []
+    is_behind = False
     for event in events:
         match event.kind:
+            case "LeaderChangeMessage":
+                is_behind = held_back is not None
             case _ if event.is_control:
                 continue
             case "BeginTransactionRecord":
-                held_back = []
+                yield from behind
+                held_back, behind, is_behind = [], [], False
             case "AbortTransactionRecord":
-                held_back = None
+                held_back, behind, is_behind = None, [], False
             case "EndTransactionRecord":
-                yield from held_back or ()
-                held_back = None
+                yield from (*(held_back or ()), *behind)
+                held_back, behind, is_behind = None, [], False
             case _ if held_back is not None:
-                held_back.append(event)
+                (behind if is_behind else held_back).append(event)
             case _:
                 yield event
+    yield from behind
 
 
 def _end_offset(snapshot: Path) -> int:

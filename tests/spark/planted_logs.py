@@ -23,10 +23,12 @@ from tests.spark.planted import (
 )
 from tests.support.sample_logs import COMMITTED, ORDERS, broker, partition
 from wire.metadata_records.features import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
+from wire.metadata_records.security import UserScramCredentialRecord
 from wire.metadata_records.topics import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
 
 RANDOM = ("random-1", "random-2")
 VOTERS = ("voter-1", "voter-2", "voter-3")
+SECRETS = ("secret-1", "secret-2")
 
 
 def moved(number: int = 0, **values: object) -> PartitionChangeRecord:
@@ -108,3 +110,14 @@ def write_voters(root: Path) -> None:
     ]
     for node_id, (name, held) in enumerate(zip(VOTERS, (steps, lied, steps[:-1]), strict=True), start=1):
         write_history(root / name, held, node_id=node_id, cluster="voters")
+    for node_id, name in enumerate(SECRETS, start=1):
+        write_history(root / name, [*steps, stored_key(node_id)], node_id=node_id, cluster="secrets")
+
+
+def stored_key(node_id: int) -> Step:
+    """What the tables show as the same in the logs of any two nodes."""
+    key = bytes([node_id]) * 32
+    credential = UserScramCredentialRecord(
+        name="alice", mechanism=1, salt=b"salt", stored_key=key, server_key=key, iterations=4096
+    )
+    return Step("secret", (credential,))

@@ -154,6 +154,15 @@ def test_a_voter_with_another_record_below_what_all_committed_is_named(planted: 
     assert [row["offset"] for row in planted.rows["voter-2"] if row["check"] == "replicas"] == [second]
 
 
+def test_voters_that_differ_only_in_a_secret_are_not_the_same(planted: Planted) -> None:
+    (report,) = (each for each in planted.report.replicas if each.cluster_id == "secrets")
+    (finding,) = (each for each in report.findings if each.is_violation)
+    assert finding.offset == report.facts.difference.offset == report.facts.agreed_below
+    assert {side.record_type for side in report.facts.difference.sides} == {"UserScramCredentialRecord"}
+    assert len({side.payload for side in report.facts.difference.sides}) == 1
+    assert "they differ in a secret, which is not shown" in finding.reason
+
+
 def test_the_command_says_all_of_one_log_as_json_and_by_its_exit_status(
     planted: Planted, spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,7 @@ from tests.spark.random_history import write_random_trimmed_history
 from tests.support.node_logs import NodeLog
 from tests.support.sample_logs import write_sample
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
 
 @dataclass(frozen=True)

@@ -171,6 +171,7 @@ def test_as_of_is_the_image_behind_every_record_that_follows_a_snapshot(asked: A
         assert states[offset] == expected(asked.history.images[offset]), f"seed {SEED}, offset {offset}"
 
 
+@pytest.mark.slow
 def test_a_single_moment_is_the_same_as_that_moment_among_many(asked: Asked) -> None:
     from spark_replay.questions.as_of import as_of
     from spark_replay.questions.moments import moment_at_offset, moment_at_time

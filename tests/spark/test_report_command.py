@@ -32,6 +32,7 @@ def shared_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cli.audit.spark.start_session", lambda work_folder, **options: Unstopped(spark))
 
 
+@pytest.mark.slow
 def test_a_page_from_a_damaged_log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The sample has an unclean election, a partition without a leader, transactions, and half a batch at its end."""
     log, out = write_sample(tmp_path / "sample"), tmp_path / "report.html"

@@ -15,7 +15,7 @@ from tests.spark.plain_events import log_events, segment_events
 from tests.spark.plain_replay import replay
 from tests.spark.plain_tables import brokers, quorum_epochs
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
 RANDOM, TRIMMED = "random", "random-trimmed"
 LOGS = (RANDOM, pytest.param(TRIMMED, marks=pytest.mark.slow))

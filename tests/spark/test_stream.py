@@ -17,7 +17,7 @@ from spark_replay.stream.tables import BatchWriter
 from tests.spark.conftest import RANDOM_SEED, Audited
 from tests.spark.growing_log import GrowingLog
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
 SPLIT_BYTES = 16 * 1024
 SOURCES = ("sample", "trimmed", "leaders", "gap", "random", "random-trimmed", "random-formatted")

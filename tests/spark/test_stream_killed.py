@@ -18,7 +18,7 @@ from tests.spark.growing_log import GrowingLog
 from tests.spark.random_history import write_random_trimmed_history
 from tests.spark.whole_rows import rows_of_whole, sorted_rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
 PROJECT = Path(__file__).resolve().parents[2]
 

@@ -101,3 +101,22 @@ def test_causes_are_said_in_words() -> None:
     assert cause_text("leader_request", None) == "asked for by its leader"
     assert cause_text(None, None) == ""
     assert cause_text("other", 2) == ""
+    assert cause_text("unknown", None) == "unknown (its creation is not in the log)"
+
+
+def test_a_source_is_known_by_a_folder_or_by_how_it_begins() -> None:
+    pytest.importorskip("pyspark")
+    from cli.audit.opened import named_source
+
+    names = ["reno+kafka/1", "reno+other/1", "x/2"]
+    assert [named_source(names, each) for each in ("reno+kafka", "reno+o", "x/2", "2")] == [
+        "reno+kafka/1",
+        "reno+other/1",
+        "x/2",
+        "x/2",
+    ]
+    for unclear in ("reno", "1", ""):
+        with pytest.raises(CliError, match="it has reno"):
+            named_source(names, unclear)
+    with pytest.raises(CliError, match="no log nobody in this audit"):
+        named_source(names, "nobody")

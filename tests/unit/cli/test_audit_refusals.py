@@ -97,8 +97,8 @@ def test_a_folder_for_tables_that_is_not_empty_is_left_alone(
     (out / "mine.txt").write_text("keep")
     status, message = refused(capsys, sample, "--out", out)
     assert status == 2
-    assert "is not empty" in message
-    assert "--overwrite" in message
+    assert "is not empty, and what is in it is no audit" in message
+    assert refused(capsys, sample, "--out", out, "--overwrite") == (status, message)
     assert (out / "mine.txt").read_text() == "keep"
 
 

@@ -1,13 +1,15 @@
 """What the archive of metadata logs refuses, and that it leaves everything as it is."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from spark_replay.archive.archiving import ArchiveRefused, NotAnArchive, archive
-from spark_replay.archive.files import ArchiveLocked, locked
+from spark_replay.archive.files import ArchiveFiles, ArchiveLocked, digest, locked
 from spark_replay.archive.manifest import ManifestBroken
+from spark_replay.archive.pending import PENDING, Pending, PendingCopy
 from spark_replay.archive.plan import AnotherCluster
 from spark_replay.archive.verify import verify_archive
 from spark_replay.sources import NoLogFound
@@ -126,3 +128,69 @@ def test_two_runs_at_once_are_refused_and_readers_wait_for_none(node: NodeLog, t
             verify_archive(to)
     with locked(to, shared=True):
         assert verify_archive(to).findings == ()
+
+
+def forged(to: Path, base_offset: int) -> Path:
+    """A segment that somebody else has put into the archive."""
+    return to / "node-1" / "__cluster_metadata-0" / f"{base_offset:020}.log"
+
+
+def test_a_segment_that_no_run_copied_is_not_entered(node: NodeLog, to: Path) -> None:
+    node.remove(0)
+    run(node, to)
+    forged(to, 0).write_bytes(NodeLog(to.parent / "forged").fill(3).segment(0).read_bytes())
+    refuses(node, to, ArchiveRefused, r"00000000000000000000.log is unlisted: .* move it out")
+    forged(to, 0).unlink()
+    run(node, to)
+    assert verify_archive(to).findings == ()
+
+
+def test_a_segment_with_other_bytes_than_the_stopped_run_copied_is_not_entered(
+    node: NodeLog, to: Path
+) -> None:
+    run(node, to)
+    path = forged(to, 0)
+    pending = PendingCopy(
+        member="node-1", name=path.name, size_in_bytes=path.stat().st_size, sha256="0" * 64, is_open=False
+    )
+    manifest = (to / "archive.jsonl").read_text().splitlines(keepends=True)
+    (to / "archive.jsonl").write_text("".join(manifest[:2]))
+    Pending(to).note(ArchiveFiles(), pending)
+    node.remove(0)
+    refuses(node, to, ArchiveRefused, r"00000000000000000000.log is unlisted")
+    Pending(to).note(ArchiveFiles(), replace(pending, sha256=digest(path).sha256))
+    run(node, to)
+    assert verify_archive(to).findings == ()
+    assert not (to / PENDING).exists()
+
+
+def test_what_a_stopped_run_copied_is_not_entered_over_archived_offsets(node: NodeLog, to: Path) -> None:
+    run(node, to)
+    path = forged(to, 2)
+    other = NodeLog(to.parent / "other")
+    other.segment(0).unlink()
+    other.roll(at=2)
+    other.append(2)
+    path.write_bytes(other.segment(2).read_bytes())
+    found = digest(path)
+    Pending(to).note(
+        ArchiveFiles(),
+        PendingCopy(
+            member="node-1",
+            name=path.name,
+            size_in_bytes=found.size_in_bytes,
+            sha256=found.sha256,
+            is_open=False,
+        ),
+    )
+    refuses(node, to, ArchiveRefused, "00000000000000000002.log and the archived .* have offsets from")
+
+
+def test_a_torn_line_of_the_pending_copies_is_left_out(to: Path) -> None:
+    to.mkdir()
+    copy = PendingCopy(member="m", name="a", size_in_bytes=1, sha256="0" * 64, is_open=False)
+    Pending(to).note(ArchiveFiles(), copy)
+    whole = (to / PENDING).read_bytes()
+    (to / PENDING).write_bytes(whole + whole[:20])
+    Pending(to).note(ArchiveFiles(), replace(copy, name="b"))
+    assert (to / PENDING).read_bytes() == whole + whole.replace(b'"a"', b'"b"')

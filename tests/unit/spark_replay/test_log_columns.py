@@ -267,3 +267,32 @@ def test_options_that_mean_nothing_are_refused() -> None:
         KraftLogDataSource({"path": ".", "rows": "record"}).schema()
     with pytest.raises(ValueError, match="path is missing"):
         KraftLogDataSource({}).reader(SOURCE_ROWS)
+
+
+def test_few_records_of_many_bytes_are_handed_over_before_there_are_many(tmp_path: Path) -> None:
+    segment = tmp_path / "00000000000000000000.log"
+    value = UNKNOWN_KEY + bytes(9 << 20)
+    with segment.open("wb") as file:
+        for offset in range(8):
+            file.write(batch_of_value(offset, value))
+    reader = KraftLogReader(
+        SOURCE_ROWS,
+        (log_file(segment, source="s"),),
+        ROW_KINDS["records"],
+        split_bytes=WHOLE,
+        show_secrets=True,
+    )
+    (split,) = reader.partitions()
+    assert [batch.num_rows for batch in reader.read(split)] == [4, 4]
+
+
+def batch_of_value(offset: int, value: bytes) -> bytes:
+    return bytes(
+        write_batch(
+            base_offset=offset,
+            leader_epoch=1,
+            timestamp_ms=1,
+            records=[(None, value)],
+            codec=CompressionCodec.LZ4,
+        )
+    )

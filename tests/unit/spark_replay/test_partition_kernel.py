@@ -180,3 +180,25 @@ def test_no_batch_cuts_through_a_partition_and_none_is_much_longer_than_asked() 
     assert sum(map(len, seen)) == 100
     assert len(found) >= 18
     assert max(map(len, found)) <= 30
+
+
+def test_epochs_at_their_largest_and_times_that_no_calendar_has_stop_nothing() -> None:
+    blank = dict.fromkeys(EVENTS.fieldNames())
+    place = {"source": "s", "topic_id": "t", "partition_id": 0}
+    created = {
+        "leader": 1,
+        "leader_epoch": 2**31 - 1,
+        "partition_epoch": 2**31 - 1,
+        "leader_recovery_state": 0,
+    }
+    created |= {name: [1] for name in ARRAYS} | {"directories": ["a"], "record_type": CREATED}
+    changed = {"leader": 2, "leader_recovery_state": -1, "record_type": CHANGED}
+    rows = [
+        blank | place | created | {"state_offset": 1, "offset": 1, "state_timestamp_ms": 2**63 - 1},
+        blank | place | changed | {"state_offset": 2, "offset": 2, "state_timestamp_ms": -(2**63)},
+    ]
+    first, second = partition_kernel(
+        pa.RecordBatch.from_pylist(rows, schema=arrow_schema(EVENTS))
+    ).to_pylist()
+    assert (first["valid_from"], first["valid_to"], first["valid_from_ms"]) == (None, None, 2**63 - 1)
+    assert (second["leader_epoch"], second["partition_epoch"]) == (-(2**31), -(2**31))

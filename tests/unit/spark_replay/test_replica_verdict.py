@@ -35,7 +35,6 @@ def facts(
         last_epochs=dict(epochs),
         difference=difference,
         holes=(),
-        rebatched=None,
         beyond=(),
         batches=1,
     )
@@ -165,6 +164,20 @@ def test_what_no_quorum_can_have_come_to_is_a_violation(name: str) -> None:
     assert finding.is_violation
     assert why in finding.reason
     assert finding.offset == 50
+
+
+def test_batches_of_one_epoch_that_are_cut_otherwise_are_a_violation_though_the_records_read_the_same() -> (
+    None
+):
+    whole = replace(side(5, "v1", "v2"), last_offset=52)
+    difference = apart(whole, replace(side(5, "v3"), crc=7))
+    found = facts(
+        log(1, 90), log(2, 90), log(3, 60), epochs={"v1": 5, "v2": 5, "v3": 5}, difference=difference
+    )
+    finding = only(found)
+    assert (finding.is_violation, finding.source) == (True, "v3")
+    assert "v1 and v2 hold NoOpRecord of epoch 5 (batch 50 to 52" in finding.reason
+    assert "they differ in a secret, which is not shown" in finding.reason
 
 
 def test_a_snapshot_that_ends_at_the_difference_proves_nothing_of_it() -> None:

@@ -133,6 +133,20 @@ def test_a_log_of_one_record_has_a_picture() -> None:
     assert "One epoch: controller 1 led all the time." in page
 
 
+def test_a_damaged_log_does_not_show_that_nothing_happened() -> None:
+    facts = facts_of_one_record()
+    said = "the log is damaged at offset 1 and cannot be read beyond"
+    damaged = replace(facts, log=replace(facts.log, damage_total=1, limits=(said,)))
+    page = render(damaged)
+    items = re.findall(r'<li class="is-(\w+)">(.*?)<a', page)
+    assert items[0] == ("bad", "The log is damaged at offset 1 and cannot be read beyond. ")
+    assert "led all the time" not in page
+    assert "None in this time" not in page
+    assert "No damage, no partition without a leader" not in page
+    silent = replace(damaged, silences=replace(facts.silences, longer_than_ms=5000))
+    assert re.search("never silent for longer than [^<]*, as far as it can be read", render(silent))
+
+
 def test_damage_is_told_first() -> None:
     page = render(full_facts())
     items = re.findall(r'<li class="is-(\w+)">(.*?)<a', page)

@@ -1,12 +1,15 @@
 """Finding the files of a log from whatever path a user points at."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from spark_replay.bases import StateBase, state_bases
 from spark_replay.probe import why_not_a_log
+from spark_replay.several_sources import find_log_files_of
 from spark_replay.sources import FileKind, NoLogFound, find_log_files
+from spark_replay.table_files import partition_of
 from tests.support.sample_logs import first_segment, write_sample, write_trimmed_sample
 
 
@@ -112,3 +115,28 @@ def test_a_snapshot_without_its_footer_is_no_base(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_no_log_is_told_from_a_damaged_one(name: str, data: bytes, is_log: bool) -> None:
     assert (why_not_a_log(name, memoryview(data)) is None) == is_log
+
+
+def test_a_name_too_long_for_a_folder_of_the_audit_keeps_its_end_and_a_hash(tmp_path: Path) -> None:
+    for name in ("a" * 200, "b" * 200):
+        touch(tmp_path / name / ("[%]" * 40) / "node", "00000000000000000000.log")
+    (first, _), (second, _) = names(tmp_path)
+    assert first != second
+    assert "/node~" in first
+    assert max(len(partition_of("record", each).encode()) for each in (first, second)) <= 255
+
+
+def test_a_folder_that_is_called_as_hives_null_gets_another_name(tmp_path: Path) -> None:
+    touch(tmp_path / "__HIVE_DEFAULT_PARTITION__", "00000000000000000000.log")
+    assert names(tmp_path)[0][0].startswith("__HIVE_DEFAULT_PARTITION__~")
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_folders_that_look_the_same_in_print_are_told_apart(tmp_path: Path, together: bool) -> None:
+    folders = [tmp_path / os.fsdecode(b"n\xe9"), tmp_path / "n\\xe9"]
+    for folder in folders:
+        touch(folder, "00000000000000000000.log")
+    found = find_log_files_of([tmp_path] if together else folders)
+    sources = {file.source for file in found}
+    assert len(sources) == 2
+    assert any(source.endswith("n\\xe9") for source in sources)

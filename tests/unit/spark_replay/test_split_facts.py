@@ -82,6 +82,20 @@ def test_damage_at_the_end_of_a_file_explains_what_is_missing_after_it(tmp_path:
     assert "batch begins at" not in str(found)
 
 
+@pytest.mark.parametrize("split_bytes", [1 << 30, 1000, 100])
+def test_damage_that_a_sound_batch_follows_explains_no_gap_elsewhere(
+    tmp_path: Path, split_bytes: int
+) -> None:
+    write_log(tmp_path / "log", dropped=frozenset({20, 40, 90, 91}))
+    for file in (tmp_path / "log").rglob("*.log"):
+        data = bytearray(file.read_bytes())
+        data[72 * 5 + 16] ^= 1
+        file.write_bytes(data)
+    found, facts = damage_of(tmp_path / "log", tmp_path / "out" / "damage", split_bytes)
+    assert [row[2] for row in found] == [5, 20, 40, 46, 90, 97]
+    assert extents(facts) == {"log": (0, 120)}
+
+
 def test_a_sound_log_has_an_empty_table_of_damage_with_its_columns(tmp_path: Path) -> None:
     write_log(tmp_path / "log")
     assert damage_of(tmp_path / "log", tmp_path / "out" / "damage", 500)[0] == []

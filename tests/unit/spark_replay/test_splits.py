@@ -65,7 +65,20 @@ def test_behind_the_last_entry_of_the_index_the_batches_are_counted_off(segment:
 
 def test_what_follows_an_unusable_header_stays_in_one_piece(segment: memoryview) -> None:
     broken = bytearray(segment)
-    broken[8 * BATCH + 8 : 8 * BATCH + 12] = struct.pack(">i", -5)
+    broken[9 * BATCH + 8 : 9 * BATCH + 12] = struct.pack(">i", -5)
     ranges = split_ranges(memoryview(bytes(broken)), b"", 500)
     check_cover(segment, ranges)
     assert ranges == [(0, 504), (504, 1440)]
+
+
+@pytest.mark.parametrize("index", [b"", index_of(7 * BATCH, 14 * BATCH)])
+@pytest.mark.parametrize("broken_at", [7, 8])
+def test_no_piece_begins_where_damage_does_or_right_before_it(
+    segment: memoryview, index: bytes, broken_at: int
+) -> None:
+    broken = bytearray(segment)
+    broken[broken_at * BATCH + 70] ^= 1
+    ranges = split_ranges(memoryview(bytes(broken)), index, 500)
+    check_cover(segment, ranges)
+    assert {start for start, _ in ranges}.isdisjoint({(broken_at - 1) * BATCH, broken_at * BATCH})
+    assert len(ranges) > 1

@@ -129,6 +129,24 @@ def test_a_torn_tail_waits_for_the_rest_of_the_write(tmp_path: Path, cut: int) -
     assert ([row["offset"] for row in found["record"]], found["damage"]) == ([2], [])
 
 
+@pytest.mark.parametrize("at", [8, 16])
+def test_a_broken_header_is_damage_once_a_sound_batch_follows(tmp_path: Path, at: int) -> None:
+    folder = log_folder(tmp_path)
+    path, data = folder / f"{0:020d}.log", bytearray(noops(LogBuilder(), 6).data)
+    size = len(data) // 6
+    data[3 * size + at] ^= 1
+    path.write_bytes(data[: 4 * size])
+    reader = Reader(tmp_path / "node-1", 1 << 30)
+    assert {kind for kind, _ in reader.read()} == {"record", "batch"}
+    assert reader.read() == []
+    path.write_bytes(data)
+    rows = rows_of(reader.read())
+    assert [row["position"] for row in rows["damage"]] == [3 * size]
+    assert [row["base_offset"] for row in rows["batch"]] == [4, 5]
+    assert reader.read() == []
+    assert reader.tail() == []
+
+
 def test_a_torn_tail_is_damage_once_a_sound_batch_follows_in_the_next_segment(tmp_path: Path) -> None:
     folder = log_folder(tmp_path)
     log = noops(LogBuilder(), 3)

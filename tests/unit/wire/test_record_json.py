@@ -124,6 +124,12 @@ def test_a_sensitive_config_hides_its_value_but_not_that_it_was_deleted() -> Non
         "storage.azure.account_key",
         "plugin.API-KEY",
         "github.token",
+        "schema.registry.basic.auth.user.info",
+        "confluent.license",
+        "plugin.session.key",
+        "storage.encryption.key",
+        "http.bearer.auth.value",
+        "sasl.client.assertion",
     ],
 )
 def test_configs_of_type_password_are_sensitive(name: str) -> None:
@@ -142,6 +148,8 @@ def test_configs_of_type_password_are_sensitive(name: str) -> None:
         "sasl.oauthbearer.client.credentials.client.id",
         "sasl.enabled.mechanisms",
         "message.max.bytes",
+        "key.serializer",
+        "compression.type",
         "log.cleaner.dedupe.buffer.size",
     ],
 )
