@@ -52,6 +52,14 @@ def test_a_shape_reads_what_the_general_decoder_reads(
     assert record is None or (record == expected and type(record) is cls)
 
 
+@pytest.fixture
+def nothing_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the tests before have read in this process may have filled the table of sizes."""
+    monkeypatch.setattr(record_frame, "_SHAPES", {})
+    monkeypatch.setattr(record_frame, "_UNSHAPED_COUNTS", {})
+
+
+@pytest.mark.usefixtures("nothing_learnt")
 def test_what_recurs_is_read_by_a_shape_of_its_own() -> None:
     def record(number: int) -> PartitionRecord:
         topic_id, directory_id = UUID(int=number), UUID(int=7 + number)
@@ -69,6 +77,7 @@ def test_what_recurs_is_read_by_a_shape_of_its_own() -> None:
     assert len(values[0]) in record_frame._SHAPES[values[0][:FRAME_BYTES]]
 
 
+@pytest.mark.usefixtures("nothing_learnt")
 def test_shapes_of_one_size_live_side_by_side() -> None:
     changes = [
         PartitionChangeRecord(partition_id=1, topic_id=UUID(int=2), isr=isr, replicas=replicas)

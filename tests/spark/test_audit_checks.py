@@ -13,7 +13,7 @@ from tests.spark.planted import SEGMENT, lawful_steps
 from tests.spark.planted_logs import RANDOM, STEPS, offsets_of
 
 PLANTED = "planted/"
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
 
 @dataclass

@@ -9,7 +9,7 @@ from spark_replay.audit import build
 from spark_replay.audit_folder import open_audit
 from tests.support.sample_logs import write_sample
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
 
 def test_tables_are_those_of_the_folder_that_was_named(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.spark.conftest import Audited
 from tests.spark.plain_unavailable import Interval, unavailable
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
 END_MS = 10**15
 
