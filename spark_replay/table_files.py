@@ -201,7 +201,7 @@ def write_split(task: SplitTask) -> SplitFacts:
                     files[staged_kind].add(rows)
                     facts.add(staged_kind, rows)
         if "damage" in files and (gaps := facts.gaps()):
-            files["damage"].add(_damage_rows(file, gaps))
+            files["damage"].add(damage_rows(file, gaps))
         if destination.staging is not None and facts.epochs:
             files["epochs"].add(epoch_rows(file.source, facts.epochs))
     return facts.finished({kind: files[kind].rows for kind in destination.folders})
@@ -210,10 +210,11 @@ def write_split(task: SplitTask) -> SplitFacts:
 def _write_gaps(folder: Path, gaps: Iterable[tuple[LogFile, DamageRow]]) -> None:
     with TableFile(folder / "part-between-splits.zstd.parquet", DAMAGE) as table_file:
         for file, gap in gaps:
-            table_file.add(_damage_rows(file, [gap]))
+            table_file.add(damage_rows(file, [gap]))
 
 
-def _damage_rows(file: LogFile, rows: Sequence[DamageRow]) -> Any:
+def damage_rows(file: LogFile, rows: Sequence[DamageRow]) -> Any:
+    """A `pyarrow.RecordBatch` of the table `damage`, of places in one file."""
     fixed = {"source": file.source, "file_kind": str(file.kind)}
     return record_batch(arrow_schema(DAMAGE), {**fixed, **damage_columns(rows)}, len(rows))
 

@@ -1,6 +1,6 @@
 """`kquorum audit timeline` and `audit who`: what happened to a topic or a broker, and who asked for it."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,9 @@ from cli.audit.options import (
     Until,
     output_of,
 )
+
+if TYPE_CHECKING:
+    from cli.audit.question_timeline import History
 
 Topic = Annotated[str | None, typer.Option("--topic", help="About the topic of this name.")]
 Partition = Annotated[
@@ -42,19 +45,10 @@ def timeline(
     """Show what happened to a topic, a partition or a broker, in order; of many events the last."""
     output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=None, limit=limit)
     from cli.audit.answers import give
-    from cli.audit.moment import maybe_time_of
-    from cli.audit.question import asking, check_partition
-    from cli.audit.question_timeline import History, answer_timeline, check_about
+    from cli.audit.question import asking
+    from cli.audit.question_timeline import answer_timeline
 
-    check_about(topic, broker)
-    check_partition(topic, partition)
-    request = History(
-        topic=topic,
-        partition=partition,
-        broker=broker,
-        since_ms=maybe_time_of("--since", since),
-        until_ms=maybe_time_of("--until", until),
-    )
+    request = _history(topic, partition, broker, since, until)
     with asking(path, source=source, master=master) as question:
         give(answer_timeline(question, request), output, question.tables.progress)
 
@@ -76,18 +70,28 @@ def who(
     """Show who asked for each change of a topic or a broker: principal, client, address and why."""
     output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=None, limit=limit)
     from cli.audit.answers import give
+    from cli.audit.question import asking
+    from cli.audit.question_timeline import answer_who
+
+    request = _history(topic, partition, broker, since, until)
+    with asking(path, source=source, master=master) as question:
+        give(answer_who(question, request), output, question.tables.progress)
+
+
+def _history(
+    topic: str | None, partition: int | None, broker: int | None, since: str | None, until: str | None
+) -> "History":
+    """What both commands are asked about. Raises CliError."""
     from cli.audit.moment import maybe_time_of
-    from cli.audit.question import asking, check_partition
-    from cli.audit.question_timeline import History, answer_who, check_about
+    from cli.audit.question import check_partition
+    from cli.audit.question_timeline import History, check_about
 
     check_about(topic, broker)
     check_partition(topic, partition)
-    request = History(
+    return History(
         topic=topic,
         partition=partition,
         broker=broker,
         since_ms=maybe_time_of("--since", since),
         until_ms=maybe_time_of("--until", until),
     )
-    with asking(path, source=source, master=master) as question:
-        give(answer_who(question, request), output, question.tables.progress)

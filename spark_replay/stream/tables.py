@@ -6,18 +6,17 @@ process was killed somewhere in between, begins by removing what the first attem
 passed over.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from spark_replay.arrow_types import arrow_schema
 from spark_replay.audit_folder import shown_files
-from spark_replay.columns import damage_columns, record_batch
 from spark_replay.rows import DamageRow
 from spark_replay.schemas import DAMAGE
 from spark_replay.sources import LogFile
@@ -26,7 +25,7 @@ from spark_replay.staging import epoch_rows, staged
 from spark_replay.stream.plan import Piece
 from spark_replay.stream.reader import piece_from_json, read_piece
 from spark_replay.stream.state import StreamState, stream_folder, write_state
-from spark_replay.table_files import SCHEMAS, WRITTEN, Destination, TableFile
+from spark_replay.table_files import SCHEMAS, WRITTEN, Destination, TableFile, damage_rows
 
 SCANNED: Final = {"record": "records", "batch": "batches", "damage": "damage"}
 STAGING: Final = "staging"
@@ -72,7 +71,7 @@ class BatchWriter:
         path = self._destination.folders["damage"] / f".{_prefix(batch)}gaps.zstd.parquet"
         with TableFile(path, DAMAGE) as table_file:
             for file, gap in gaps:
-                table_file.add(_damage_rows(file, [gap]))
+                table_file.add(damage_rows(file, [gap]))
 
     def publish(self, batch: int) -> None:
         for path in self._files(f".{_prefix(batch)}*.parquet"):
@@ -115,7 +114,7 @@ def write_piece(text: str, destination: Destination, batch: int) -> SplitFacts:
                 for staged_kind, kept in staged(rows, file.source, str(file.kind), 0):
                     files[staged_kind].add(kept)
         if gaps := facts.gaps():
-            files["damage"].add(_damage_rows(file, gaps))
+            files["damage"].add(damage_rows(file, gaps))
         if facts.epochs:
             files["epochs"].add(epoch_rows(file.source, facts.epochs))
     return facts.finished({kind: files[kind].rows for kind in destination.folders})
@@ -129,8 +128,3 @@ def write_tail(out: Path, pieces: Iterable[Piece]) -> int:
             for _, rows in read_piece(piece, schemas, show_secrets=False):
                 table_file.add(rows)
     return table_file.rows
-
-
-def _damage_rows(file: LogFile, rows: Sequence[DamageRow]) -> Any:
-    fixed = {"source": file.source, "file_kind": str(file.kind)}
-    return record_batch(arrow_schema(DAMAGE), {**fixed, **damage_columns(rows)}, len(rows))
