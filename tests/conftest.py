@@ -5,6 +5,11 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How fast this machine is, and what else it does, is no property of ours.
+settings.register_profile("kquorum", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kquorum")
 
 # gRPC, while in use, makes a third of the children of a fork crash that Spark starts Java with (its fork handlers run
 # in them; measured: 146 of 400). No child of ours goes on with gRPC. It is read when gRPC is imported, so: here.

@@ -44,6 +44,7 @@ def status(kafka: Kafka, *where: str) -> dict[str, str]:
     return dict(re.findall(r"^(\w+): +(.*)$", printed, flags=re.MULTILINE))
 
 
+@pytest.mark.slow
 def test_the_tool_for_quorums_describes_and_changes_the_voters(kafka: Kafka, site: Site) -> None:
     controller = ("--bootstrap-controller", site.nodes[1].address)
     broker = ("--bootstrap-server", site.nodes[OUR_BROKER].address)

@@ -65,6 +65,7 @@ def run_through_a_leader_change(cluster: Cluster, program: Program) -> dict[str,
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("find", [kafkajs, franz_go], ids=["kafkajs", "franz-go"])
 def test_administration_and_the_refusals(cluster: Cluster, find: Callable[[], Program]) -> None:
     told = run_through_a_leader_change(cluster, available(find))

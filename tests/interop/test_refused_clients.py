@@ -96,6 +96,8 @@ class TestLibrdkafka:
             deleted.result(AT_ONCE_S)
 
 
+# It leaves sockets to the garbage collector when it is refused.
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 class TestKafkaPython:
     @pytest.mark.parametrize(
         ("options", "error"),

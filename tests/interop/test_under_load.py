@@ -45,6 +45,7 @@ def newest(node: NodeConfig) -> tuple[Path, SnapshotId]:
     return path, snapshot_id
 
 
+@pytest.mark.slow
 def test_the_dump_of_all_files(kafka: Kafka, site: Site) -> None:
     nodes = [site.nodes[node_id] for node_id in NODES]
     paths = [path for node in nodes for path in (*node.segments(), *node.checkpoints())]

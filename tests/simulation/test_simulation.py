@@ -12,7 +12,7 @@ from tests.simulation.runner import run_chunk
 
 CHUNKS = 80
 # The others take minutes of both cores; they are in `make test-all`.
-QUICK_CHUNKS = 16
+QUICK_CHUNKS = 10
 SEEDS_PER_CHUNK = 25
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS_TOLD_TWICE = range(1, 15)

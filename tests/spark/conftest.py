@@ -3,12 +3,11 @@
 The first process that asks builds the tables; the others wait for it and read the Parquet files without any Spark.
 """
 
-import contextlib
 import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,15 +70,38 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def audited(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Audited:
-    """An audit of every log the tests know: written by hand, random, and real where there are any."""
+    """An audit of every log the tests make up: written by hand, and random."""
+    return _audit_once("audited", _write_logs, tmp_path_factory, request)
+
+
+@pytest.fixture(scope="session")
+def audited_real(
+    real_logs: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Audited:
+    """An audit of the logs of real clusters; their sources begin with real/."""
+
+    def link(root: Path) -> None:
+        root.mkdir(exist_ok=True)
+        (root / "real").symlink_to(real_logs)
+
+    return _audit_once("audited-real", link, tmp_path_factory, request)
+
+
+def _audit_once(
+    name: str,
+    write_logs: Callable[[Path], None],
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Audited:
     base = tmp_path_factory.getbasetemp()
-    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "audited"
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
     shared.mkdir(exist_ok=True)
     root, out, done = shared / "logs", shared / "tables", shared / "done.json"
     with (shared / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():
-            _write_logs(root, request)
+            shutil.rmtree(root, ignore_errors=True)
+            write_logs(root)
             done.write_text(json.dumps(_build(request.getfixturevalue("spark"), root, out)))
     return Audited(root, out, json.loads(done.read_text()))
 
@@ -90,8 +112,7 @@ def _build(spark: Any, root: Path, out: Path) -> dict[str, int]:
     return build(spark, root, out, split_bytes=1024 * 1024).rows
 
 
-def _write_logs(root: Path, request: pytest.FixtureRequest) -> None:
-    shutil.rmtree(root, ignore_errors=True)
+def _write_logs(root: Path) -> None:
     write_sample(root / "sample")
     write_trimmed_sample(root / "trimmed")
     write_leader_history(root / "leaders")
@@ -102,8 +123,6 @@ def _write_logs(root: Path, request: pytest.FixtureRequest) -> None:
     write_formatted_history(root / "random-formatted", seed=RANDOM_SEED + 2, operations=300)
     write_lawful_logs(root)
     write_question_log(root / "questions")
-    with contextlib.suppress(pytest.skip.Exception):  # then only the tests of real logs skip
-        (root / "real").symlink_to(request.getfixturevalue("real_logs"))
 
 
 def _write_gap(folder: Path) -> None:

@@ -136,35 +136,38 @@ def real_sources(real_logs: Path) -> list[str]:
     return sorted(path.parent.name for path in real_logs.glob("*/__cluster_metadata-0"))
 
 
-def test_real_histories_are_equal_row_for_row(audited: Audited, real_logs: Path) -> None:
+@pytest.mark.slow
+def test_real_histories_are_equal_row_for_row(audited_real: Audited, real_logs: Path) -> None:
     rows = Counter[str]()
     for name in real_sources(real_logs):
         for table in PLAIN:
-            rows[table] += check_table(audited, table, f"real/{name}", real_logs / name)
-        check_brokers(audited, f"real/{name}", real_logs / name)
+            rows[table] += check_table(audited_real, table, f"real/{name}", real_logs / name)
+        check_brokers(audited_real, f"real/{name}", real_logs / name)
     assert rows["partition_history"] > 1000
     assert {table for table in PLAIN if not rows[table]} <= {"audit_notes", "configs_history", "acls_history"}
 
 
+@pytest.mark.slow
 def test_real_records_are_counted_as_an_independent_decoder_counted_them(
-    audited: Audited, real_logs: Path
+    audited_real: Audited, real_logs: Path
 ) -> None:
     expected = json.loads((real_logs / "expected.json").read_text())
     found: dict[tuple[str, str], Counter[str]] = {}
-    counts = audited.counts("records", "source", "file", "is_control", "record_type")
+    counts = audited_real.counts("records", "source", "file", "is_control", "record_type")
     for (source, file, is_control, record_type), count in counts.items():
         if source.startswith("real/"):
             found.setdefault((source, file), Counter())[("ctl:" if is_control else "") + record_type] += count
     names = {name: (f"real/{Path(name).parts[0]}", Path(name).name) for name in expected}
     assert found == {names[name]: facts["types"] for name, facts in expected.items()}
-    batches = audited.counts("batches", "source", "file")
+    batches = audited_real.counts("batches", "source", "file")
     assert {place: batches[place] for place in names.values()} == {
         names[name]: facts["batches"] for name, facts in expected.items()
     }
 
 
+@pytest.mark.slow
 def test_real_epochs_are_those_of_the_decoder_and_agree_between_voters(
-    audited: Audited, real_logs: Path
+    audited_real: Audited, real_logs: Path
 ) -> None:
     expected = json.loads((real_logs / "expected.json").read_text())
     for name in real_sources(real_logs):
@@ -173,11 +176,12 @@ def test_real_epochs_are_those_of_the_decoder_and_agree_between_voters(
             for path, facts in expected.items()
             if path.startswith(f"{name}/__") and path.endswith(".log")
         )
-        epochs = audited.rows("quorum_epochs", f"real/{name}", "epoch", "leader_id", order=("epoch",))
+        epochs = audited_real.rows("quorum_epochs", f"real/{name}", "epoch", "leader_id", order=("epoch",))
         assert len(epochs) == facts["epochs"]
         assert all(leader is not None for _, leader in epochs)
 
 
+@pytest.mark.slow
 def test_the_data_source_gives_the_same_rows_in_one_piece_as_in_many(spark: Any, audited: Audited) -> None:
     from pyspark.sql import functions as F  # noqa: N812
 

@@ -1,5 +1,6 @@
 """A transaction whose End was lost does not take the rest of the log with it."""
 
+import pytest
 from pyspark.sql import SparkSession
 
 from spark_replay.tables.state import LAST_OFFSET, uncommitted_transactions
@@ -8,6 +9,7 @@ BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTran
 LEADER = "LeaderChange"
 
 
+@pytest.mark.slow
 def test_a_transaction_reaches_no_further_than_it_could(spark: SparkSession) -> None:
     cases = {
         "ended": ([(1, BEGIN), (2, LEADER), (5, END)], [3]),

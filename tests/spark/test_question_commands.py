@@ -53,6 +53,7 @@ def test_as_of_tells_who_led_a_partition_at_a_time(ask: Any) -> None:
     assert ask("as-of", *about, "2026-01-31T11:00")[0] == 2
 
 
+@pytest.mark.slow
 def test_as_of_sums_up_what_it_does_not_show(ask: Any, tmp_path: Path) -> None:
     status, out, err = ask("as-of", "--limit", "1")
     assert status == 0
@@ -95,6 +96,7 @@ def test_what_cannot_be_answered_is_said(ask: Any, arguments: tuple[str, ...], c
     assert complaint in err
 
 
+@pytest.mark.slow
 def test_diff_tells_what_changed_and_who_did_it(ask: Any) -> None:
     status, out, _ = ask("diff", "4", "2026-01-31T12:04:30", "--json")
     assert status == 0
@@ -152,6 +154,7 @@ def test_who_names_the_one_who_asked_and_what_made_the_controller_act(ask: Any) 
     assert ask("who")[0] == 2
 
 
+@pytest.mark.slow
 def test_unavailable_tells_of_partitions_and_of_the_quorum(ask: Any) -> None:
     status, out, _ = ask("unavailable", "--kind", "under-min-isr", "--min-ms", "1")
     assert status == 0
@@ -165,6 +168,7 @@ def test_unavailable_tells_of_partitions_and_of_the_quorum(ask: Any) -> None:
     assert "this is inferred" in err
 
 
+@pytest.mark.slow
 def test_churn_counts(ask: Any) -> None:
     status, out, _ = ask("churn", "--json")
     assert status == 0
@@ -182,36 +186,39 @@ def test_churn_counts(ask: Any) -> None:
     ] >= 5
 
 
+QUERIES: list[tuple[str, int, str]] = [
+    ("SELECT topic_name, leader FROM partition_history ORDER BY valid_from_offset LIMIT 1", 0, SHOWN),
+    ("SELECT leadr FROM partition_history", 2, "there is no column leadr; the nearest are leader"),
+    (
+        "SELECT * FROM partition_histor",
+        2,
+        "there is no table partition_histor; there are partition_history",
+    ),
+    ("SELECT 1 +", 2, "Syntax error"),
+    ("SELECT 1/0", 2, "Division by zero"),
+    ("  ; ", 2, "there is no query in it"),
+    ("DROP VIEW records", 2, "only queries can be asked"),
+    ("WITH a AS (SELECT 1) INSERT INTO brokers SELECT * FROM a", 2, "only queries can be asked"),
+    ("EXECUTE IMMEDIATE 'DROP VIEW records'", 2, "only queries can be asked"),
+    ("SELECT * FROM (SELECT TRANSFORM(source) USING 'cat' FROM brokers)", 2, "only queries can be asked"),
+    ("SELECT (SELECT reflect('java.lang.System', 'exit', 1))", 2, "reaches out"),
+    (
+        "SELECT IDENTIFIER('reflect')('java.lang.System', 'getProperty', 'user.home')",
+        2,
+        "IDENTIFIER hides",
+    ),
+    ("SELECT IDENTIFIER('java_' || 'method')('java.lang.Math', 'abs', 1)", 2, "IDENTIFIER hides"),
+    ("CREATE TEMPORARY VIEW IDENTIFIER('records') AS SELECT 1", 2, "IDENTIFIER hides"),
+    ("SELECT (SELECT max(b) FROM (SELECT 1 AS b)) AS a ORDER BY a", 0, "1"),
+    ("SHOW PARTITIONS records", 2, "only queries can be asked"),
+    ("SELECT * FROM parquet.`/tmp`", 2, "there is no table parquet"),
+    ("SELECT 1 AS a, 2 AS a", 0, "a_2"),
+]
+
+
 @pytest.mark.parametrize(
     ("query", "status", "told"),
-    [
-        ("SELECT topic_name, leader FROM partition_history ORDER BY valid_from_offset LIMIT 1", 0, SHOWN),
-        ("SELECT leadr FROM partition_history", 2, "there is no column leadr; the nearest are leader"),
-        (
-            "SELECT * FROM partition_histor",
-            2,
-            "there is no table partition_histor; there are partition_history",
-        ),
-        ("SELECT 1 +", 2, "Syntax error"),
-        ("SELECT 1/0", 2, "Division by zero"),
-        ("  ; ", 2, "there is no query in it"),
-        ("DROP VIEW records", 2, "only queries can be asked"),
-        ("WITH a AS (SELECT 1) INSERT INTO brokers SELECT * FROM a", 2, "only queries can be asked"),
-        ("EXECUTE IMMEDIATE 'DROP VIEW records'", 2, "only queries can be asked"),
-        ("SELECT * FROM (SELECT TRANSFORM(source) USING 'cat' FROM brokers)", 2, "only queries can be asked"),
-        ("SELECT (SELECT reflect('java.lang.System', 'exit', 1))", 2, "reaches out"),
-        (
-            "SELECT IDENTIFIER('reflect')('java.lang.System', 'getProperty', 'user.home')",
-            2,
-            "IDENTIFIER hides",
-        ),
-        ("SELECT IDENTIFIER('java_' || 'method')('java.lang.Math', 'abs', 1)", 2, "IDENTIFIER hides"),
-        ("CREATE TEMPORARY VIEW IDENTIFIER('records') AS SELECT 1", 2, "IDENTIFIER hides"),
-        ("SELECT (SELECT max(b) FROM (SELECT 1 AS b)) AS a ORDER BY a", 0, "1"),
-        ("SHOW PARTITIONS records", 2, "only queries can be asked"),
-        ("SELECT * FROM parquet.`/tmp`", 2, "there is no table parquet"),
-        ("SELECT 1 AS a, 2 AS a", 0, "a_2"),
-    ],
+    [*QUERIES[:2], *(pytest.param(*each, marks=pytest.mark.slow) for each in QUERIES[2:])],
 )
 def test_sql_answers_queries_and_nothing_else(ask: Any, query: str, status: int, told: str) -> None:
     found, out, err = ask("sql", query)

@@ -164,6 +164,7 @@ def test_as_of_is_the_image_behind_every_record(asked: Asked) -> None:
     assert min(sizes[kind] for kind in KINDS[1:]) >= 3, f"seed {SEED} makes too little of something: {sizes}"
 
 
+@pytest.mark.slow
 def test_as_of_is_the_image_behind_every_record_that_follows_a_snapshot(asked: Asked) -> None:
     offsets = [offset for offset in asked.history.images if offset >= asked.cut - 1]
     states = states_found(asked.tables, "lawful-trimmed", offsets)
@@ -214,6 +215,7 @@ def moment_is_inside(asked: Asked, offset: int) -> bool:
         *(pytest.param(each, marks=pytest.mark.slow) for each in ((0.0, 1.0), (0.6, 0.65), (0.4, 0.4))),
     ],
 )
+@pytest.mark.slow
 def test_diff_is_what_two_states_differ_in(asked: Asked, steps: tuple[float, float]) -> None:
     from spark_replay.questions.diff import diff
     from spark_replay.questions.moments import moment_at_offset

@@ -50,9 +50,9 @@ def test_long_random_histories_agree_with_a_plain_walk(spark: Any, audited: Audi
 
 
 @pytest.mark.slow
-def test_real_histories_agree_with_a_plain_walk(spark: Any, audited: Audited, real_logs: Path) -> None:
+def test_real_histories_agree_with_a_plain_walk(spark: Any, audited_real: Audited, real_logs: Path) -> None:
     for name in ("three-controllers-1", "six-snapshots", "seven-epochs"):
-        assert check(spark, audited, f"real/{name}", real_logs / name)
+        assert check(spark, audited_real, f"real/{name}", real_logs / name)
 
 
 def test_the_config_that_held_then_decides_and_causes_are_named(spark: Any, audited: Audited) -> None:

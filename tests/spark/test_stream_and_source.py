@@ -23,6 +23,7 @@ def noops(log: LogBuilder, count: int) -> bytes:
     return bytes(log.data)
 
 
+@pytest.mark.slow
 def test_what_retention_took_first_is_a_gap_and_what_was_cut_off_afterwards_ends_the_stream(
     spark: Any, tmp_path: Path
 ) -> None:
