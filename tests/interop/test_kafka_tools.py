@@ -55,6 +55,7 @@ def shows(tool: Tool, pattern: str, name: str, *arguments: str) -> bool:
     return wait_until(lambda: re.search(pattern, tool(name, *arguments)) is not None, WAIT_S, 0.5)
 
 
+@pytest.mark.slow
 def test_topics_are_altered(tool: Tool) -> None:
     tool(TOPICS, "--create", "--topic", "grown", "--partitions", "2", "--replication-factor", "2")
     tool(TOPICS, "--alter", "--topic", "grown", "--partitions", "4")
@@ -147,6 +148,7 @@ def test_a_broker_that_died_is_unregistered(cluster: Cluster, kafka: Kafka) -> N
     assert wait_until(lambda: state(third) == "unfenced", WAIT_S, 0.5)
 
 
+@pytest.mark.slow
 def test_features_go_up_and_down(tool: Tool) -> None:
     up = tool(FEATURES, "upgrade", "--metadata", "4.1-IV1")
     assert "metadata.version was upgraded" in up

@@ -91,6 +91,7 @@ def check_snapshot(path: Path, dumps: dict[Path, KafkaDump], log: tuple[Dumped, 
     assert notes_of(ours) == notes_of(below)[-1:]
 
 
+@pytest.mark.slow
 def test_the_shell_on_snapshots_and_on_the_log_they_stand_for(
     kafka: Kafka, site: Site, tmp_path: Path
 ) -> None:
