@@ -42,11 +42,11 @@ demo: $(STAMP) java  ## a quorum runs, is killed, is read and is audited (LOG_DI
 
 .PHONY: test
 test: $(STAMP) java check  ## check, then every test which is not slow
-	@$(PYTEST) -n 3 --dist=worksteal -m 'not slow' -q $(PYTEST_ARGS)
+	@$(PYTEST) -n 2 --dist=worksteal -m 'not slow' -q $(PYTEST_ARGS)
 
 .PHONY: test-all
 test-all: $(STAMP) java check  ## check, then every test, the slow ones too
-	@$(PYTEST) -n 3 --dist=worksteal -q $(PYTEST_ARGS)
+	@$(PYTEST) -n 2 --dist=worksteal -q $(PYTEST_ARGS)
 
 .PHONY: check
 check: $(STAMP)  ## formatting, lint, types and layering
@@ -88,7 +88,7 @@ jepsen: $(STAMP)  ## real processes with faults between them, and the history ch
 
 .PHONY: interop
 interop: $(STAMP) java  ## Apache Kafka's own tools, controllers and brokers with ours (fetched from Maven Central, once)
-	@$(PYTEST) -n 3 --dist=worksteal -q tests/interop $(PYTEST_ARGS)
+	@$(PYTEST) -n 2 --dist=worksteal -q tests/interop $(PYTEST_ARGS)
 
 .PHONY: bench
 bench: $(STAMP)  ## the benchmarks, each with hardware, size and figure; minutes
