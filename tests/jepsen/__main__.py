@@ -11,13 +11,13 @@ from pathlib import Path
 from rich.console import Console
 
 from cli.processes import NodeFailed
-from tests.jepsen.checker import EXIT_STATUS, VALID_KEY, Verdict
+from tests.jepsen.checkers.verdicts import EXIT_STATUS, VALID_KEY, Verdict
+from tests.jepsen.faults.nemesis import ISOLATE_LEADER, NONE
 from tests.jepsen.history import MalformedHistory
-from tests.jepsen.nemesis import ISOLATE_LEADER, NONE
 from tests.jepsen.net.network import NetworkUnavailable
-from tests.jepsen.report import print_summary
+from tests.jepsen.report.terminal import print_summary
 from tests.jepsen.run import NETS, WORKLOADS, Interrupted, Options, judge_stored, run
-from tests.jepsen.topics_set import NAME
+from tests.jepsen.workloads.topics_set import NAME
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:

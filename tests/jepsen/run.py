@@ -12,21 +12,21 @@ from types import FrameType
 
 from rich.console import Console
 
-from tests.jepsen import topics_set
-from tests.jepsen.availability import HEAL, Availability
-from tests.jepsen.checker import VALID_KEY, Checker, Results, Stats, Verdict, check_all
+from tests.jepsen.checkers.availability import HEAL, Availability
+from tests.jepsen.checkers.node_logs import NodeLogs
+from tests.jepsen.checkers.set_full import SetFull
+from tests.jepsen.checkers.verdicts import VALID_KEY, Checker, Results, Stats, Verdict, check_all
 from tests.jepsen.cluster import Cluster, Members
+from tests.jepsen.faults.nemesis import Nemesis, QuorumView, plan
 from tests.jepsen.generator import SECOND_NS, Phases, Schedule, Together
 from tests.jepsen.history import History, read_history
 from tests.jepsen.interpreter import Interpreter
-from tests.jepsen.nemesis import Nemesis, QuorumView, plan
 from tests.jepsen.net.namespaces import NamespaceNetwork
 from tests.jepsen.net.network import Network, NetworkUnavailable
 from tests.jepsen.net.proxies import ProxyNetwork
-from tests.jepsen.node_logs import NodeLogs
-from tests.jepsen.report import Reporter
-from tests.jepsen.set_full import SetFull
+from tests.jepsen.report.terminal import Reporter
 from tests.jepsen.store import HISTORY_FILE, RunFolder
+from tests.jepsen.workloads import topics_set
 
 NETS = ("auto", "netns", "proxy")
 WORKLOADS = (topics_set.NAME,)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.jepsen.checker import Results, as_json
+from tests.jepsen.checkers.verdicts import Results, as_json
 from tests.jepsen.history import History, write_history
 
 HISTORY_FILE = "history.jsonl"

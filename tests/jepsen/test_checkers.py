@@ -6,12 +6,21 @@ from typing import Any
 
 import pytest
 
-from tests.jepsen.availability import HEAL, Availability
-from tests.jepsen.checker import VALID_KEY, Results, Stats, Verdict, as_json, check_all, check_safely, worst
+from tests.jepsen.checkers.availability import HEAL, Availability
+from tests.jepsen.checkers.node_logs import NodeLogs
+from tests.jepsen.checkers.set_full import SetFull
+from tests.jepsen.checkers.verdicts import (
+    VALID_KEY,
+    Results,
+    Stats,
+    Verdict,
+    as_json,
+    check_all,
+    check_safely,
+    worst,
+)
 from tests.jepsen.cluster import EXITS_FILE, NODES_FOLDER
 from tests.jepsen.history import NEMESIS, History, MalformedHistory, Op, OpType, read_history, write_history
-from tests.jepsen.node_logs import NodeLogs
-from tests.jepsen.set_full import SetFull
 
 A, B = 11, 12
 STEP_NS = 10_000_000

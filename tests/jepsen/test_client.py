@@ -14,7 +14,7 @@ from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.errors import ClientError
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.net.proxies import ProxyNetwork
-from tests.jepsen.topics_set import TopicsWorker, element_of, topic_name
+from tests.jepsen.workloads.topics_set import TopicsWorker, element_of, topic_name
 from wire.protocol.apis import ApiKey, api_version, response_class, supported_versions
 from wire.protocol.entities import build
 from wire.protocol.frames import encode_frame

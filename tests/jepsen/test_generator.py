@@ -4,6 +4,7 @@ import threading
 from random import Random
 from typing import Any
 
+from tests.jepsen.faults.nemesis import ISOLATE_LEADER, NONE, plan
 from tests.jepsen.generator import (
     SECOND_NS,
     Context,
@@ -21,8 +22,7 @@ from tests.jepsen.generator import (
 )
 from tests.jepsen.history import NEMESIS, Op, OpType
 from tests.jepsen.interpreter import Interpreter
-from tests.jepsen.nemesis import ISOLATE_LEADER, NONE, plan
-from tests.jepsen.topics_set import TopicsSet
+from tests.jepsen.workloads.topics_set import TopicsSet
 
 
 def make(process: int) -> Op:

@@ -15,12 +15,12 @@ import pytest
 from rich.console import Console
 
 from cli.processes import wait_until
-from tests.jepsen.checker import EXIT_STATUS, VALID_KEY, Results, Verdict, as_json
+from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
+from tests.jepsen.checkers.verdicts import EXIT_STATUS, VALID_KEY, Results, Verdict, as_json
+from tests.jepsen.faults.nemesis import ISOLATE_LEADER
 from tests.jepsen.history import History, Op, OpType, read_history, write_history
-from tests.jepsen.nemesis import ISOLATE_LEADER
 from tests.jepsen.net import namespaces
 from tests.jepsen.run import Options, judge_stored, run
-from tests.jepsen.set_lives import CREATE, DELETE, LIST
 from tests.jepsen.store import HISTORY_FILE, LATEST, RESULTS_FILE
 
 pytestmark = pytest.mark.jepsen

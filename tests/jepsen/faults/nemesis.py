@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.jepsen.availability import HEAL
+from tests.jepsen.checkers.availability import HEAL
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError
 from tests.jepsen.history import Op, OpType

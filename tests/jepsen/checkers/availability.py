@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from tests.jepsen.checker import VALID_KEY, Results, Verdict
+from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
+from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.history import History, Operation
-from tests.jepsen.set_lives import CREATE, DELETE, LIST
 
 HEAL = "heal"
 

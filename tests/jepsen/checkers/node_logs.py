@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.jepsen.checker import VALID_KEY, Results, Verdict
+from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.cluster import EXITS_FILE, NODES_FOLDER
 from tests.jepsen.history import History
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tests.jepsen.checker import VALID_KEY, Results, Verdict
+from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.generator import SECOND_NS
 from tests.jepsen.history import Op, OpType
 

@@ -24,9 +24,9 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from tests.jepsen.checker import VALID_KEY, Results, Verdict
+from tests.jepsen.checkers.set_lives import LIST, Life, Read, in_sequence, lag_ms, lives_of
+from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.history import History, OpType
-from tests.jepsen.set_lives import LIST, Life, Read, in_sequence, lag_ms, lives_of
 
 _SHOWN_MAX = 50
 _QUANTILES = (0.0, 0.5, 0.95, 0.99, 1.0)

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from random import Random
 
+from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.errors import ClientError
 from tests.jepsen.generator import SECOND_NS, Generator, OncePerNode, Ops, Phases, Stagger, TimeLimit, UntilOk
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.net.network import Network
-from tests.jepsen.set_lives import CREATE, DELETE, LIST
 
 NAME = "topics-set"
 TOPIC_PREFIX = "jepsen-"

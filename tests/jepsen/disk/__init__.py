@@ -1,0 +1,1 @@
+"""Disks that lose, delay and refuse what is written."""

@@ -1,0 +1,1 @@
+"""The ways to hurt a cluster."""

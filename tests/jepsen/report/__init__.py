@@ -1,0 +1,1 @@
+"""What a run shows: on the terminal, as pages and as pictures."""

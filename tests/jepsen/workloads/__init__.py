@@ -1,0 +1,1 @@
+"""What the clients do, and how it is judged."""
