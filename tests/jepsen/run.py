@@ -1,5 +1,6 @@
 """One run: a network, a cluster in it, the interpreter over both, the checkers, the store."""
 
+import json
 import os
 import signal
 import threading
@@ -14,30 +15,42 @@ from rich.console import Console
 
 from tests.jepsen.checkers.availability import HEAL, Availability
 from tests.jepsen.checkers.node_logs import NodeLogs
-from tests.jepsen.checkers.set_full import SetFull
 from tests.jepsen.checkers.verdicts import VALID_KEY, Checker, Results, Stats, Verdict, check_all
-from tests.jepsen.cluster import Cluster, Members
-from tests.jepsen.faults.nemesis import Nemesis, QuorumView, plan
-from tests.jepsen.generator import SECOND_NS, Phases, Schedule, Together
+from tests.jepsen.cluster import Cluster
+from tests.jepsen.faults.catalogue import NemesisPlan, plan
+from tests.jepsen.faults.fault import Scene
+from tests.jepsen.faults.nemesis import Nemesis
+from tests.jepsen.faults.quorum_view import QuorumView
+from tests.jepsen.generator import (
+    SECOND_NS,
+    Generator,
+    OnSeats,
+    Phases,
+    Schedule,
+    SideBySide,
+    Step,
+    Together,
+)
 from tests.jepsen.history import History, read_history
 from tests.jepsen.interpreter import Interpreter
+from tests.jepsen.members import Members
 from tests.jepsen.net.namespaces import NamespaceNetwork
 from tests.jepsen.net.network import Network, NetworkUnavailable
 from tests.jepsen.net.proxies import ProxyNetwork
 from tests.jepsen.report.terminal import Reporter
-from tests.jepsen.store import HISTORY_FILE, RunFolder
-from tests.jepsen.workloads import topics_set
+from tests.jepsen.store import HISTORY_FILE, TEST_FILE, RunFolder
+from tests.jepsen.workloads.catalogue import kinds_of
+from tests.jepsen.workloads.workload import Judged, Seat, Setup, Workload, WorkloadKind
 
 NETS = ("auto", "netns", "proxy")
-WORKLOADS = (topics_set.NAME,)
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """`concurrency` is the number of clients; each speaks to one broker."""
+    """`rate` and `concurrency` are each workload's own: operations a second, and clients."""
 
-    workload: str = topics_set.NAME
+    workload: str = "topics-set"
     nemesis: str
     time_s: float = 20.0
     nodes: int = 3
@@ -73,61 +86,117 @@ class Interrupted(BaseException):
 
 
 def run(options: Options, store: Path, console: Console) -> Outcome:
-    """Raises NetworkUnavailable, NodeFailed or Interrupted; the folder then holds what there is."""
+    """Raises NetworkUnavailable, NodeFailed, UnknownWorkload, UnknownFault or Interrupted; what there is by then is
+    in the run's folder."""
+    kinds = kinds_of(options.workload)
+    dice = Random(options.seed)
+    nemesis = plan(options.nemesis, options.time_s, options.quiet_s, options.fault_s, dice)
+    members = Members.of(options.nodes, options.brokers, max(kind.spares for kind in kinds))
     folder = RunFolder(store, options.workload)
-    members = Members.of(options.nodes, options.brokers)
     reporter = Reporter(console, options.time_s)
     with ExitStack() as stack:
         stack.enter_context(interruptible())
         network = open_network(stack, options.net, members)
         folder.write_test(asdict(options) | {"network": network.name, "members": asdict(members)})
         reporter.say(f"{folder.path}: {len(members.all)} nodes, network: {network.name}, seed {options.seed}")
-        cluster = stack.enter_context(Cluster(folder.path, members, network))
+        cluster = stack.enter_context(Cluster(folder.path, members, network, overrides=_overrides(kinds)))
         as_client(network, cluster.wait_until_brokers_serve)
-        history = _run_ops(options, members, network, reporter, folder)
+        scene = Scene(network, cluster, members, QuorumView(network, members.quorum), dice)
+        history = _Running(options, kinds, scene, reporter, folder).run(nemesis)
         counters = network.counters()
-    results = judge(folder.path, history, members.brokers)
+    results = judge(folder.path, kinds, members, history)
     results["network"] = {"name": network.name, "bytes": counters}
     folder.write_results(results)
     return Outcome(folder.path, history, results)
 
 
-def judge(folder: Path, history: History, brokers: Sequence[int]) -> Results:
-    checkers: list[Checker] = [Stats(), SetFull(brokers), Availability(), NodeLogs(folder)]
-    return check_all(checkers, history)
+def _overrides(kinds: Sequence[WorkloadKind]) -> dict[str, object]:
+    return {key: value for kind in kinds for key, value in kind.config.items()}
+
+
+def judge(folder: Path, kinds: Sequence[WorkloadKind], members: Members, history: History) -> Results:
+    judged = Judged(folder=folder, members=members)
+    writes = frozenset(f for kind in kinds for f in kind.writes)
+    reads = frozenset(f for kind in kinds for f in kind.reads)
+    checkers: list[Checker] = [Stats(), *(each for kind in kinds for each in kind.checkers(judged))]
+    return check_all([*checkers, Availability(writes, reads), NodeLogs(folder)], history)
 
 
 def judge_stored(folder: Path) -> Results:
-    """Judge the history in a run's folder again. Raises OSError or MalformedHistory."""
+    """Judge the history in a run's folder again. Raises OSError, MalformedHistory or UnknownWorkload."""
     history = read_history(folder / HISTORY_FILE)
-    brokers = sorted({op.node for op in history if op.node is not None})
-    return judge(folder, history, brokers)
+    test = json.loads((folder / TEST_FILE).read_text())
+    members = Members(**{name: tuple(node_ids) for name, node_ids in test["members"].items()})
+    return judge(folder, kinds_of(test["workload"]), members, history)
 
 
-def _run_ops(
-    options: Options, members: Members, network: Network, reporter: Reporter, folder: RunFolder
-) -> History:
-    """The history is written also when the run is interrupted."""
-    workload = topics_set.TopicsSet(members.brokers, options.rate, options.concurrency, Random(options.seed))
-    steps = plan(options.nemesis, options.time_s, options.quiet_s, options.fault_s)
-    generator = Phases(
-        Together(workload.main(round(options.time_s * SECOND_NS)), Schedule(steps)),
-        Schedule([(0.0, HEAL)]),
-        workload.final(),
-    )
-    nodes = [members.brokers[place % len(members.brokers)] for place in range(options.concurrency)]
-    interpreter = Interpreter(
-        [topics_set.make_worker(network, node, options.op_timeout_s) for node in nodes],
-        nodes,
-        Nemesis(network, QuorumView(network, members.controllers), members.all),
-        reporter.on_event,
-        reporter.on_idle,
-    )
-    try:
-        with reporter:
-            return interpreter.run(generator)
-    finally:
-        folder.write_history(interpreter.history)
+@dataclass(frozen=True, slots=True)
+class _Part:
+    workload: Workload
+    seats: tuple[Seat, ...]
+
+
+class _Running:
+    """The operations of one run: those of its workloads side by side, and the nemesis'."""
+
+    def __init__(
+        self,
+        options: Options,
+        kinds: Sequence[WorkloadKind],
+        scene: Scene,
+        reporter: Reporter,
+        folder: RunFolder,
+    ) -> None:
+        self._time_ns = round(options.time_s * SECOND_NS)
+        self._scene = scene
+        self._reporter = reporter
+        self._folder = folder
+        self._parts = [self._part(kind, options) for kind in kinds]
+
+    def run(self, nemesis: NemesisPlan) -> History:
+        """The history is written also when the run is interrupted."""
+        generator = Phases(
+            Together(self._beside(lambda each: each.main(self._time_ns)), Schedule(nemesis.steps)),
+            Schedule([Step(0.0, HEAL)]),
+            self._beside(lambda each: each.final()),
+        )
+        seats = [seat for part in self._parts for seat in part.seats]
+        interpreter = Interpreter(
+            [seat.worker for seat in seats],
+            [seat.node for seat in seats],
+            Nemesis(self._scene, [kind.make() for kind in nemesis.faults]),
+            self._reporter.on_event,
+            self._reporter.on_idle,
+        )
+        try:
+            with self._reporter:
+                return interpreter.run(generator)
+        finally:
+            self._folder.write_history(interpreter.history)
+
+    def _part(self, kind: WorkloadKind, options: Options) -> _Part:
+        setup = Setup(
+            network=self._scene.network,
+            cluster=self._scene.cluster,
+            members=self._scene.members,
+            # A workload's dice are its own: which others run beside it does not change what it asks.
+            dice=Random(f"{kind.name} {options.seed}"),
+            rate=options.rate,
+            concurrency=max(options.concurrency, kind.seats_min(self._scene.members)),
+            op_timeout_s=options.op_timeout_s,
+        )
+        workload = kind.make(setup)
+        return _Part(workload, tuple(workload.seats()))
+
+    def _beside(self, part_of: Callable[[Workload], Generator]) -> Generator:
+        total = sum(len(part.seats) for part in self._parts)
+        firsts = [sum(len(part.seats) for part in self._parts[:place]) for place in range(len(self._parts))]
+        return SideBySide(
+            *(
+                OnSeats(first, len(part.seats), total, part_of(part.workload))
+                for first, part in zip(firsts, self._parts, strict=True)
+            )
+        )
 
 
 def open_network(stack: ExitStack, kind: str, members: Members) -> Network:
@@ -138,7 +207,7 @@ def open_network(stack: ExitStack, kind: str, members: Members) -> Network:
         except NetworkUnavailable:
             if kind == "netns":
                 raise
-    return stack.enter_context(ProxyNetwork(members.all, targets=members.controllers))
+    return stack.enter_context(ProxyNetwork(members.all, targets=members.quorum))
 
 
 def as_client(network: Network, work: Callable[[], None]) -> None:

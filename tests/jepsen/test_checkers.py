@@ -273,7 +273,7 @@ def test_a_kind_of_operation_that_never_succeeded_was_not_tested() -> None:
 def test_availability_measures_the_gap_around_a_fault() -> None:
     story = Story().create(1).nemesis("isolate-leader", {"leader": 3}).create(2, OpType.INFO)
     story.create(3).nemesis(HEAL, {"leader": 1}).create(4)
-    results = Availability().check(story.history)
+    results = Availability({"create", "delete"}, {"list"}).check(story.history)
     (fault,) = results["faults"]
     assert results[VALID_KEY] is Verdict.VALID
     assert fault["value"] == {"leader": 3}
@@ -284,7 +284,7 @@ def test_availability_measures_the_gap_around_a_fault() -> None:
 
 def test_a_cluster_that_takes_no_write_after_the_heal_is_invalid() -> None:
     story = Story().create(1).nemesis("isolate-leader").nemesis(HEAL).create(2, OpType.INFO)
-    assert Availability().check(story.history)[VALID_KEY] is Verdict.INVALID
+    assert Availability({"create", "delete"}, {"list"}).check(story.history)[VALID_KEY] is Verdict.INVALID
 
 
 def _nodes_folder(folder: Path, log: str, status: int | None) -> Path:

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from cli.processes import wait_until
-from tests.jepsen.cluster import Members
-from tests.jepsen.net import namespaces
-from tests.jepsen.net.namespaces import NamespaceNetwork, remove_stale_namespaces, start_of
+from tests.jepsen.members import Members
+from tests.jepsen.net import stale
+from tests.jepsen.net.namespaces import NamespaceNetwork
 from tests.jepsen.net.network import Network, NetworkUnavailable, isolation
 from tests.jepsen.net.proxies import ProxyNetwork
 from tests.jepsen.run import open_network

@@ -17,7 +17,6 @@ from rich.console import Console
 from cli.processes import wait_until
 from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
 from tests.jepsen.checkers.verdicts import EXIT_STATUS, VALID_KEY, Results, Verdict, as_json
-from tests.jepsen.faults.nemesis import ISOLATE_LEADER
 from tests.jepsen.history import History, Op, OpType, read_history, write_history
 from tests.jepsen.net import namespaces
 from tests.jepsen.run import Options, judge_stored, run
@@ -26,6 +25,7 @@ from tests.jepsen.store import HISTORY_FILE, LATEST, RESULTS_FILE
 pytestmark = pytest.mark.jepsen
 
 ROOT = Path(__file__).resolve().parents[2]
+ISOLATE_LEADER = "isolate-leader"
 OPTIONS = Options(nemesis=ISOLATE_LEADER, time_s=15.0, quiet_s=3.0, fault_s=8.0, op_timeout_s=4.0, seed=20)
 
 

@@ -1,11 +1,10 @@
 """How long no write succeeded, around each fault and in the whole run."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.history import History, Operation
 
@@ -49,11 +48,16 @@ class Availability:
 
     name = "availability"
 
+    def __init__(self, writes: Collection[str], reads: Collection[str]) -> None:
+        """The names of the operations that count as such."""
+        self._writes = frozenset(writes)
+        self._reads = frozenset(reads)
+
     def check(self, history: History) -> Results:
         operations = history.operations()
-        tried = [each for each in operations if each.invoke.f in (CREATE, DELETE)]
+        tried = [each for each in operations if each.invoke.f in self._writes]
         writes = [each for each in tried if each.is_ok]
-        read = [each for each in operations if each.invoke.f == LIST]
+        read = [each for each in operations if each.invoke.f in self._reads]
         end_ns = _last_ns(tried)
         faults = faults_of(history)
         healed_ns = max((fault.heal_ns or 0 for fault in faults), default=0)

@@ -1,0 +1,79 @@
+"""The quorum configs of the cluster under test: one file for each node, with the routes from that node.
+
+Behind proxies no two nodes find a controller at the same place, so `controller.quorum.voters` differs from file to
+file.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from cli.config.addresses import HostPort
+from tests.jepsen.members import Members
+from tests.jepsen.net.network import Network
+
+Overrides = Mapping[str, object]
+
+# Kafka's own times but for the sessions, so that a run of a minute sees brokers fenced.
+DEFAULTS: dict[str, object] = {
+    "controller.quorum.election.timeout.ms": 1000,
+    "controller.quorum.fetch.timeout.ms": 2000,
+    "broker.heartbeat.interval.ms": 1000,
+    "broker.session.timeout.ms": 6000,
+    # A broker that cannot register while faults last tries on until they heal.
+    "initial.broker.registration.timeout.ms": 300_000,
+    # The addresses are those of network namespaces, or loopback: nobody else reaches them.
+    "kquorum.allow.unsecured.listeners": True,
+}
+
+
+class ConfigWriter:
+    def __init__(
+        self, folder: Path, members: Members, network: Network, cluster_id: str, overrides: Overrides
+    ) -> None:
+        """`folder` has a folder for each node; `overrides` are every node's."""
+        self._folder = folder
+        self._members = members
+        self._network = network
+        self._cluster_id = cluster_id
+        self._overrides = DEFAULTS | dict(overrides)
+
+    def path(self, node_id: int) -> Path:
+        return self._folder / str(node_id) / "quorum.toml"
+
+    def write(self, node_id: int, overrides: Overrides | None = None) -> None:
+        """Write the node's file, anew if need be; `overrides` are this node's, and outdo all others."""
+        path = self.path(node_id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self._text(node_id, overrides or {}))
+
+    def _text(self, reader: int, overrides: Overrides) -> str:
+        lines = [
+            "[cluster]",
+            f'cluster.id = "{self._cluster_id}"',
+            "",
+            "[defaults]",
+            f"log.dirs = {json.dumps(str(self._folder / '{node.id}' / 'data'))}",
+            'controller.listener.names = "CONTROLLER"',
+            self._quorum(reader),
+            *(f"{key} = {json.dumps(value)}" for key, value in (self._overrides | dict(overrides)).items()),
+        ]
+        for role, listener, node_ids in (
+            ("controller", "CONTROLLER", self._members.quorum),
+            ("broker", "PLAINTEXT", self._members.brokers),
+        ):
+            for node_id in node_ids:
+                lines += ["", "[[nodes]]", f"node.id = {node_id}", f'process.roles = "{role}"']
+                lines.append(f'listeners = "{listener}://{text_of(self._network.address_of(node_id))}"')
+        return "\n".join(lines) + "\n"
+
+    def _quorum(self, reader: int) -> str:
+        routes = {node_id: text_of(self._network.route(reader, node_id)) for node_id in self._members.quorum}
+        if self._members.spares:
+            return f'controller.quorum.bootstrap.servers = "{",".join(routes.values())}"'
+        voters = ",".join(f"{node_id}@{route}" for node_id, route in routes.items())
+        return f'controller.quorum.voters = "{voters}"'
+
+
+def text_of(address: HostPort) -> str:
+    return f"{address.host}:{address.port}"
