@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -136,9 +137,11 @@ class Cluster:
     def is_running(self, node_id: int) -> bool:
         return self._group[node_id].is_running
 
-    def wait_ready(self, node_id: int, timeout_s: float = _READY_TIMEOUT_S) -> None:
-        """Raises NodeFailed."""
-        self._group[node_id].wait_ready(timeout_s)
+    def await_ready(self, node_id: int, over: threading.Event, timeout_s: float = _READY_TIMEOUT_S) -> bool:
+        """Whether the node became ready in time, and before `over` was set; one that ended does not."""
+        node = self._group[node_id]
+        wait_until(lambda: node.is_ready or not node.is_running or over.is_set(), timeout_s)
+        return node.is_ready and node.is_running
 
     def data_folder(self, node_id: int) -> Path:
         return self._folder / str(node_id) / "data"

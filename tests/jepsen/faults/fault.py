@@ -6,6 +6,7 @@ besides: what takes durable records from a voter (a wiped disk, a flipped bit) m
 has all records back, for a majority that lost them has lawfully lost them.
 """
 
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -25,13 +26,14 @@ class NotNow(Exception):
 
 @dataclass(slots=True)
 class Scene:
-    """What there is to be hurt."""
+    """What there is to be hurt. `links` is held while the network is changed: some faults go on in the background."""
 
     network: Network
     cluster: Cluster
     members: Members
     quorum: QuorumView
     dice: Random
+    links: threading.Lock = field(default_factory=threading.Lock)
     _claims: dict[int, str] = field(default_factory=dict)
 
     def claim(self, fault: str, node_ids: Iterable[int]) -> None:
