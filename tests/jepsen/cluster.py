@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, Self
 
+from cli.config.addresses import HostPort
 from cli.processes import NodeFailed, NodeGroup, NodeProcess, wait_until
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.cluster_config import ConfigWriter, Overrides, text_of
@@ -145,6 +146,9 @@ class Cluster:
 
     def data_folder(self, node_id: int) -> Path:
         return self._folder / str(node_id) / "data"
+
+    def grpc_address(self, node_id: int) -> HostPort:
+        return self._configs.grpc_addresses[node_id]
 
     def config_path(self, node_id: int) -> Path:
         return self._configs.path(node_id)

@@ -34,6 +34,7 @@ from tests.jepsen.generator import (
 from tests.jepsen.history import History, read_history
 from tests.jepsen.interpreter import Interpreter
 from tests.jepsen.members import Members
+from tests.jepsen.net.iproute import back_at_the_end
 from tests.jepsen.net.namespaces import NamespaceNetwork
 from tests.jepsen.net.network import Network, NetworkUnavailable
 from tests.jepsen.net.proxies import ProxyNetwork
@@ -97,10 +98,12 @@ def run(options: Options, store: Path, console: Console) -> Outcome:
     with ExitStack() as stack:
         stack.enter_context(interruptible())
         network = open_network(stack, options.net, members)
+        # Before there are threads: those of libraries (gRPC's) are then on the clients' side like this one.
+        stack.enter_context(as_client(network))
         folder.write_test(asdict(options) | {"network": network.name, "members": asdict(members)})
         reporter.say(f"{folder.path}: {len(members.all)} nodes, network: {network.name}, seed {options.seed}")
         cluster = stack.enter_context(Cluster(folder.path, members, network, overrides=_overrides(kinds)))
-        as_client(network, cluster.wait_until_brokers_serve)
+        cluster.wait_until_brokers_serve()
         scene = Scene(network, cluster, members, QuorumView(network, members.quorum), dice)
         history = _Running(options, kinds, scene, reporter, folder).run(nemesis)
         counters = network.counters()
@@ -210,23 +213,14 @@ def open_network(stack: ExitStack, kind: str, members: Members) -> Network:
     return stack.enter_context(ProxyNetwork(members.all, targets=members.quorum))
 
 
-def as_client(network: Network, work: Callable[[], None]) -> None:
-    """Do it in a thread of the clients' side; raises what it raises."""
-    failures: list[BaseException] = []
-
-    def enter_and_work() -> None:
-        try:
-            network.enter_as_client()
-            work()
-        except Exception as error:  # noqa: BLE001 - carried over to the thread that waits
-            failures.append(error)
-
-    thread = threading.Thread(target=enter_and_work, name="jepsen-client", daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(0.1)  # in short waits, so that a signal is heard
-    if failures:
-        raise failures[0]
+@contextmanager
+def as_client(network: Network) -> Iterator[None]:
+    """This thread is on the clients' side, and with it all threads that begin within the block."""
+    with ExitStack() as stack:
+        if isinstance(network, NamespaceNetwork):
+            stack.enter_context(back_at_the_end())
+        network.enter_as_client()
+        yield
 
 
 @contextmanager

@@ -37,9 +37,16 @@ def run_tool(*words: str, script: str | None = None) -> str:
 @contextmanager
 def inside_namespace(name: str) -> Iterator[None]:
     """This thread is in the namespace; processes that it starts begin there too."""
+    with back_at_the_end():
+        enter_namespace(name)
+        yield
+
+
+@contextmanager
+def back_at_the_end() -> Iterator[None]:
+    """Whatever namespace this thread enters within the block, it leaves again."""
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:
-        enter_namespace(name)
         yield
     finally:
         _set_namespace(home)
