@@ -7,19 +7,20 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from cli.config.addresses import HostPort
 from cli.processes import NodeFailed, NodeGroup, NodeProcess, wait_until
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.cluster_config import ConfigWriter, Overrides, text_of
+from tests.jepsen.disk.faulty_disk import FaultyDisk
 from tests.jepsen.errors import ClientError
 from tests.jepsen.members import Members
-from tests.jepsen.net.network import Network
+from tests.jepsen.net.network import Network, NetworkUnavailable
 from wire.uuids import uuid_to_text
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
@@ -30,10 +31,12 @@ _READY_TIMEOUT_S = 60.0
 _ASK_TIMEOUT_S = 2.0
 
 
-class Disk(Protocol):
-    """What a node's disk adds to the environment of its process (tests.jepsen.disk)."""
+DiskMaker = Callable[[Path, Path], FaultyDisk]
+"""Makes a disk of (data folder, folder for the disk's own state)."""
 
-    def environment(self) -> Mapping[str, str]: ...
+# What a node prints when it finds its log or election state lacking, and when all is there again.
+_LACKS = ("is corrupt at byte", "lacks what was in it", "is not a whole snapshot")
+_WHOLE = ("the log is repaired", "caught up with what was lost")
 
 
 class Cluster:
@@ -46,10 +49,11 @@ class Cluster:
         network: Network,
         *,
         overrides: Overrides | None = None,
-        disks: Mapping[int, Disk] | None = None,
+        make_disk: DiskMaker | None = None,
+        no_disks: str = "no fault of this run needs faulty disks",
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`environment` is added to that of every node."""
+        """`environment` is added to that of every node; `no_disks` says why there is no `make_disk`."""
         self._folder = folder.absolute() / NODES_FOLDER
         self._members = members
         self._network = network
@@ -58,7 +62,8 @@ class Cluster:
         )
         # Children find the project's packages also where it is not installed.
         self._environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT), **(environment or {})}
-        self._disks = dict(disks or {})
+        self.no_disks = no_disks
+        self.disks = {} if make_disk is None else {each: self._disk(each, make_disk) for each in members.all}
         nodes = [self._process(node_id) for node_id in members.all]
         self._group = NodeGroup(nodes, stop_first=members.brokers)
         self._down: set[int] = set()
@@ -69,10 +74,15 @@ class Cluster:
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="jepsen-starter")
 
     def __enter__(self) -> Self:
+        """Raises NodeFailed or NetworkUnavailable."""
+        if self._members.spares:
+            self._check_one_address_for_all()
         for node_id in self._members.all:
             self._configs.write(node_id)
         try:
             self._format_all()
+            for disk in self.disks.values():
+                disk.forget()
             for node_id in self._members.all:
                 self.start(node_id)
             for node_id in self._members.all:
@@ -147,6 +157,17 @@ class Cluster:
     def data_folder(self, node_id: int) -> Path:
         return self._folder / str(node_id) / "data"
 
+    def output_bytes(self, node_id: int) -> int:
+        """How much the node has printed in all its lives."""
+        return self._group[node_id].output_path.stat().st_size
+
+    def is_whole(self, node_id: int, since_bytes: int) -> bool:
+        """Whether it runs and has, or got back, all that its disk should hold, by what it printed from there on."""
+        said = self._group[node_id].output_path.read_bytes()[since_bytes:].decode(errors="replace")
+        lacked = max(said.rfind(text) for text in _LACKS)
+        regained = max(said.rfind(text) for text in _WHOLE)
+        return self._group[node_id].is_ready and regained >= lacked
+
     def grpc_address(self, node_id: int) -> HostPort:
         return self._configs.grpc_addresses[node_id]
 
@@ -192,9 +213,14 @@ class Cluster:
 
     def _process(self, node_id: int) -> NodeProcess:
         output = self._folder / str(node_id) / "output.log"
-        disk = self._disks.get(node_id)
+        disk = self.disks.get(node_id)
         environment = self._environment | dict(disk.environment() if disk is not None else {})
         return NodeProcess(self.config_path(node_id), node_id, output, environment=environment)
+
+    def _disk(self, node_id: int, make_disk: DiskMaker) -> FaultyDisk:
+        data = self.data_folder(node_id)
+        data.mkdir(parents=True)
+        return make_disk(data, data.with_name("disk"))
 
     def _start_inside(self, node_id: int) -> None:
         with self._network.inside(node_id):
@@ -210,6 +236,18 @@ class Cluster:
         status = self._group[node_id].exit_status
         if status is not None and node_id not in self._down and node_id not in self._may_end:
             self._ended.setdefault(node_id, status)
+
+    def _check_one_address_for_all(self) -> None:
+        """A voter's endpoint stands in the log, for all to read: no node has a way of its own to it."""
+        for target in self._members.quorum:
+            for source in self._members.all:
+                if source != target and self._network.route(source, target) != self._network.address_of(
+                    target
+                ):
+                    raise NetworkUnavailable(
+                        "a quorum whose voters change needs network namespaces (root, --net netns): a voter has one "
+                        f"address for all nodes, and the network {self._network.name} one for each of them"
+                    )
 
     def _format_all(self) -> None:
         """A static quorum has one command for all; with spares the voters begin a dynamic one."""

@@ -191,6 +191,20 @@ class OnSeats:
             self._inner.update(op)
 
 
+class Only:
+    """The inner generator is offered only the turns that a function keeps; it hears of everything."""
+
+    def __init__(self, keep: Callable[[Turn], bool], inner: Generator) -> None:
+        self._keep = keep
+        self._inner = inner
+
+    def next(self, context: Context) -> Next:
+        return self._inner.next(context.only(self._keep))
+
+    def update(self, op: Op) -> None:
+        self._inner.update(op)
+
+
 class SideBySide:
     """Parts that go on at the same time, each on seats of its own; ends when all of them have ended."""
 
@@ -222,7 +236,7 @@ class SideBySide:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the nemesis does `delay_s` seconds after the step before it was invoked or could have been."""
+    """What the nemesis does `delay_s` seconds after the end of the step before."""
 
     delay_s: float
     f: str
@@ -240,13 +254,13 @@ class Schedule:
         if not self._steps:
             return None
         step = self._steps[0]
+        turn = next((turn for turn in context.free if turn.process == NEMESIS), None)
+        if turn is None:
+            return Wait()  # the time counts from the end of the step before
         if self._due_ns is None:
             self._due_ns = context.time_ns + round(step.delay_s * SECOND_NS)
         if context.time_ns < self._due_ns:
             return Wait(self._due_ns)
-        turn = next((turn for turn in context.free if turn.process == NEMESIS), None)
-        if turn is None:
-            return Wait()
         self._steps.pop(0)
         self._due_ns = None
         return turn.invoke(step.f, step.value)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -14,10 +15,13 @@ from types import FrameType
 from rich.console import Console
 
 from tests.jepsen.checkers.availability import HEAL, Availability
+from tests.jepsen.checkers.faults_happened import FaultsHappened
 from tests.jepsen.checkers.node_logs import NodeLogs
 from tests.jepsen.checkers.verdicts import VALID_KEY, Checker, Results, Stats, Verdict, check_all
-from tests.jepsen.cluster import Cluster
-from tests.jepsen.faults.catalogue import NemesisPlan, plan
+from tests.jepsen.cluster import Cluster, DiskMaker
+from tests.jepsen.disk.build import Shim, ShimUnavailable
+from tests.jepsen.disk.faulty_disk import FaultyDisk
+from tests.jepsen.faults.catalogue import NONE, NemesisPlan, plan
 from tests.jepsen.faults.fault import Scene
 from tests.jepsen.faults.nemesis import Nemesis
 from tests.jepsen.faults.quorum_view import QuorumView
@@ -93,7 +97,8 @@ def run(options: Options, store: Path, console: Console) -> Outcome:
     dice = Random(options.seed)
     nemesis = plan(options.nemesis, options.time_s, options.quiet_s, options.fault_s, dice)
     members = Members.of(options.nodes, options.brokers, max(kind.spares for kind in kinds))
-    folder = RunFolder(store, options.workload)
+    # A comma in a folder of logs would part two folders.
+    folder = RunFolder(store, "+".join(kind.name for kind in kinds))
     reporter = Reporter(console, options.time_s)
     with ExitStack() as stack:
         stack.enter_context(interruptible())
@@ -102,12 +107,21 @@ def run(options: Options, store: Path, console: Console) -> Outcome:
         stack.enter_context(as_client(network))
         folder.write_test(asdict(options) | {"network": network.name, "members": asdict(members)})
         reporter.say(f"{folder.path}: {len(members.all)} nodes, network: {network.name}, seed {options.seed}")
-        cluster = stack.enter_context(Cluster(folder.path, members, network, overrides=_overrides(kinds)))
+        make_disk, no_disks = _disk_maker(nemesis)
+        cluster = Cluster(
+            folder.path,
+            members,
+            network,
+            overrides=_overrides(kinds),
+            make_disk=make_disk,
+            no_disks=no_disks,
+        )
+        stack.enter_context(cluster)
         cluster.wait_until_brokers_serve()
         scene = Scene(network, cluster, members, QuorumView(network, members.quorum), dice)
         history = _Running(options, kinds, scene, reporter, folder).run(nemesis)
         counters = network.counters()
-    results = judge(folder.path, kinds, members, history)
+    results = judge(folder.path, kinds, members, history, is_hurt=bool(nemesis.steps))
     results["network"] = {"name": network.name, "bytes": counters}
     folder.write_results(results)
     return Outcome(folder.path, history, results)
@@ -117,11 +131,27 @@ def _overrides(kinds: Sequence[WorkloadKind]) -> dict[str, object]:
     return {key: value for kind in kinds for key, value in kind.config.items()}
 
 
-def judge(folder: Path, kinds: Sequence[WorkloadKind], members: Members, history: History) -> Results:
+def _disk_maker(nemesis: NemesisPlan) -> tuple[DiskMaker | None, str]:
+    """With the reason where there is none."""
+    if not nemesis.needs_shim:
+        return None, "no fault of this run needs faulty disks"
+    try:
+        shim = Shim.build(Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kquorum")
+    except (ShimUnavailable, OSError) as error:
+        return None, str(error)
+    return partial(FaultyDisk, shim), ""
+
+
+def judge(
+    folder: Path, kinds: Sequence[WorkloadKind], members: Members, history: History, *, is_hurt: bool
+) -> Results:
+    """`is_hurt`: there should have been faults."""
     judged = Judged(folder=folder, members=members)
     writes = frozenset(f for kind in kinds for f in kind.writes)
     reads = frozenset(f for kind in kinds for f in kind.reads)
     checkers: list[Checker] = [Stats(), *(each for kind in kinds for each in kind.checkers(judged))]
+    if is_hurt:
+        checkers.append(FaultsHappened())
     return check_all([*checkers, Availability(writes, reads), NodeLogs(folder)], history)
 
 
@@ -130,7 +160,7 @@ def judge_stored(folder: Path) -> Results:
     history = read_history(folder / HISTORY_FILE)
     test = json.loads((folder / TEST_FILE).read_text())
     members = Members(**{name: tuple(node_ids) for name, node_ids in test["members"].items()})
-    return judge(folder, kinds_of(test["workload"]), members, history)
+    return judge(folder, kinds_of(test["workload"]), members, history, is_hurt=test["nemesis"] != NONE)
 
 
 @dataclass(frozen=True, slots=True)

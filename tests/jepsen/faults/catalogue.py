@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.jepsen.checkers.availability import HEAL
-from tests.jepsen.faults import network_faults, process_faults
+from tests.jepsen.faults import disk_faults, network_faults, process_faults
 from tests.jepsen.faults.fault import Fault
 from tests.jepsen.faults.nemesis import FAULT_KEY
 from tests.jepsen.generator import Step
@@ -21,11 +21,12 @@ class FaultKind:
     name: str
     about: str
     make: Callable[[], Fault]
+    needs_shim: bool = False
 
 
 FAULTS: dict[str, FaultKind] = {
-    fault.name: FaultKind(fault.name, about, make)
-    for about, make in (*network_faults.KINDS, *process_faults.KINDS)
+    fault.name: FaultKind(fault.name, about, make, needs_shim=fault.name in disk_faults.NEED_SHIM)
+    for about, make in (*network_faults.KINDS, *process_faults.KINDS, *disk_faults.KINDS)
     for fault in (make(),)
 }
 
@@ -40,6 +41,10 @@ class NemesisPlan:
 
     faults: tuple[FaultKind, ...]
     steps: tuple[Step, ...]
+
+    @property
+    def needs_shim(self) -> bool:
+        return any(fault.needs_shim for fault in self.faults)
 
 
 def plan(text: str, time_s: float, quiet_s: float, fault_s: float, dice: Random) -> NemesisPlan:

@@ -34,6 +34,7 @@ class Scene:
     quorum: QuorumView
     dice: Random
     links: threading.Lock = field(default_factory=threading.Lock)
+    _harmed: tuple[int, int] | None = None
     _claims: dict[int, str] = field(default_factory=dict)
 
     def claim(self, fault: str, node_ids: Iterable[int]) -> None:
@@ -46,6 +47,14 @@ class Scene:
 
     def release(self, fault: str) -> None:
         self._claims = {node: owner for node, owner in self._claims.items() if owner != fault}
+
+    def ration(self, node_id: int) -> None:
+        """This node is about to lose durable records. Raises NotNow while another lacks what it lost."""
+        if self._harmed is not None:
+            other, since_bytes = self._harmed
+            if not self.cluster.is_whole(other, since_bytes):
+                raise NotNow(f"node {other} has not all records back that it lost")
+        self._harmed = (node_id, self.cluster.output_bytes(node_id))
 
     def unclaimed(self, node_ids: Iterable[int]) -> list[int]:
         return sorted(node_id for node_id in node_ids if node_id not in self._claims)

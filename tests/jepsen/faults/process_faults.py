@@ -10,6 +10,15 @@ from tests.jepsen.faults.fault import Fault, Scene, Value
 Choice = Callable[[Scene], Sequence[int]]
 
 
+def start_again(scene: Scene, nodes: Sequence[int]) -> None:
+    """Controllers are waited for, so that a fault is over when it is healed; brokers need a quorum to be ready."""
+    for node_id in nodes:
+        scene.cluster.start(node_id)
+    never = threading.Event()
+    for node_id in set(nodes) & set(scene.members.quorum):
+        scene.cluster.await_ready(node_id, never)
+
+
 class Down:
     """Nodes go down, and are started at the heal."""
 
@@ -29,8 +38,7 @@ class Down:
 
     def end(self, scene: Scene) -> Value | None:
         down, self._down = self._down, []
-        for node_id in down:
-            scene.cluster.start(node_id)
+        start_again(scene, down)
         return {"started": down} if down else None
 
 

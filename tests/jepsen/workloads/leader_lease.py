@@ -1,0 +1,105 @@
+"""The workload leader-lease: who may write, asked of the controllers themselves, and who leads partitions.
+
+Writers speak to one controller each, leader or not, and go on asking one that lost its office. What was acknowledged
+is then looked up in the committed log of that same controller: there it has an offset and an epoch. Meanwhile the
+leader is asked to hand over now and then, and the preferred leaders of some partitions change.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tests.jepsen.checkers.lease import OFFICE, WRITE_AT, LeaderLease
+from tests.jepsen.generator import (
+    Generator,
+    OncePerNode,
+    Only,
+    Ops,
+    Phases,
+    SideBySide,
+    Stagger,
+    TimeLimit,
+    Turn,
+    UntilOk,
+)
+from tests.jepsen.history import Op, OpType
+from tests.jepsen.workloads.lease_workers import (
+    BrokerWorker,
+    MarkerPlaces,
+    TransferWorker,
+    WriteAtWorker,
+)
+from tests.jepsen.workloads.workload import RECOVERY_NS, Judged, Seat, Setup, WorkloadKind
+
+NAME = "leader-lease"
+MAKE_OFFICES, SWAP, TRANSFER = "make-offices", "swap", "transfer"
+OFFICES_PER_S, SWAPS_PER_S, TRANSFERS_PER_S = 4.0, 1.0, 0.12
+_WRITERS_EACH = 2
+
+
+class LeaderLeaseWorkload:
+    """Seats: two writers at each controller, a reader at each broker, one who swaps leaders, one who transfers."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._controllers = setup.members.quorum
+        self._brokers = setup.members.brokers
+        self._writers = _WRITERS_EACH * len(self._controllers)
+        self._readers = self._writers + len(self._brokers)
+        self._count = 0
+
+    def seats(self) -> Sequence[Seat]:
+        setup, seats = self._setup, []
+        for node_id in self._controllers:
+            places = MarkerPlaces(setup.cluster.grpc_address(node_id), setup.op_timeout_s)
+            seats += [Seat(WriteAtWorker(setup, node_id, places), node_id) for _ in range(_WRITERS_EACH)]
+        seats += [Seat(BrokerWorker(setup, node_id), node_id) for node_id in self._brokers]
+        seats.append(Seat(BrokerWorker(setup, self._brokers[-1]), None))
+        seats.append(Seat(TransferWorker(setup), None))
+        return seats
+
+    def main(self, time_ns: int) -> Generator:
+        going_on = SideBySide(
+            self._at(lambda seat: seat < self._writers, self._setup.rate, self._write),
+            self._at(lambda seat: self._writers <= seat < self._readers, OFFICES_PER_S, self._read),
+            self._at(lambda seat: seat == self._readers, SWAPS_PER_S, lambda turn: turn.invoke(SWAP)),
+            self._at(
+                lambda seat: seat == self._readers + 1, TRANSFERS_PER_S, lambda turn: turn.invoke(TRANSFER)
+            ),
+        )
+        return TimeLimit(time_ns, Phases(self._made(), going_on))
+
+    def final(self) -> Generator:
+        """A write at whoever leads, and what every broker shows in the end."""
+        writes = Only(lambda turn: turn.seat < self._writers, UntilOk(self._write))
+        reads = Only(
+            lambda turn: self._writers <= turn.seat < self._readers,
+            OncePerNode(self._brokers, self._read, lambda op: op.type is OpType.OK),
+        )
+        return Phases(TimeLimit(RECOVERY_NS, writes), TimeLimit(RECOVERY_NS, reads))
+
+    def _made(self) -> Generator:
+        return Only(lambda turn: turn.seat == self._readers, UntilOk(lambda turn: turn.invoke(MAKE_OFFICES)))
+
+    def _at(self, keep: Callable[[int], bool], rate: float, make: Callable[[Turn], Op]) -> Generator:
+        return Stagger(rate, Only(lambda turn: keep(turn.seat), Ops(make)), self._setup.dice)
+
+    def _write(self, turn: Turn) -> Op:
+        self._count += 1
+        return turn.invoke(WRITE_AT, {"controller": turn.node, "marker": f"lease-{self._count:06d}"})
+
+    def _read(self, turn: Turn) -> Op:
+        return turn.invoke(OFFICE)
+
+
+def _checkers(_: Judged) -> list[LeaderLease]:
+    return [LeaderLease()]
+
+
+KIND = WorkloadKind(
+    name=NAME,
+    about="writes at every controller itself; one acknowledges at a time, and leader epochs never go back",
+    make=LeaderLeaseWorkload,
+    checkers=_checkers,
+    writes=frozenset({WRITE_AT}),
+    reads=frozenset({OFFICE}),
+    seats_min=lambda members: _WRITERS_EACH * len(members.quorum) + len(members.brokers) + 2,
+)
