@@ -19,6 +19,7 @@ from tests.jepsen.faults.catalogue import ALL as ALL_FAULTS
 from tests.jepsen.faults.catalogue import FAULTS, NONE, UnknownFault, plan
 from tests.jepsen.history import MalformedHistory
 from tests.jepsen.members import CONTROLLERS_MAX
+from tests.jepsen.mutants.planting import PLANTED
 from tests.jepsen.net.network import NetworkUnavailable
 from tests.jepsen.report.terminal import print_summary
 from tests.jepsen.run import NETS, Interrupted, Options, judge_stored, run
@@ -55,6 +56,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         "--op-timeout", type=float, default=5.0, metavar="S", help="a client waits so long (5)"
     )
     parser.add_argument("--seed", type=int, default=None, help="of the operations; from the clock without it")
+    parser.add_argument(
+        "--mutant", metavar="NAME", help="plant this bug into every node (tests.jepsen.mutants)"
+    )
     parser.add_argument("--store", type=Path, default=Path("store"), help="folder of the runs (store)")
     parser.add_argument(
         "--judge", type=Path, metavar="FOLDER", help="only judge the history of an earlier run"
@@ -64,6 +68,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         parser.error("times and rates must be above 0")
     if options.brokers < 1 or options.concurrency < 1:
         parser.error("--brokers and --concurrency must be at least 1")
+    if options.mutant is not None and options.mutant not in PLANTED:
+        parser.error(f"no mutant '{options.mutant}'; there are {', '.join(PLANTED)}")
     try:
         kinds_of(options.workload)
         plan(options.nemesis, 0, 0, 1, Random(0))
@@ -153,6 +159,7 @@ def _options(chosen: argparse.Namespace, nodes: int) -> Options:
         quiet_s=chosen.quiet,
         fault_s=chosen.fault,
         op_timeout_s=chosen.op_timeout,
+        mutant=chosen.mutant,
         seed=time.time_ns() % 1_000_000 if chosen.seed is None else chosen.seed,
     )
 

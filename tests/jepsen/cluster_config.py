@@ -1,7 +1,6 @@
-"""The quorum configs of the cluster under test: one file for each node, with the routes from that node.
+"""The quorum configs of the cluster under test: one file for each node, the same but for what faults change in it.
 
-Behind proxies no two nodes find a controller at the same place, so `controller.quorum.voters` differs from file to
-file.
+Controllers are named, and advertise themselves, by the addresses at which other nodes reach them (`Network.advertised`).
 """
 
 import json
@@ -51,9 +50,9 @@ class ConfigWriter:
         """Write the node's file, anew if need be; `overrides` are this node's, and outdo all others."""
         path = self.path(node_id)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self._text(node_id, overrides or {}))
+        path.write_text(self._text(overrides or {}))
 
-    def _text(self, reader: int, overrides: Overrides) -> str:
+    def _text(self, overrides: Overrides) -> str:
         lines = [
             "[cluster]",
             f'cluster.id = "{self._cluster_id}"',
@@ -61,7 +60,7 @@ class ConfigWriter:
             "[defaults]",
             f"log.dirs = {json.dumps(str(self._folder / '{node.id}' / 'data'))}",
             'controller.listener.names = "CONTROLLER"',
-            self._quorum(reader),
+            self._quorum(),
             *(f"{key} = {json.dumps(value)}" for key, value in (self._overrides | dict(overrides)).items()),
         ]
         for role, listener, node_ids in (
@@ -71,11 +70,14 @@ class ConfigWriter:
             for node_id in node_ids:
                 lines += ["", "[[nodes]]", f"node.id = {node_id}", f'process.roles = "{role}"']
                 lines.append(f'listeners = "{listener}://{text_of(self._network.address_of(node_id))}"')
+                if role == "controller":
+                    advertised = text_of(self._network.advertised(node_id))
+                    lines.append(f'advertised.listeners = "{listener}://{advertised}"')
                 lines.append(f'kquorum.grpc.listener = "{text_of(self.grpc_addresses[node_id])}"')
         return "\n".join(lines) + "\n"
 
-    def _quorum(self, reader: int) -> str:
-        routes = {node_id: text_of(self._network.route(reader, node_id)) for node_id in self._members.quorum}
+    def _quorum(self) -> str:
+        routes = {node_id: text_of(self._network.advertised(node_id)) for node_id in self._members.quorum}
         if self._members.spares:
             return f'controller.quorum.bootstrap.servers = "{",".join(routes.values())}"'
         voters = ",".join(f"{node_id}@{route}" for node_id, route in routes.items())

@@ -38,6 +38,7 @@ from tests.jepsen.generator import (
 from tests.jepsen.history import History, read_history
 from tests.jepsen.interpreter import Interpreter
 from tests.jepsen.members import Members
+from tests.jepsen.mutants.environment import planted_environment
 from tests.jepsen.net.iproute import back_at_the_end
 from tests.jepsen.net.namespaces import NamespaceNetwork
 from tests.jepsen.net.network import Network, NetworkUnavailable
@@ -67,6 +68,7 @@ class Options:
     fault_s: float = 8.0
     op_timeout_s: float = 5.0
     seed: int = 1
+    mutant: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ def run(options: Options, store: Path, console: Console) -> Outcome:
             members,
             network,
             overrides=_overrides(kinds),
+            environment={} if options.mutant is None else planted_environment(options.mutant),
             make_disk=make_disk,
             no_disks=no_disks,
         )

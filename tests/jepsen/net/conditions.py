@@ -6,6 +6,7 @@ any of them cuts it, delays add up, the lowest rate holds, and losses are indepe
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import permutations
 from random import Random
 from typing import Self
 
@@ -62,11 +63,16 @@ SOUND = Condition()
 class Ledger:
     """Which faults lie on which links, by token and kind; one of the same token and kind replaces the one before."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: Iterable[int]) -> None:
+        self._links = frozenset(permutations(nodes, 2))
         self._faults: dict[tuple[str, str], dict[Link, Condition]] = {}
 
     def add(self, token: str, kind: str, links: Iterable[Link], condition: Condition) -> None:
-        self._faults.setdefault((token, kind), {}).update(dict.fromkeys(links, condition))
+        """Raises ValueError for a link that there is not, with nothing added."""
+        added = dict.fromkeys(links, condition)
+        if unknown := sorted(added.keys() - self._links):
+            raise ValueError(f"no link {', '.join(f'{source} to {target}' for source, target in unknown)}")
+        self._faults.setdefault((token, kind), {}).update(added)
 
     def end(self, token: str | None) -> None:
         """Of all tokens, when none is named."""

@@ -55,7 +55,7 @@ class LinkProxy:
 
     async def start(self) -> int:
         """Answers the port."""
-        self._server = await asyncio.start_server(self._accept, LOOPBACK, 0)
+        self._server = await asyncio.start_server(self.accept, LOOPBACK, 0)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
@@ -72,20 +72,23 @@ class LinkProxy:
         await asyncio.gather(*tasks, return_exceptions=True)
         return len(tasks)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def accept(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, said: bytes = b""
+    ) -> None:
+        """`said` is what was read already."""
         task = asyncio.current_task()
         assert task is not None
         connection = self._connections[task] = Connection(task, writer)
         task.add_done_callback(self._connections.pop)
         # Cancelled when the proxies stop, and by a reset.
         with suppress(OSError, asyncio.CancelledError):
-            await self._carry(connection, reader, writer)
+            await self._carry(connection, reader, writer, said)
         connection.abort()
 
     async def _carry(
-        self, connection: Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, connection: Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, said: bytes
     ) -> None:
-        held = await _hold(reader, self._handshake)
+        held = await _hold(reader, self._handshake, said)
         if held is None:
             return
         peer_reader, peer_writer = await asyncio.open_connection(*self._target_address)
@@ -106,9 +109,11 @@ class LinkProxy:
         await self._back.pass_handshake()
 
 
-async def _hold(reader: asyncio.StreamReader, ready: Callable[[], Awaitable[None]]) -> bytes | None:
-    """What arrived until `ready`; None when the sender gave up before."""
-    held = bytearray()
+async def _hold(
+    reader: asyncio.StreamReader, ready: Callable[[], Awaitable[None]], said: bytes
+) -> bytes | None:
+    """`said` and what arrived until `ready`; None when the sender gave up before."""
+    held = bytearray(said)
     waiting = asyncio.ensure_future(ready())
     try:
         while not waiting.done():

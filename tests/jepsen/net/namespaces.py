@@ -35,6 +35,7 @@ _RULE_PRIORITY = 1000
 _FAULTS_TABLE = 77
 # The relay reads one packet after the other; a burst must not be lost before it gets there.
 _RELAY_QUEUE_PACKETS = 20_000
+_LIST_CONNECTIONS = ("ss", "--no-header", "--numeric", "--tcp")
 
 
 class NamespaceNetwork:
@@ -47,7 +48,7 @@ class NamespaceNetwork:
         assert len(self._place) == len(nodes) < 250, "places are the third byte of an address"
         self._run = namespaces_of(os.getpid())
         self._hub = f"{self._run}-hub"
-        self._ledger = Ledger()
+        self._ledger = Ledger(nodes)
         self._ruled: set[Link] = set()
         self._relay: RelayProcess | None = None
         self._no_relay_because = ""
@@ -127,6 +128,9 @@ class NamespaceNetwork:
     def address_of(self, node_id: int) -> HostPort:
         return HostPort(self._host(node_id), PORT)
 
+    def advertised(self, node_id: int) -> HostPort:
+        return self.address_of(node_id)
+
     def route(self, source: int, target: int) -> HostPort:
         return self.address_of(target)
 
@@ -171,12 +175,13 @@ class NamespaceNetwork:
             raise FaultUnavailable(str(error)) from error
 
     def _reset_between(self, near: int, far: int) -> int:
-        listing = ("ss", "--no-header", "--numeric", "--tcp")
+        """Where the kernel does not support it, `ss` says nothing, and nothing happens."""
+        peer = self._host(far)
         with inside_namespace(self._namespace(near)):
-            # It lists those that it closed.
-            killed = run_tool(*listing, "--kill", "dst", self._host(far)).splitlines()
-            if not killed and run_tool(*listing, "state", "established", "dst", self._host(far)):
-                raise FaultUnavailable("this kernel closes no sockets of others (INET_DIAG_DESTROY)")
+            before = _established_to(peer)
+            killed = run_tool(*_LIST_CONNECTIONS, "--kill", "dst", peer).splitlines()
+            if not killed and before & _established_to(peer):
+                raise FaultUnavailable("this kernel closes no sockets for others (INET_DIAG_DESTROY)")
         return len(killed)
 
     def _need_relay(self) -> None:
@@ -186,9 +191,8 @@ class NamespaceNetwork:
             )
 
     def _add_fault(self, token: str, kind: str, links: Iterable[Link], condition: Condition) -> None:
-        places = [(source, target) for source, target in links if self._place[source] != self._place[target]]
         with self._lock:
-            self._ledger.add(token, kind, places, condition)
+            self._ledger.add(token, kind, links, condition)
             self._apply()
 
     def _apply(self) -> None:
@@ -236,3 +240,9 @@ class NamespaceNetwork:
                 if (tally := tallies.get(self._relayed((source, target)))) is not None and tally != Tally():
                     found |= named((source, target), tally)
         return found
+
+
+def _established_to(peer: str) -> set[str]:
+    """The near ends of connections of this thread's namespace."""
+    lines = run_tool(*_LIST_CONNECTIONS, "state", "established", "dst", peer).splitlines()
+    return {line.split()[2] for line in lines}

@@ -43,8 +43,12 @@ class Network(Protocol):
         """Where the node listens, and where clients and observers, who are on no link, reach it."""
         ...
 
+    def advertised(self, node_id: int) -> HostPort:
+        """Where other nodes are told that it listens: one address for all, and all who say their name are on a link."""
+        ...
+
     def route(self, source: int, target: int) -> HostPort:
-        """Where `source` has to connect to in order to reach the node `target`."""
+        """Where `source`, and nobody else, can connect to the node `target`, whatever it says."""
         ...
 
     def inside(self, node_id: int) -> AbstractContextManager[None]:

@@ -1,10 +1,12 @@
 """Nodes on loopback, each reaching each peer through a proxy port of its own; needs no rights at all.
 
     node a ── 127.0.0.1:p(a, b) ── proxy ── 127.0.0.1:port of b
+    node a ── 127.0.0.1:p(b), the door of b, which b advertises ── the same proxy
 
-What a link's faults do to the bytes of a connection, whoever opened it, is told in `lanes`. Nothing is reset. A
-connection that is opened while one of the directions is cut is accepted (the machine's kernel does that) but not
-carried on until both are open; if its opener gives up before, the peer never hears of it.
+What a link's faults do to the bytes of a connection, whoever opened it, is told in `lanes`; how a door knows who is
+at it, in `doors`. No fault but `reset` resets a connection. One that is opened while one of the directions is cut is
+accepted (the machine's kernel does that) but not carried on until both are open; if its opener gives up before, the
+peer never hears of it.
 """
 
 import asyncio
@@ -17,7 +19,8 @@ from typing import Any, Self, TypeVar
 
 from cli.config.addresses import HostPort
 from cli.config.materialise import free_ports
-from tests.jepsen.net.conditions import SOUND, Condition, Ledger
+from tests.jepsen.net.conditions import SOUND, Condition, Ledger, Tally
+from tests.jepsen.net.doors import Door
 from tests.jepsen.net.lanes import LinkState
 from tests.jepsen.net.link_proxy import LOOPBACK, LinkProxy
 from tests.jepsen.net.network import DEFAULT_TOKEN, Link, named
@@ -27,7 +30,7 @@ T = TypeVar("T")
 
 
 class ProxyNetwork:
-    """A thread with a loop that runs one LinkProxy for each node and each of its `targets`."""
+    """A thread with a loop that runs one LinkProxy for each node and each of its `targets`, and each target's door."""
 
     name = "proxy"
 
@@ -35,8 +38,10 @@ class ProxyNetwork:
         self._nodes = tuple(nodes)
         self._targets = tuple(targets)
         self._proxies: dict[Link, LinkProxy] = {}
+        self._doors: dict[int, Door] = {}
         self._routes: dict[Link, HostPort] = {}
-        self._ledger = Ledger()
+        self._advertised: dict[int, HostPort] = {}
+        self._ledger = Ledger(nodes)
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -71,8 +76,19 @@ class ProxyNetwork:
                 there, back = self._links[link], self._links[target, source]
                 proxy = self._proxies[link] = LinkProxy(self._addresses[target], there, back)
                 self._routes[link] = HostPort(LOOPBACK, await proxy.start())
+        for target in self._targets:
+            openers = {source: proxy for (source, met), proxy in self._proxies.items() if met == target}
+            door = self._doors[target] = Door(openers, self._proxy_for_clients(target))
+            self._advertised[target] = HostPort(LOOPBACK, await door.start())
+
+    def _proxy_for_clients(self, target: int) -> LinkProxy:
+        """On links that no fault knows of."""
+        dice = Random()
+        return LinkProxy(self._addresses[target], LinkState(dice), LinkState(dice))
 
     async def _stop_all(self) -> None:
+        for door in self._doors.values():
+            await door.stop()
         for proxy in self._proxies.values():
             await proxy.stop()
 
@@ -81,6 +97,9 @@ class ProxyNetwork:
 
     def address_of(self, node_id: int) -> HostPort:
         return self._addresses[node_id]
+
+    def advertised(self, node_id: int) -> HostPort:
+        return self._advertised.get(node_id, self._addresses[node_id])
 
     def route(self, source: int, target: int) -> HostPort:
         return self._addresses[target] if source == target else self._routes[source, target]
@@ -121,9 +140,8 @@ class ProxyNetwork:
         return self._call(reset_all())
 
     def _add_fault(self, token: str, kind: str, links: Iterable[Link], condition: Condition) -> None:
-        known = [link for link in links if self._links[link] is not None]
         with self._lock:
-            self._ledger.add(token, kind, known, condition)
+            self._ledger.add(token, kind, links, condition)
             self._call(self._apply())
 
     async def _apply(self) -> None:
@@ -134,6 +152,6 @@ class ProxyNetwork:
     def counters(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for link, state in sorted(self._links.items(), key=lambda item: item[0]):
-            if state.tally.bytes:
+            if state.tally != Tally():
                 found |= named(link, state.tally)
         return found

@@ -2,12 +2,16 @@
 
 Writers speak to one controller each, leader or not, and go on asking one that lost its office. What was acknowledged
 is then looked up in the committed log of that same controller: there it has an offset and an epoch. Meanwhile the
-leader is asked to hand over now and then, and the preferred leaders of some partitions change.
+leader is asked to hand over now and then, the preferred leaders of some partitions change, every controller is asked
+whether it leads, and a broker that does not exist registers again and again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
+from tests.jepsen.checkers.broker_epochs import REJOIN, BrokerEpochs
+from tests.jepsen.checkers.claims import CLAIM, Claims
 from tests.jepsen.checkers.lease import OFFICE, WRITE_AT, LeaderLease
+from tests.jepsen.checkers.verdicts import Checker
 from tests.jepsen.generator import (
     Generator,
     OncePerNode,
@@ -24,19 +28,21 @@ from tests.jepsen.history import Op, OpType
 from tests.jepsen.workloads.lease_workers import (
     BrokerWorker,
     MarkerPlaces,
-    TransferWorker,
     WriteAtWorker,
 )
+from tests.jepsen.workloads.office_workers import ClaimWorker, RejoinWorker, TransferWorker
 from tests.jepsen.workloads.workload import RECOVERY_NS, Judged, Seat, Setup, WorkloadKind
 
 NAME = "leader-lease"
 MAKE_OFFICES, SWAP, TRANSFER = "make-offices", "swap", "transfer"
 OFFICES_PER_S, SWAPS_PER_S, TRANSFERS_PER_S = 4.0, 1.0, 0.12
+CLAIMS_PER_S, REJOINS_PER_S = 6.0, 0.3
 _WRITERS_EACH = 2
 
 
 class LeaderLeaseWorkload:
-    """Seats: two writers at each controller, a reader at each broker, one who swaps leaders, one who transfers."""
+    """Seats in this order: writers at the controllers, readers at the brokers, one who asks each controller whether it
+    leads, one who swaps partitions' leaders, one who transfers leadership, one broker that rejoins."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -44,6 +50,7 @@ class LeaderLeaseWorkload:
         self._brokers = setup.members.brokers
         self._writers = _WRITERS_EACH * len(self._controllers)
         self._readers = self._writers + len(self._brokers)
+        self._askers = self._readers + len(self._controllers)
         self._count = 0
 
     def seats(self) -> Sequence[Seat]:
@@ -52,18 +59,21 @@ class LeaderLeaseWorkload:
             places = MarkerPlaces(setup.cluster.grpc_address(node_id), setup.op_timeout_s)
             seats += [Seat(WriteAtWorker(setup, node_id, places), node_id) for _ in range(_WRITERS_EACH)]
         seats += [Seat(BrokerWorker(setup, node_id), node_id) for node_id in self._brokers]
+        seats += [Seat(ClaimWorker(setup, node_id), node_id) for node_id in self._controllers]
         seats.append(Seat(BrokerWorker(setup, self._brokers[-1]), None))
         seats.append(Seat(TransferWorker(setup), None))
+        seats.append(Seat(RejoinWorker(setup), None))
         return seats
 
     def main(self, time_ns: int) -> Generator:
+        swapper, transferrer, joiner = range(self._askers, self._askers + 3)
         going_on = SideBySide(
-            self._at(lambda seat: seat < self._writers, self._setup.rate, self._write),
-            self._at(lambda seat: self._writers <= seat < self._readers, OFFICES_PER_S, self._read),
-            self._at(lambda seat: seat == self._readers, SWAPS_PER_S, lambda turn: turn.invoke(SWAP)),
-            self._at(
-                lambda seat: seat == self._readers + 1, TRANSFERS_PER_S, lambda turn: turn.invoke(TRANSFER)
-            ),
+            self._at(range(self._writers), self._setup.rate, self._write),
+            self._at(range(self._writers, self._readers), OFFICES_PER_S, lambda turn: turn.invoke(OFFICE)),
+            self._at(range(self._readers, self._askers), CLAIMS_PER_S, lambda turn: turn.invoke(CLAIM)),
+            self._at([swapper], SWAPS_PER_S, lambda turn: turn.invoke(SWAP)),
+            self._at([transferrer], TRANSFERS_PER_S, lambda turn: turn.invoke(TRANSFER)),
+            self._at([joiner], REJOINS_PER_S, lambda turn: turn.invoke(REJOIN)),
         )
         return TimeLimit(time_ns, Phases(self._made(), going_on))
 
@@ -72,26 +82,23 @@ class LeaderLeaseWorkload:
         writes = Only(lambda turn: turn.seat < self._writers, UntilOk(self._write))
         reads = Only(
             lambda turn: self._writers <= turn.seat < self._readers,
-            OncePerNode(self._brokers, self._read, lambda op: op.type is OpType.OK),
+            OncePerNode(self._brokers, lambda turn: turn.invoke(OFFICE), lambda op: op.type is OpType.OK),
         )
         return Phases(TimeLimit(RECOVERY_NS, writes), TimeLimit(RECOVERY_NS, reads))
 
     def _made(self) -> Generator:
         return Only(lambda turn: turn.seat == self._readers, UntilOk(lambda turn: turn.invoke(MAKE_OFFICES)))
 
-    def _at(self, keep: Callable[[int], bool], rate: float, make: Callable[[Turn], Op]) -> Generator:
-        return Stagger(rate, Only(lambda turn: keep(turn.seat), Ops(make)), self._setup.dice)
+    def _at(self, seats: Container[int], rate: float, make: Callable[[Turn], Op]) -> Generator:
+        return Stagger(rate, Only(lambda turn: turn.seat in seats, Ops(make)), self._setup.dice)
 
     def _write(self, turn: Turn) -> Op:
         self._count += 1
         return turn.invoke(WRITE_AT, {"controller": turn.node, "marker": f"lease-{self._count:06d}"})
 
-    def _read(self, turn: Turn) -> Op:
-        return turn.invoke(OFFICE)
 
-
-def _checkers(_: Judged) -> list[LeaderLease]:
-    return [LeaderLease()]
+def _checkers(_: Judged) -> list[Checker]:
+    return [LeaderLease(), Claims(), BrokerEpochs()]
 
 
 KIND = WorkloadKind(
@@ -101,5 +108,5 @@ KIND = WorkloadKind(
     checkers=_checkers,
     writes=frozenset({WRITE_AT}),
     reads=frozenset({OFFICE}),
-    seats_min=lambda members: _WRITERS_EACH * len(members.quorum) + len(members.brokers) + 2,
+    seats_min=lambda members: _WRITERS_EACH * len(members.quorum) + len(members.all) + 3,
 )

@@ -1,12 +1,9 @@
-"""The clients of the workload leader-lease."""
+"""The clients of the workload leader-lease who write at controllers, and read and change what brokers lead."""
 
 import threading
 import time
-from contextlib import suppress
 from random import Random
 from typing import Any
-
-import grpc
 
 from cli.config.addresses import HostPort
 from tests.jepsen.checkers.lease import OFFICE
@@ -15,14 +12,11 @@ from tests.jepsen.errors import ClientError, refused
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.inspector import Inspector, LogFollower, Seen
 from tests.jepsen.workloads.workload import Setup
-from wire.proto.quorum_pb2 import TransferLeadershipRequest
-from wire.proto.quorum_pb2_grpc import QuorumStub
 from wire.protocol.apis import ApiKey
 
 OFFICES_TOPIC = "offices"
 OFFICES = 6
 _PLACE_TIMEOUT_S = 3.0
-_TRANSFER_TIMEOUT_S = 5.0
 _PREFERRED = 0
 
 
@@ -210,41 +204,3 @@ class BrokerWorker:
 def _check(code: Any, message: str | None) -> None:
     if int(code):
         raise refused(int(code), code.name, message)
-
-
-class TransferWorker:
-    """Asks every controller to hand leadership to another one; only the leader can."""
-
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-        self._dice = Random(0)
-        self._channels: list[tuple[int, grpc.Channel]] = []
-
-    def open(self) -> None:
-        self._setup.network.enter_as_client()
-        for node_id in self._setup.members.controllers:
-            address = self._setup.cluster.grpc_address(node_id)
-            self._channels.append((node_id, grpc.insecure_channel(f"{address.host}:{address.port}")))
-
-    def invoke(self, op: Op) -> Op:
-        target = self._dice.choice(self._setup.members.controllers)
-        why = ""
-        for node_id, channel in self._channels:
-            if node_id == target:
-                continue
-            stub: Any = QuorumStub(channel)  # type: ignore[no-untyped-call]
-            try:
-                stub.TransferLeadership(
-                    TransferLeadershipRequest(target_id=target), timeout=_TRANSFER_TIMEOUT_S
-                )
-            except grpc.RpcError as error:
-                why = f"{node_id}: {error.code().name}"
-            else:
-                return op.ended(OpType.OK, {"from": node_id, "to": target})
-        return op.ended(OpType.FAIL, {"to": target}, why)
-
-    def close(self) -> None:
-        for _, channel in self._channels:
-            with suppress(Exception):
-                channel.close()
-        self._channels.clear()
