@@ -1,6 +1,7 @@
 """The quorum configs of the cluster under test: one file for each node, the same but for what faults change in it.
 
-Controllers are named, and advertise themselves, by the addresses at which other nodes reach them (`Network.advertised`).
+Controllers are named, and advertise themselves, by the addresses at which other nodes reach them
+(`Network.advertised`).
 """
 
 import json

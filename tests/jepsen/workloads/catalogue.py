@@ -1,9 +1,20 @@
 """Every workload by its name."""
 
-from tests.jepsen.workloads import topics_set
+from tests.jepsen.workloads import audit, config_set, leader_lease, log_order, membership, register, topics_set
 from tests.jepsen.workloads.workload import WorkloadKind
 
-WORKLOADS: dict[str, WorkloadKind] = {kind.name: kind for kind in (topics_set.KIND,)}
+WORKLOADS: dict[str, WorkloadKind] = {
+    kind.name: kind
+    for kind in (
+        topics_set.KIND,
+        register.KIND,
+        config_set.KIND,
+        log_order.KIND,
+        leader_lease.KIND,
+        membership.KIND,
+        audit.KIND,
+    )
+}
 ALL = "all"
 
 

@@ -87,7 +87,8 @@ class LeaderLeaseWorkload:
         return Phases(TimeLimit(RECOVERY_NS, writes), TimeLimit(RECOVERY_NS, reads))
 
     def _made(self) -> Generator:
-        return Only(lambda turn: turn.seat == self._readers, UntilOk(lambda turn: turn.invoke(MAKE_OFFICES)))
+        make = UntilOk(lambda turn: turn.invoke(MAKE_OFFICES))
+        return Only(lambda turn: turn.seat == self._askers, make)
 
     def _at(self, seats: Container[int], rate: float, make: Callable[[Turn], Op]) -> Generator:
         return Stagger(rate, Only(lambda turn: turn.seat in seats, Ops(make)), self._setup.dice)
