@@ -327,3 +327,15 @@ def test_a_line_that_is_no_operation_is_named(tmp_path: Path) -> None:
     path.write_text(path.read_text() + '{"type": "ok"}\n')
     with pytest.raises(MalformedHistory, match="operation 2 "):
         read_history(path)
+
+
+def test_an_epoch_that_two_nodes_led_is_invalid(tmp_path: Path) -> None:
+    folder = _nodes_folder(tmp_path, "05:48:14 leader in epoch 1: fetch timeout\n", None)
+    other = folder / NODES_FOLDER / "2" / "output.log"
+    other.parent.mkdir()
+    other.write_text("05:48:20 leader in epoch 2: the leader left\n")
+    assert NodeLogs(folder).check(History())[VALID_KEY] is Verdict.VALID
+    other.write_text("05:48:20 leader in epoch 1: fetch timeout\n")
+    results = NodeLogs(folder).check(History())
+    assert results[VALID_KEY] is Verdict.INVALID
+    assert results["epochs_led_twice"] == {1: ["1", "2"]}
