@@ -18,11 +18,12 @@ from tests.jepsen.checkers.verdicts import EXIT_STATUS, VALID_KEY, Results, Verd
 from tests.jepsen.faults.catalogue import ALL as ALL_FAULTS
 from tests.jepsen.faults.catalogue import FAULTS, NONE, UnknownFault, plan
 from tests.jepsen.history import MalformedHistory
+from tests.jepsen.judging import judge_stored
 from tests.jepsen.members import CONTROLLERS_MAX
 from tests.jepsen.mutants.planting import PLANTED
 from tests.jepsen.net.network import NetworkUnavailable
 from tests.jepsen.report.terminal import print_summary
-from tests.jepsen.run import NETS, Interrupted, Options, judge_stored, run
+from tests.jepsen.run import NETS, Interrupted, Options, run
 from tests.jepsen.workloads.catalogue import ALL, WORKLOADS, UnknownWorkload, kinds_of
 
 _CONTROLLERS = range(1, CONTROLLERS_MAX + 1)
@@ -59,6 +60,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--mutant", metavar="NAME", help="plant this bug into every node (tests.jepsen.mutants)"
     )
+    parser.add_argument("--no-pages", action="store_true", help="write no timeline, plots and index page")
     parser.add_argument("--store", type=Path, default=Path("store"), help="folder of the runs (store)")
     parser.add_argument(
         "--judge", type=Path, metavar="FOLDER", help="only judge the history of an earlier run"
@@ -160,6 +162,7 @@ def _options(chosen: argparse.Namespace, nodes: int) -> Options:
         fault_s=chosen.fault,
         op_timeout_s=chosen.op_timeout,
         mutant=chosen.mutant,
+        pages=not chosen.no_pages,
         seed=time.time_ns() % 1_000_000 if chosen.seed is None else chosen.seed,
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from cli.config.addresses import HostPort
 from tests.jepsen.generator import Context, Generator, Turn, Wait
 from tests.jepsen.history import History, Op
 from tests.jepsen.members import Members
@@ -12,9 +13,16 @@ from tests.jepsen.workloads.workload import Setup, Workload
 _LATENCY_NS = 2_000_000
 
 
+class Nowhere:
+    """In place of a network and of a cluster."""
+
+    def address_of(self, _node_id: int) -> HostPort:
+        return HostPort("127.0.0.1", 1)
+
+
 def setup_of(seed: int, *, brokers: tuple[int, ...] = (11, 12), concurrency: int = 6) -> Setup:
-    """Workers made from it have no cluster to speak to; generators ask for none."""
-    nowhere: Any = None
+    """Workers made from it have nobody to speak to; generators ask for no one."""
+    nowhere: Any = Nowhere()
     return Setup(
         network=nowhere,
         cluster=nowhere,

@@ -81,7 +81,7 @@ class Matrix:
         home.mkdir(parents=True, exist_ok=True)
         with (home / "output.log").open("a") as output:
             done = subprocess.run(
-                [sys.executable, "-m", "tests.jepsen", *arguments, "--store", str(home)],
+                [sys.executable, "-m", "tests.jepsen", *arguments, "--no-pages", "--store", str(home)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -169,6 +169,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="cells at the same time (1)")
     parser.add_argument("--seed", type=int, default=1, help="of the matrix; each cell's is made of it")
     parser.add_argument("--store", type=Path, default=Path("store/matrix"))
+    parser.add_argument("--rows", type=Path, help="the file of rows, if not STORE/matrix.jsonl")
     parser.add_argument("--resume", action="store_true", help="leave out cells that have a row")
     parser.add_argument("--again", default="", help="with --resume: verdicts that are tried again")
     parser.add_argument("more", nargs="*", metavar="-- OPTION", help="for every run, such as --brokers 2")
@@ -186,7 +187,7 @@ def main() -> int:
             [int(each) for each in chosen.nodes.split(",")],
         )
     )
-    rows_path = chosen.store / ROWS_FILE
+    rows_path = chosen.rows or chosen.store / ROWS_FILE
     chosen.store.mkdir(parents=True, exist_ok=True)
     if chosen.resume:
         again = set(chosen.again.split(","))

@@ -1,10 +1,9 @@
 """One run: a network, a cluster in it, the interpreter over both, the checkers, the store."""
 
-import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -14,39 +13,27 @@ from types import FrameType
 
 from rich.console import Console
 
-from tests.jepsen.checkers.availability import HEAL, Availability
-from tests.jepsen.checkers.faults_happened import FaultsHappened
-from tests.jepsen.checkers.node_logs import NodeLogs
-from tests.jepsen.checkers.verdicts import VALID_KEY, Checker, Results, Stats, Verdict, check_all
+from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.cluster import Cluster, DiskMaker
 from tests.jepsen.disk.build import Shim, ShimUnavailable
 from tests.jepsen.disk.faulty_disk import FaultyDisk
-from tests.jepsen.faults.catalogue import NONE, NemesisPlan, plan
+from tests.jepsen.faults.catalogue import NemesisPlan, plan
 from tests.jepsen.faults.fault import Scene
-from tests.jepsen.faults.nemesis import Nemesis
 from tests.jepsen.faults.quorum_view import QuorumView
-from tests.jepsen.generator import (
-    SECOND_NS,
-    Generator,
-    OnSeats,
-    Phases,
-    Schedule,
-    SideBySide,
-    Step,
-    Together,
-)
-from tests.jepsen.history import History, read_history
-from tests.jepsen.interpreter import Interpreter
+from tests.jepsen.history import History
+from tests.jepsen.judging import judge
 from tests.jepsen.members import Members
 from tests.jepsen.mutants.environment import planted_environment
 from tests.jepsen.net.iproute import back_at_the_end
 from tests.jepsen.net.namespaces import NamespaceNetwork
 from tests.jepsen.net.network import Network, NetworkUnavailable
 from tests.jepsen.net.proxies import ProxyNetwork
+from tests.jepsen.operations import Operations
+from tests.jepsen.report import write_report
 from tests.jepsen.report.terminal import Reporter
-from tests.jepsen.store import HISTORY_FILE, TEST_FILE, RunFolder
+from tests.jepsen.store import RunFolder
 from tests.jepsen.workloads.catalogue import kinds_of
-from tests.jepsen.workloads.workload import Judged, Seat, Setup, Workload, WorkloadKind
+from tests.jepsen.workloads.workload import WorkloadKind
 
 NETS = ("auto", "netns", "proxy")
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -69,6 +56,21 @@ class Options:
     op_timeout_s: float = 5.0
     seed: int = 1
     mutant: str | None = None
+    pages: bool = True
+
+    @property
+    def command(self) -> str:
+        """What runs this again, with the same seed."""
+        words = ["python -m tests.jepsen", f"--workload {self.workload}", f"--nemesis '{self.nemesis}'"]
+        words += [f"--time {self.time_s:g}", f"--nodes {self.nodes}", f"--brokers {self.brokers}"]
+        words += [f"--net {self.net}", f"--rate {self.rate:g}", f"--concurrency {self.concurrency}"]
+        words += [
+            f"--quiet {self.quiet_s:g}",
+            f"--fault {self.fault_s:g}",
+            f"--op-timeout {self.op_timeout_s:g}",
+        ]
+        words += [f"--seed {self.seed}", *([] if self.mutant is None else [f"--mutant {self.mutant}"])]
+        return " ".join(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +104,14 @@ def run(options: Options, store: Path, console: Console) -> Outcome:
     # A comma in a folder of logs would part two folders.
     folder = RunFolder(store, "+".join(kind.name for kind in kinds))
     reporter = Reporter(console, options.time_s)
+    test: dict[str, object] = asdict(options) | {"members": asdict(members), "command": options.command}
     with ExitStack() as stack:
         stack.enter_context(interruptible())
         network = open_network(stack, options.net, members)
         # Before there are threads: those of libraries (gRPC's) are then on the clients' side like this one.
         stack.enter_context(as_client(network))
-        folder.write_test(asdict(options) | {"network": network.name, "members": asdict(members)})
+        test |= {"network": network.name}
+        folder.write_test(test)
         reporter.say(f"{folder.path}: {len(members.all)} nodes, network: {network.name}, seed {options.seed}")
         make_disk, no_disks = _disk_maker(nemesis)
         cluster = Cluster(
@@ -122,11 +126,14 @@ def run(options: Options, store: Path, console: Console) -> Outcome:
         stack.enter_context(cluster)
         cluster.wait_until_brokers_serve()
         scene = Scene(network, cluster, members, QuorumView(network, members.quorum), dice)
-        history = _Running(options, kinds, scene, reporter, folder).run(nemesis)
+        history = Operations(options, kinds, scene, reporter, folder).run(nemesis)
         counters = network.counters()
     results = judge(folder.path, kinds, members, history, is_hurt=bool(nemesis.steps))
-    results["network"] = {"name": network.name, "bytes": counters}
+    results["network"] = {"name": network.name, "counters": counters}
     folder.write_results(results)
+    if options.pages:
+        for problem in write_report(folder.path, history, results, test):
+            reporter.say(f"warning: {problem}")
     return Outcome(folder.path, history, results)
 
 
@@ -143,96 +150,6 @@ def _disk_maker(nemesis: NemesisPlan) -> tuple[DiskMaker | None, str]:
     except (ShimUnavailable, OSError) as error:
         return None, str(error)
     return partial(FaultyDisk, shim), ""
-
-
-def judge(
-    folder: Path, kinds: Sequence[WorkloadKind], members: Members, history: History, *, is_hurt: bool
-) -> Results:
-    """`is_hurt`: there should have been faults."""
-    judged = Judged(folder=folder, members=members)
-    writes = frozenset(f for kind in kinds for f in kind.writes)
-    reads = frozenset(f for kind in kinds for f in kind.reads)
-    checkers: list[Checker] = [Stats(), *(each for kind in kinds for each in kind.checkers(judged))]
-    if is_hurt:
-        checkers.append(FaultsHappened())
-    return check_all([*checkers, Availability(writes, reads), NodeLogs(folder)], history)
-
-
-def judge_stored(folder: Path) -> Results:
-    """Judge the history in a run's folder again. Raises OSError, MalformedHistory or UnknownWorkload."""
-    history = read_history(folder / HISTORY_FILE)
-    test = json.loads((folder / TEST_FILE).read_text())
-    members = Members(**{name: tuple(node_ids) for name, node_ids in test["members"].items()})
-    return judge(folder, kinds_of(test["workload"]), members, history, is_hurt=test["nemesis"] != NONE)
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    workload: Workload
-    seats: tuple[Seat, ...]
-
-
-class _Running:
-    """The operations of one run: those of its workloads side by side, and the nemesis'."""
-
-    def __init__(
-        self,
-        options: Options,
-        kinds: Sequence[WorkloadKind],
-        scene: Scene,
-        reporter: Reporter,
-        folder: RunFolder,
-    ) -> None:
-        self._time_ns = round(options.time_s * SECOND_NS)
-        self._scene = scene
-        self._reporter = reporter
-        self._folder = folder
-        self._parts = [self._part(kind, options) for kind in kinds]
-
-    def run(self, nemesis: NemesisPlan) -> History:
-        """The history is written also when the run is interrupted."""
-        generator = Phases(
-            Together(self._beside(lambda each: each.main(self._time_ns)), Schedule(nemesis.steps)),
-            Schedule([Step(0.0, HEAL)]),
-            self._beside(lambda each: each.final()),
-        )
-        seats = [seat for part in self._parts for seat in part.seats]
-        interpreter = Interpreter(
-            [seat.worker for seat in seats],
-            [seat.node for seat in seats],
-            Nemesis(self._scene, [kind.make() for kind in nemesis.faults]),
-            self._reporter.on_event,
-            self._reporter.on_idle,
-        )
-        try:
-            with self._reporter:
-                return interpreter.run(generator)
-        finally:
-            self._folder.write_history(interpreter.history)
-
-    def _part(self, kind: WorkloadKind, options: Options) -> _Part:
-        setup = Setup(
-            network=self._scene.network,
-            cluster=self._scene.cluster,
-            members=self._scene.members,
-            # A workload's dice are its own: which others run beside it does not change what it asks.
-            dice=Random(f"{kind.name} {options.seed}"),
-            rate=options.rate,
-            concurrency=max(options.concurrency, kind.seats_min(self._scene.members)),
-            op_timeout_s=options.op_timeout_s,
-        )
-        workload = kind.make(setup)
-        return _Part(workload, tuple(workload.seats()))
-
-    def _beside(self, part_of: Callable[[Workload], Generator]) -> Generator:
-        total = sum(len(part.seats) for part in self._parts)
-        firsts = [sum(len(part.seats) for part in self._parts[:place]) for place in range(len(self._parts))]
-        return SideBySide(
-            *(
-                OnSeats(first, len(part.seats), total, part_of(part.workload))
-                for first, part in zip(firsts, self._parts, strict=True)
-            )
-        )
 
 
 def open_network(stack: ExitStack, kind: str, members: Members) -> Network:

@@ -191,8 +191,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"port {chosen.port} of {HOST} {why}", file=sys.stderr)
         return 1
     with server:
-        print(f"http://{HOST}:{server.server_address[1]}/ shows {server.store}; Ctrl-C ends it", flush=True)
         try:
+            print(
+                f"http://{HOST}:{server.server_address[1]}/ shows {server.store}; Ctrl-C ends it", flush=True
+            )
             server.serve_forever()
         except KeyboardInterrupt:
             print("\nended")

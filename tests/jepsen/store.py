@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.jepsen.checkers.verdicts import Results, as_json
+from tests.jepsen.edn import write_history_edn
 from tests.jepsen.history import History, write_history
 
 HISTORY_FILE = "history.jsonl"
+EDN_FILE = "history.edn"
 RESULTS_FILE = "results.json"
 TEST_FILE = "test.json"
 LATEST = "latest"
@@ -29,7 +31,9 @@ class RunFolder:
         self._write(TEST_FILE, options)
 
     def write_history(self, history: History) -> None:
+        """For us as JSON lines; as EDN for Knossos and Elle."""
         write_history(history, self.path / HISTORY_FILE)
+        write_history_edn(history, self.path / EDN_FILE)
 
     def write_results(self, results: Results) -> None:
         self._write(RESULTS_FILE, as_json(results))

@@ -110,6 +110,11 @@ def created(tmp_path: Path) -> Story:
     return Story(tmp_path).did(CREATE, partitions=2).topic(10, 2).note(10, "CREATE_TOPICS")
 
 
+def a_comparison(**more: Any) -> dict[str, Any]:
+    nothing = dict.fromkeys(("agreed_below", "committed_below", "majority_below", "not_compared"))
+    return nothing | {"violations": [], "lawful": []} | more
+
+
 def only(anomaly: str, results: Results) -> list[Any]:
     found = {name for name, value in results.items() if name.endswith("_count") and value}
     assert (found, results[VALID_KEY]) == ({f"{anomaly}_count"}, Verdict.INVALID), results
@@ -199,6 +204,26 @@ def test_logs_that_tell_of_different_changes_are_found(created: Story) -> None:
     assert [each["log"] for each in found] == ["log-1", "log-2"]
 
 
+def test_a_log_that_begins_with_a_snapshot_is_not_the_one_to_judge_by(created: Story) -> None:
+    newcomer = created.logs[0]
+    newcomer |= {"start_offset": 50, "end_offset": 101}
+    for table in ("topics", "topics_history", "audit_notes"):
+        newcomer[table] = []
+    created.content["replicas"].append(a_comparison(majority_below=100))
+    results = created.saw({TOPIC: 2}).judged()
+    assert results[VALID_KEY] is Verdict.VALID, results
+    assert results["judged_by"] == "log-2"
+
+
+def test_a_log_that_fell_behind_is_not_the_one_to_judge_by(created: Story) -> None:
+    for log in created.logs[1:]:
+        log |= {"start_offset": 5}
+    created.logs[0] |= {"end_offset": 7, "topics": [], "topics_history": []}
+    created.content["replicas"].append(a_comparison(majority_below=100))
+    results = created.saw({TOPIC: 2}).judged()
+    assert (results[VALID_KEY], results["judged_by"]) == (Verdict.UNKNOWN, "log-2")
+
+
 def test_violations_of_the_audit_count_unless_their_log_is_damaged(created: Story) -> None:
     created.content["violations"].append({"source": "log-3", "check": "checksums", "reason": "flipped"})
     created.saw({TOPIC: 2})
@@ -210,11 +235,7 @@ def test_violations_of_the_audit_count_unless_their_log_is_damaged(created: Stor
 
 
 def test_a_difference_between_replicas_is_a_violation(created: Story) -> None:
-    report: dict[str, Any] = dict.fromkeys(
-        ("agreed_below", "committed_below", "majority_below", "not_compared")
-    )
-    report |= {"violations": [{"reason": "they differ"}], "lawful": []}
-    created.content["replicas"].append(report)
+    created.content["replicas"].append(a_comparison(violations=[{"reason": "they differ"}]))
     assert only("violations", created.saw({TOPIC: 2}).judged()) == [{"reason": "they differ"}]
 
 

@@ -74,12 +74,6 @@ class Configs:
         return op.ended(OpType.OK, op.value)
 
 
-@pytest.fixture(autouse=True)
-def no_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("BrokerPlace", "ControllerPlace"):
-        monkeypatch.setattr(config_set, name, lambda *_: None)
-
-
 def driven(time_s: float, info_each: int = 0, cluster: Configs | None = None) -> History:
     workload = ConfigSet(setup_of(4, brokers=MEMBERS.brokers))
     found = Configs(info_each) if cluster is None else cluster

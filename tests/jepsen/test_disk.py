@@ -1,9 +1,8 @@
-"""The disk forgets what was not flushed and nothing else, and is slow, full or wrong about the time when told to be."""
+"""The disk forgets what was not flushed and nothing else."""
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,64 +10,10 @@ from typing import Any
 import pytest
 
 from tests.jepsen.disk import contents
-from tests.jepsen.disk.build import Shim, ShimUnavailable
-from tests.jepsen.disk.faulty_disk import FaultyDisk
 from tests.jepsen.disk.journals import OF_FILE, Journal, read_journals
-from tests.jepsen.disk.puppet import Puppet
+from tests.jepsen.disk.rig import APPEND, OLD, Rig, rig, shim
 
-APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND
-OLD = "old content " * 100
-
-
-@pytest.fixture(scope="session")
-def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    try:
-        return Shim.build(tmp_path_factory.getbasetemp() / "shim")
-    except ShimUnavailable as error:
-        pytest.skip(str(error))
-
-
-@dataclass
-class Rig:
-    """A folder with a durable file `old`, a disk, and the puppet that lives on it."""
-
-    folder: Path
-    disk: FaultyDisk
-    puppet: Puppet
-
-    def call(self, name: str, *arguments: Any) -> Any:
-        return self.puppet.call(name, *arguments)
-
-    def error_of(self, name: str, *arguments: Any) -> int | None:
-        return self.puppet.ask(name, *arguments)[1]
-
-    def cut(self, seed: int | None = None) -> dict[str, Any]:
-        """Kill the puppet and cut the power; with a seed, something may be left."""
-        self.puppet.kill()
-        return self.disk.cut_power(Random(seed), tear=seed is not None)
-
-    def restart(self) -> None:
-        self.puppet.kill()
-        self.puppet = Puppet(self.disk, self.folder)
-
-    def names(self) -> set[str]:
-        return {path.name for path in self.folder.iterdir()}
-
-    def read(self, name: str) -> str:
-        return (self.folder / name).read_text("latin-1")
-
-
-@pytest.fixture
-def rig(shim: Path, tmp_path: Path) -> Iterator[Rig]:
-    folder = tmp_path / "data"
-    folder.mkdir()
-    (folder / "old").write_text(OLD)
-    disk = FaultyDisk(shim, folder, tmp_path / "state")
-    made = Rig(folder, disk, Puppet(disk, folder))
-    try:
-        yield made
-    finally:
-        made.puppet.kill()
+__all__ = ["rig", "shim"]
 
 
 # Power cuts: contents
@@ -166,6 +111,15 @@ def test_every_change_of_content_is_undone(rig: Rig, calls: list[tuple[Any, ...]
 def test_whatever_call_made_the_change(rig: Rig, change: str) -> None:
     rig.call("evaluate", f"({change}, None)[1]")
     assert rig.read("old") != OLD
+    rig.cut()
+    assert rig.read("old") == OLD
+
+
+def test_a_descriptor_that_was_another_file_before_is_known_anew(rig: Rig, tmp_path: Path) -> None:
+    elsewhere = rig.call("open", str(tmp_path / "elsewhere"), APPEND)
+    rig.call("write", elsewhere, "known")
+    rig.call("dup2", rig.call("open", "old", APPEND), elsewhere)
+    rig.call("write", elsewhere, "more")
     rig.cut()
     assert rig.read("old") == OLD
 

@@ -5,13 +5,14 @@ import os
 import time
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from tests.jepsen.disk import build
 from tests.jepsen.disk.build import Shim, ShimUnavailable
 from tests.jepsen.disk.damage import LOG_FOLDER, NothingToFlip, flip_bit, wipe
-from tests.jepsen.test_disk import APPEND, OLD, Rig, rig, shim
+from tests.jepsen.disk.rig import APPEND, OLD, Rig, rig, shim
 
 __all__ = ["rig", "shim"]
 
@@ -105,8 +106,13 @@ def test_a_full_disk_takes_what_fits_and_then_nothing_that_grows(rig: Rig) -> No
     assert rig.call("write", descriptor, "z", 100) == 100
 
 
+def test_appending_needs_space_wherever_the_descriptor_stands(rig: Rig) -> None:
+    rig.disk.fill()
+    assert rig.error_of("write", rig.call("open", "old", APPEND), "x") == errno.ENOSPC
+
+
 @pytest.mark.parametrize("giving", [("unlink", "old"), ("truncate", "old", 0), ("rename", "new", "old")])
-def test_what_is_removed_makes_room(rig: Rig, giving: tuple[object, ...]) -> None:
+def test_what_is_removed_makes_room(rig: Rig, giving: tuple[Any, ...]) -> None:
     descriptor = rig.call("open", "new", APPEND)
     rig.disk.fill()
     assert rig.error_of("write", descriptor, "x") == errno.ENOSPC

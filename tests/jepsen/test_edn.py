@@ -129,6 +129,7 @@ def test_a_key_that_is_no_keyword_stays_what_it_is() -> None:
         (math.inf, "##Inf"),
         (math.nan, "##NaN"),
         ("\x00\x1f\t", '"\\u0000\\u001f\\t"'),
+        ('a\\"b', '"a\\\\\\"b"'),
         (frozenset({2, 1}), "#{1 2}"),
         ((), "[]"),
     ],

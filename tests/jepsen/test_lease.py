@@ -88,6 +88,14 @@ def test_the_new_controllers_first_acknowledgement_counts_and_not_only_its_last(
     assert "deposed-leader-acked" in story.write(2, 2, 13).acked(slow, 1, 1, 11).anomalies()
 
 
+def test_a_late_acknowledgement_of_the_old_controller_does_not_hide_the_new_one() -> None:
+    story = Told()
+    slow = story.begin()
+    story.write(2, 2, 12).acked(slow, 1, 1, 11).write(1, 1, 10)
+    (row,) = story.judged()["deposed-leader-acked"]
+    assert row["by_then"]["epoch"] == 2
+
+
 @pytest.mark.parametrize("offset", [9, 10])
 def test_an_offset_no_further_than_an_acknowledged_one_went_back(offset: int) -> None:
     story = Told().write(1, 1, 10).write(1, 1, offset)

@@ -148,15 +148,26 @@ def test_what_changes_after_it_was_shown_diverges() -> None:
 
 def test_an_epoch_that_goes_back_is_named() -> None:
     newer, older = record(1, "x", epoch=3), record(2, "y", epoch=2)
-    assert Log().commit("x").commit("y").final(FIRST, newer, older).anomalies() == {"went-back"}
+    story = Log().commit("x").commit("y").final(FIRST, newer, older)
+    assert story.anomalies() == {"went-back"}
+    assert [(row["observer"], row["epochs"]) for row in story.judged()["went-back"]] == [
+        ("A", [3, 2]),
+        ("B", [3, 2]),
+    ]
 
 
 def test_an_epoch_that_goes_back_between_two_observers_is_named() -> None:
-    story = Log().commit("x").commit("y").observe("A", FIRST, record(1, "x", epoch=3), final=True)
-    story.observe("A", record(3, epoch=3), snapshot=[3, 2], final=True)
-    assert story.observe("B", record(2, "y", epoch=2), record(3, epoch=3), snapshot=[2, 3]).anomalies() == {
-        "went-back"
-    }
+    story = Log().commit("x").observe("A", FIRST, record(1, "x", epoch=3), final=True)
+    story.observe("B", kind=INFO).observe("B", record(2, epoch=2), final=True)
+    assert story.anomalies() == {"went-back"}
+    assert [(row["observer"], row["offset"]) for row in story.judged()["went-back"]] == [("B", 2)]
+
+
+def test_a_snapshot_of_an_epoch_before_that_of_what_was_shown_is_named() -> None:
+    story = Log().commit("x").observe("A", FIRST, record(1, "x", epoch=3), final=True)
+    assert story.observe("A", snapshot=[5, 2], final=True).anomalies() == {"went-back"}
+    reset = Log().commit("x").observe("A", FIRST, record(1, "x", epoch=3), final=True)
+    assert reset.observe("A", snapshot=[5, 2], reset=True, final=True).anomalies() == {"went-back"}
 
 
 def test_an_observers_own_epoch_does_not_go_back() -> None:

@@ -1,7 +1,6 @@
 """The workload membership: its checker finds each anomaly in histories made by hand, its clients keep enough voters."""
 
 import itertools
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -10,11 +9,8 @@ import pytest
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.checkers.voter_lives import Change, course_of
 from tests.jepsen.checkers.voters import ADD, LIST, PUT, READ, REMOVE, Voters
-from tests.jepsen.cluster import Cluster
 from tests.jepsen.history import History, Op, OpType
 from tests.jepsen.members import Members
-from tests.jepsen.net.network import NetworkUnavailable
-from tests.jepsen.net.proxies import ProxyNetwork
 from tests.jepsen.workloads.voter_book import VoterBook
 from tests.jepsen.workloads.voter_changes import refusal
 
@@ -281,10 +277,3 @@ def test_only_what_surely_had_no_effect_is_a_failure(
     code: int, words: str | None, via: int, is_definite: bool
 ) -> None:
     assert refusal(code, "name", words, via=via).definite is is_definite
-
-
-def test_a_network_without_one_address_for_all_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    with ProxyNetwork(MEMBERS.all, targets=MEMBERS.quorum) as network:
-        with pytest.raises(NetworkUnavailable, match="needs network namespaces"):
-            Cluster(tmp_path, MEMBERS, network).__enter__()
-        assert list(tmp_path.iterdir()) == []

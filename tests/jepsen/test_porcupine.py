@@ -85,6 +85,8 @@ def test_a_refusal_that_does_not_say_what_it_found_may_come_of_what_is_unfinishe
     assert said(story.read(1, "a"), program, REFUSALS) is Verdict.VALID
     gone = Told().cas(0, "a").cas(1, "b", kind=INFO).op("cas", cas(1, "z"), refused, FAIL)
     assert said(gone, program, REFUSALS) is Verdict.VALID
+    never = Told().read(0).cas(3, "of no effect", kind=INFO).op("cas", cas(1, "z"), refused, FAIL)
+    assert said(never, program, REFUSALS) is Verdict.VALID
     assert (
         said(Told().cas(0, "a").op("cas", cas(1, "z"), refused, FAIL), program, REFUSALS) is Verdict.INVALID
     )

@@ -70,11 +70,6 @@ class Partitions:
         return op.ended(OpType.OK, {**op.value, "version": version + 1})
 
 
-@pytest.fixture(autouse=True)
-def no_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register, "Controllers", lambda *_: None)
-
-
 def driven(time_s: float, seed: int = 3, info_each: int = 0) -> History:
     workload = Register(setup_of(seed))
     cluster = Partitions(info_each)

@@ -197,3 +197,13 @@ def test_a_change_that_was_refused_or_never_asked_for_is_unasked(tmp_path: Path)
     results = run.judged()
     assert results[VALID_KEY] is Verdict.INVALID
     assert results["unasked"] == [f"add-voter 4 with directory {text(4)}, 1 times"]
+
+
+def test_a_node_that_came_in_by_a_snapshot_does_not_hide_what_the_others_hold(tmp_path: Path) -> None:
+    run = VotersRun(tmp_path).log({1, 2, 3}, {1, 2, 3, 4}, {1, 2, 3})
+    folder = tmp_path / "nodes" / "1" / "data" / "__cluster_metadata-0"
+    (folder / f"{0:020d}.log").unlink()
+    (folder / f"{2:020d}.log").write_bytes(voters_batch(2, {1, 2, 3}) + voters_batch(3, {1, 2, 3}))
+    results = run.asked(ADD, 4).asked(REMOVE, 4).judged()
+    assert results[VALID_KEY] is Verdict.VALID, results
+    assert (results["log"], results["is_from_the_start"]) == (2, True)

@@ -14,14 +14,14 @@ from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict, as_json
 from tests.jepsen.history import NEMESIS, History, Op, OpType
 from tests.jepsen.report import write_report
 from tests.jepsen.report.findings import violations_of
-from tests.jepsen.report.index_page import repeat_command
+from tests.jepsen.report.index_page import repeat_command, write_index
 from tests.jepsen.report.series import Point, quantiles, rates, strips
 from tests.jepsen.report.terminal import Reporter, print_summary
-from tests.jepsen.report.timeline import NEIGHBOURS, timeline_data
+from tests.jepsen.report.timeline import NEIGHBOURS, timeline_data, write_timeline
 from tests.jepsen.report.windows import fault_windows
 
 SECOND = 1_000_000_000
-HOSTILE = "</script><script>alert(1)</script>"
+HOSTILE = "</script x><script>alert(1)</script>"
 PLOTS = ("latency-raw", "latency-quantiles", "rate", "availability")
 TEST = {"workload": "w", "nemesis": "kill-one", "time_s": 20.0, "concurrency": 2, "seed": 9, "nodes": (3, 5)}
 
@@ -151,7 +151,7 @@ class Page(HTMLParser):
 
 def test_every_operation_of_a_history_is_in_the_timeline(tmp_path: Path) -> None:
     history = small_history()
-    assert write_report(tmp_path, history, {VALID_KEY: Verdict.VALID}, TEST) == []
+    write_timeline(tmp_path, history, {VALID_KEY: Verdict.VALID}, TEST)
     page = Page((tmp_path / "timeline.html").read_text())
     shown = [(page.data["fs"][op[1]], op[2], op[5], op[7]) for op in page.data["ops"]]
     assert shown == [
@@ -174,11 +174,13 @@ def test_names_from_a_run_are_no_markup(tmp_path: Path) -> None:
             "anomalies": {HOSTILE: [{"index": 0, "x": HOSTILE}]},
         },
     }
-    problems = write_report(tmp_path, small_history(HOSTILE, HOSTILE), results, {**TEST, "workload": HOSTILE})
-    assert problems == []
+    history, test = small_history(HOSTILE, HOSTILE), {**TEST, "workload": HOSTILE}
+    write_timeline(tmp_path, history, results, test)
+    write_index(tmp_path, history, results, test, [HOSTILE])
     for name, scripts in (("timeline.html", 2), ("index.html", 0)):
         html = (tmp_path / name).read_text()
         assert "alert(1)" in html
+        assert "</script x" not in html
         assert Page(html).elements.count("script") == scripts
     assert Page((tmp_path / "timeline.html").read_text()).data["ops"][0][8] == HOSTILE
 
@@ -233,7 +235,9 @@ def test_the_index_links_what_is_there_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "nodes" / "11").mkdir(parents=True)
     (tmp_path / "nodes" / "11" / "output.log").write_text("")
     (tmp_path / "history.jsonl").write_text("")
-    write_report(tmp_path, small_history(), {VALID_KEY: Verdict.VALID}, TEST)
+    for name in ("rate.png", "rate.svg", "timeline.html"):
+        (tmp_path / name).write_text("")
+    write_index(tmp_path, small_history(), {VALID_KEY: Verdict.VALID}, TEST)
     page = Page((tmp_path / "index.html").read_text())
     assert {"history.jsonl", "nodes/11/output.log", "timeline.html", "rate.svg"} <= set(page.links)
     assert all((tmp_path / each).is_file() for each in [*page.links, *page.sources])

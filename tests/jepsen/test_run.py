@@ -18,8 +18,9 @@ from cli.processes import wait_until
 from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
 from tests.jepsen.checkers.verdicts import EXIT_STATUS, VALID_KEY, Results, Verdict, as_json
 from tests.jepsen.history import History, Op, OpType, read_history, write_history
+from tests.jepsen.judging import judge_stored
 from tests.jepsen.net import namespaces
-from tests.jepsen.run import Options, judge_stored, run
+from tests.jepsen.run import Options, run
 from tests.jepsen.store import HISTORY_FILE, LATEST, RESULTS_FILE
 
 pytestmark = pytest.mark.jepsen
@@ -75,7 +76,7 @@ def test_everything_is_in_the_store(outcome: Stored) -> None:
     assert (outcome.folder.parent / LATEST).resolve() == outcome.folder.resolve()
     results = json.loads((outcome.folder / RESULTS_FILE).read_text())
     assert results["set"] == as_json(outcome.results["set"])
-    assert max(results["network"]["bytes"].values()) > 10_000
+    assert max(results["network"]["counters"].values()) > 10_000
     assert len(list(outcome.folder.glob("nodes/*/output.log"))) == OPTIONS.nodes + OPTIONS.brokers
 
 

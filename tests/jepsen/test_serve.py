@@ -24,12 +24,12 @@ HOSTILE = "<script>alert(1)</script>"
 def store(tmp_path: Path) -> Path:
     (tmp_path / "secret.txt").write_text(SECRET)
     made = tmp_path / "store"
-    for verdict in (*Verdict, None):
-        folder = RunFolder(made, "topics-set")
+    folders = [RunFolder(made, "topics-set") for _ in range(4)]
+    for folder, verdict in zip(folders, (*Verdict, None), strict=True):
         folder.write_test({"workload": "topics-set", "nemesis": HOSTILE, "nodes": 3, "brokers": 3, "seed": 7})
         if verdict is not None:
             folder.write_results({VALID_KEY: verdict})
-    run = folder.path
+    run = folders[-1].path
     (run / "index.html").write_text("<p>the index</p>")
     (run / "history.jsonl").write_text('{"value":"<b>"}\n')
     (run / "output.log").write_text("log")

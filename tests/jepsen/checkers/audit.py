@@ -38,7 +38,7 @@ _SHOWN_MAX = 50
 
 
 class AuditAgrees:
-    """The rules, for the longest log of a controller that nothing is damaged in:
+    """The rules, for the best log of a controller that nothing is damaged in (see `_best`):
 
     - Each acknowledged change is in the tables: else it is **missing**. No change that failed is there (**failed, but
       there**), nor one that nobody asked for (**unasked**). Those of a topic are in the order in which they were
@@ -74,7 +74,7 @@ class AuditAgrees:
         }
         if not sound:
             return {VALID_KEY: Verdict.UNKNOWN, "left_out": "every log is damaged", **facts}
-        judge = _Judge(max(sound, key=lambda log: log.end), history.operations())
+        judge = _Judge(_best(sound, content), history.operations())
         violations: dict[str, list[Any]] = {
             **judge.violations(),
             "state_differs": list(judge.state_differs()),
@@ -179,6 +179,13 @@ class _Judge:
             found = [self.log.note_for(offset) for offset in offsets]
             if not any(note is not None and _fits(note, effect) for note in found):
                 yield {"change": effect, "offset": offsets[0], "note": found[0]}
+
+
+def _best(logs: Sequence[AuditedLog], content: Mapping[str, Any]) -> AuditedLog:
+    """A log that begins with the first record and reaches as far as a majority, if there is one: a node that came in by
+    a snapshot has no records from before."""
+    marks = [report["majority_below"] or 0 for report in content["replicas"]]
+    return max(logs, key=lambda log: (log.start == 0 and log.end >= max(marks, default=0), log.end))
 
 
 def _fits(note: Mapping[str, Any], effect: Effect) -> bool:

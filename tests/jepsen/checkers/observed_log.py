@@ -117,6 +117,9 @@ class ObservedLog:
                 snapshot=[jump.offset, jump.epoch],
                 why=f"a snapshot of what it had been shown, up to offset {observer.next - 1}",
             )
+        elif jump.epoch < observer.epoch:
+            epochs = [observer.epoch, jump.epoch]
+            self._violate(WENT_BACK, jump, snapshot=[jump.offset, jump.epoch], epochs=epochs)
         self.jumps.append(jump)
         observer.next, observer.epoch = jump.offset, jump.epoch
         observer.may_go_back = observer.may_be_anywhere = False
@@ -176,13 +179,20 @@ class ObservedLog:
                 )
 
     def _mixed_epochs(self) -> Iterator[tuple[str, Results]]:
-        """Over all observers together, where no single one was shown both of two records."""
+        """Over all observers and snapshots together, where no single observer was shown both of two records."""
         if any(anomaly == WENT_BACK for anomaly, _ in self.violations):
             return
-        for before, after in pairwise(self.entries[offset] for offset in sorted(self.entries)):
-            if after.epoch < before.epoch:
-                row = {"observer": after.observer, "index": after.index, "offset": after.offset}
-                yield WENT_BACK, {**row, "epochs": [before.epoch, after.epoch]}
+        points = [(each.offset, each.epoch, each.observer, each.index) for each in self.entries.values()]
+        points += [
+            (jump.offset - 1, jump.epoch, jump.observer, jump.index)
+            for jump in self.jumps
+            if jump.offset - 1 not in self.entries
+        ]
+        points.sort(key=lambda point: point[0])
+        for (_, epoch_before, _, _), (offset, epoch, observer, index) in pairwise(points):
+            if epoch < epoch_before:
+                row = {"observer": observer, "index": index, "offset": offset}
+                yield WENT_BACK, {**row, "epochs": [epoch_before, epoch]}
 
 
 def _ended(operation: Operation) -> int:

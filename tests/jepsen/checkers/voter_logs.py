@@ -25,7 +25,8 @@ class VoterLogs:
     - The longest log has each acknowledged change as often as it was acknowledged: else one is **missing**; and no
       more often than it was asked for and not refused: else one is **unasked**.
 
-    Of a log that was cut below a snapshot the second rule cannot be judged.
+    The second rule is judged by a log that begins with the first record, if there is one: a node that came in by a
+    snapshot has no other.
     """
 
     name = "voter-logs"
@@ -35,17 +36,18 @@ class VoterLogs:
         self._members = members
 
     def check(self, history: History) -> Results:
-        logs = node_logs(self._folder, self._members.quorum)
-        longest = max(logs, key=lambda log: log.end)
+        logs = node_logs(self._folder, self._members.all)
+        longest = max(logs, key=lambda log: (_is_from_the_start(log), log.end))
         leaps = [leap for log in logs for leap in _leaps(log)]
-        is_from_the_start = longest.start == 0 and longest.is_whole
+        is_from_the_start = _is_from_the_start(longest)
         made = Counter(step for _, steps in _changes(longest) for step in steps)
         acknowledged = _asked(history, (OpType.OK,))
         possible = _asked(history, (OpType.OK, OpType.INFO))
-        missing = _words(acknowledged - made) if is_from_the_start else []
+        reaches_the_end = longest.end >= max((log.voters[-1][0] for log in logs if log.voters), default=0)
+        missing = _words(acknowledged - made) if is_from_the_start and reaches_the_end else []
         unasked = _words(made - possible)
         is_violated = bool(leaps or missing or unasked)
-        passed = Verdict.VALID if is_from_the_start else Verdict.UNKNOWN
+        passed = Verdict.VALID if made else Verdict.UNKNOWN
         return {
             VALID_KEY: Verdict.INVALID if is_violated else passed,
             "changes": made.total(),
@@ -55,6 +57,10 @@ class VoterLogs:
             "missing": missing,
             "unasked": unasked,
         }
+
+
+def _is_from_the_start(log: NodeLog) -> bool:
+    return log.start == 0 and log.is_whole
 
 
 def _changes(log: NodeLog) -> Iterator[tuple[int, list[Step]]]:

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from tests.jepsen.checkers.availability import HEAL
+from tests.jepsen.checkers.availability import FAULT_KEY, HEAL
 from tests.jepsen.faults import disk_faults, network_faults, process_faults
 from tests.jepsen.faults.fault import Fault
-from tests.jepsen.faults.nemesis import FAULT_KEY
 from tests.jepsen.generator import Step
 
 NONE = "none"

@@ -256,3 +256,5 @@ KINDS: tuple[tuple[str, Callable[[], Fault]], ...] = (
 NEED_SHIM = frozenset(
     {"disk-full", "slow-fsync", "fsync-error", "write-error", "torn-write", "power-cut", "clock-jump"}
 )
+# After these a log may lawfully have a hole until it has been fetched again.
+TAKE_RECORDS = frozenset({"bit-flip", "wiped-disk", "torn-write", "power-cut"})

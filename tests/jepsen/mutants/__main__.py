@@ -69,7 +69,16 @@ def _arguments(planted: Planted, seed: int) -> list[str]:
 def _run(planted: Planted, store: Path, seed: int, *more: str) -> tuple[str, list[str]]:
     """The verdict, and the checkers which said invalid."""
     home = store / planted.name
-    command = [sys.executable, "-m", "tests.jepsen", *_arguments(planted, seed), "--store", str(home), *more]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.jepsen",
+        *_arguments(planted, seed),
+        "--no-pages",
+        "--store",
+        str(home),
+        *more,
+    ]
     home.mkdir(parents=True, exist_ok=True)
     with (home / "output.log").open("a") as output:
         done = subprocess.run(

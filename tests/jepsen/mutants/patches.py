@@ -31,7 +31,7 @@ def votes_not_flushed() -> Patch:
 
         def fdatasync(self, descriptor: int) -> None: ...
 
-    original: Any = quorum_state_file.replace_file
+    original: Any = vars(quorum_state_file)["replace_file"]
 
     def replace_file(path: Any, content: bytes, fs: FileSystem) -> None:
         original(path, content, Unflushed(fs))

@@ -90,9 +90,12 @@ def _indices(entry: Any, key: str = "") -> Iterator[int]:
     elif isinstance(entry, list | tuple):
         for value in entry:
             yield from _indices(value, key)
-    elif isinstance(entry, int) and not isinstance(entry, bool):
-        if key in ("index", "indices", "ops", "op") or key.endswith(("_at", "_index", "_indices")):
-            yield entry
+    elif isinstance(entry, int) and not isinstance(entry, bool) and _names_lines(key):
+        yield entry
+
+
+def _names_lines(key: str) -> bool:
+    return key in ("index", "indices", "ops", "op") or key.endswith(("_at", "_index", "_indices"))
 
 
 def _reasons(found: Mapping[str, Any]) -> list[str]:

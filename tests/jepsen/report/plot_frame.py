@@ -1,7 +1,8 @@
 """A figure as all plots of a run have it: faults in a strip above, shaded in the plots below, the legend beside."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ _FAULT_COLOURS = ("#d9534f", "#8e6bbf", "#c58a1b", "#3a8a8a", "#a0527a", "#6b7a2
 _WIDTH_INCHES = 11.0
 _DPI = 110
 _FAULT_ROW_INCHES = 0.2
-_STYLE = {
+# The keys are matplotlib's; its types list all of them in one Literal.
+_STYLE: Any = {
     "text.parse_math": False,  # names of operations are not formulas
     "font.size": 9,
     "axes.spines.top": False,
@@ -28,6 +30,14 @@ _STYLE = {
     "svg.hashsalt": "run",
     "svg.fonttype": "none",
 }
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """All of a figure is made and saved in it: each text takes from it how it reads its letters."""
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a name in letters that the font lacks is still a plot
+        yield
 
 
 class Frame:
@@ -41,18 +51,17 @@ class Frame:
         self._faults = sorted({window.f for window in windows})
         strip_inches = _FAULT_ROW_INCHES * len(self._faults)
         heights = [strip_inches] * bool(self._faults) + [panel_inches] * panels
-        with mpl.rc_context(_STYLE):
-            self.figure = Figure(figsize=(_WIDTH_INCHES, sum(heights) + 1.1), layout="constrained")
-            FigureCanvasAgg(self.figure)
-            grid = self.figure.subplots(
-                len(heights), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
-            )
-            axes = list(grid[:, 0])
-            self.panels: list[Any] = axes[bool(self._faults) :]
-            axes[0].set_title(title, loc="left")
-            if self._faults:
-                self._draw_strip(axes[0])
-            self._shade()
+        self.figure = Figure(figsize=(_WIDTH_INCHES, sum(heights) + 1.1), layout="constrained")
+        FigureCanvasAgg(self.figure)
+        grid = self.figure.subplots(
+            len(heights), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
+        )
+        axes = list(grid[:, 0])
+        self.panels: list[Any] = axes[bool(self._faults) :]
+        axes[0].set_title(title, loc="left")
+        if self._faults:
+            self._draw_strip(axes[0])
+        self._shade()
         self.panels[-1].set_xlabel("seconds since the start of the run")
         self.panels[-1].set_xlim(0, self._until_s)
 
@@ -62,11 +71,9 @@ class Frame:
             panel.legend(loc="upper left", bbox_to_anchor=(1.005, 1.0), frameon=False, **options)
 
     def save(self, folder: Path, name: str) -> None:
-        with mpl.rc_context(_STYLE), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a name in letters that the font lacks is still a plot
-            for kind in FORMATS:
-                metadata = {"Date": None} if kind == "svg" else None
-                self.figure.savefig(folder / f"{name}.{kind}", dpi=_DPI, metadata=metadata)
+        for kind in FORMATS:
+            metadata = {"Date": None} if kind == "svg" else None
+            self.figure.savefig(folder / f"{name}.{kind}", dpi=_DPI, metadata=metadata)
 
     def _colour(self, f: str) -> str:
         return _FAULT_COLOURS[self._faults.index(f) % len(_FAULT_COLOURS)]

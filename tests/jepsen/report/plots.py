@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.jepsen.generator import SECOND_NS
 from tests.jepsen.history import History, OpType
-from tests.jepsen.report.plot_frame import COLOURS, Frame
+from tests.jepsen.report.plot_frame import COLOURS, Frame, style
 from tests.jepsen.report.series import Point, bucket_s, is_read, points_of, quantiles, rates, strips
 from tests.jepsen.report.windows import Window, fault_windows
 
@@ -44,7 +44,8 @@ def write_plots(folder: Path, history: History, reads: Iterable[str] | None = No
     problems = []
     for name, draw in drawings.items():
         try:
-            draw(points, windows, until_s).save(folder, name)
+            with style():
+                draw(points, windows, until_s).save(folder, name)
         except Exception as error:  # noqa: BLE001 - a broken picture must not cost the run its verdict
             problems.append(f"{name} could not be drawn: {type(error).__name__}: {error}")
     return problems
@@ -89,9 +90,9 @@ def latency_quantiles(points: Sequence[Point], windows: Sequence[Window], until_
     frame = Frame(title, windows, until_s, max(1, len(groups)), 1.6 if len(groups) > 1 else 3.5)
     for panel, (f, group) in zip(frame.panels, groups.items(), strict=False):
         for name, line in quantiles(group, width_s).items():
-            panel.plot(
-                *_columns(line), color=_SHADES[name], label=name, linewidth=1.2, marker=".", markersize=3
-            )
+            # In a bucket of few operations they are equal: the dots let what lies below be seen.
+            dashes: Any = (0, (1, 1.5)) if name == "max" else "-"
+            panel.plot(*_columns(line), color=_SHADES[name], linestyle=dashes, label=name, linewidth=1.4)
         _latency_axis(panel, f"{f}\nms")
     frame.legend(frame.panels[0])
     return frame
@@ -138,7 +139,7 @@ def availability(
     ):
         panel.broken_barh([], (0, 1), facecolors=colour, label=label)
     panel.set_yticks(range(len(rows)), [row.label for row in rows])
-    panel.set_ylim(len(rows) - 0.5, -0.5)
+    panel.set_ylim(max(1, len(rows)) - 0.5, -0.5)
     panel.tick_params(axis="y", length=0)
     frame.legend(panel)
     return frame
@@ -160,4 +161,10 @@ def _latency_axis(panel: Any, label: str = "latency, ms") -> None:
     panel.set_yscale("log")
     panel.set_ylabel(label)
     panel.grid(axis="y", alpha=0.25)
-    panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}" if value and math.isfinite(value) else "")
+    panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    low, high = panel.get_ylim()
+    # Within a decade the major ticks alone would say too little.
+    narrow = math.log10(high / low) < 1.5
+    panel.yaxis.set_minor_formatter(
+        lambda value, _: f"{value:g}" if narrow and f"{value:e}"[0] in "25" else ""
+    )

@@ -11,6 +11,7 @@ from tests.jepsen.history import History, OpType
 
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 _BUCKETS_MAX = 600
+_STRIP_BUCKET_S = 0.2
 _READ_WORDS = ("list", "read", "get", "fetch", "describe", "poll", "scan", "query")
 
 
@@ -80,9 +81,16 @@ def rates(
     for point in points:
         counts[point.f, point.kind][min(int(point.end_s // width_s), buckets - 1)] += 1
     return {
-        key: [((place + 0.5) * width_s, count / width_s) for place, count in enumerate(row)]
+        key: [_rate_in(place, count, width_s, until_s) for place, count in enumerate(row)]
         for key, row in sorted(counts.items(), key=lambda item: (item[0][0], list(OpType).index(item[0][1])))
     }
+
+
+def _rate_in(place: int, count: int, width_s: float, until_s: float) -> tuple[float, float]:
+    """The last bucket ends with the run; a sliver of one would give a wild rate, so half a bucket is the least."""
+    start_s = place * width_s
+    length_s = min(width_s, max(until_s - start_s, width_s / 2))
+    return start_s + length_s / 2, count / length_s
 
 
 def is_read(f: str) -> bool:
@@ -92,7 +100,7 @@ def is_read(f: str) -> bool:
 
 def strips(points: Sequence[Point], until_s: float, reads: Callable[[str], bool] = is_read) -> list[Strip]:
     """Writes and reads, of all brokers and then of each; grey areas are those where nothing was tried."""
-    width_s = max(0.1, until_s / _BUCKETS_MAX)
+    width_s = max(_STRIP_BUCKET_S, until_s / _BUCKETS_MAX)
     groups = {
         "writes": [point for point in points if not reads(point.f)],
         "reads": [point for point in points if reads(point.f)],
@@ -109,10 +117,15 @@ def strips(points: Sequence[Point], until_s: float, reads: Callable[[str], bool]
 
 def _spans(points: Iterable[Point], width_s: float) -> tuple[tuple[float, float, bool], ...]:
     """Buckets of a kind that lie side by side are one span. An operation counts as tried while it is open."""
-    succeeded = {int(point.end_s // width_s) for point in points if point.kind is OpType.OK}
-    tried = set(succeeded)
+    succeeded: set[int] = set()
+    tried: set[int] = set()
     for point in points:
-        tried.update(range(int(point.start_s // width_s), int(point.end_s // width_s) + 1))
+        open_in = range(int(point.start_s // width_s), int(point.end_s // width_s) + 1)
+        tried.update(open_in)
+        if point.kind is OpType.OK:
+            # A quick one that happens to lie on an edge is no outage of the bucket where it began.
+            quick = point.end_s - point.start_s < width_s
+            succeeded.update(open_in if quick else open_in[-1:])
     spans = []
     ordered = enumerate(sorted(tried))
     for (_, good), run in groupby(ordered, key=lambda item: (item[1] - item[0], item[1] in succeeded)):

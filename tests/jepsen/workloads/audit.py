@@ -8,10 +8,13 @@ from tests.jepsen.checkers.audit import AuditAgrees
 from tests.jepsen.checkers.audit_tables import CHANGE, CREATE, DELETE, DESCRIBE, GROW, SET, UNSET
 from tests.jepsen.generator import Generator, OncePerNode, Ops, Phases, Stagger, TimeLimit, Turn, UntilOk
 from tests.jepsen.history import Op, OpType
+from tests.jepsen.workloads.agreement import Agreement, OfSeats
 from tests.jepsen.workloads.audit_client import IMPOSSIBLE_REPLICAS, KEYS, AuditWorker, topic_name
+from tests.jepsen.workloads.voter_changes import VotersReader
 from tests.jepsen.workloads.workload import RECOVERY_NS, Seat, Setup, WorkloadKind
 
 NAME = "audit"
+FOLLOWED = "followed-leader"
 _PARTITIONS_MAX = 4
 _FIRST_VALUE = 1_000_000  # of a config: each is given once
 # Of a hundred operations.
@@ -49,6 +52,7 @@ class Audit:
         self._setup = setup
         self._dice = setup.dice
         self._nodes = setup.members.brokers
+        self._quorum = setup.members.quorum
         self._free: dict[str, Topic] = {}
         self._busy: dict[str, Topic] = {}
         self._next_topic = 0
@@ -56,17 +60,27 @@ class Audit:
         self._barrier = ""
 
     def seats(self) -> Sequence[Seat]:
+        """Those of the controllers come last, and have nothing to do before the end."""
         nodes = [self._nodes[place % len(self._nodes)] for place in range(self._setup.concurrency)]
-        timeout_s = self._setup.op_timeout_s
-        return [Seat(AuditWorker(self._setup.network, node, timeout_s), node) for node in nodes]
+        network, timeout_s = self._setup.network, self._setup.op_timeout_s
+        return [
+            *(Seat(AuditWorker(network, node, timeout_s), node) for node in nodes),
+            *(Seat(VotersReader(network, node, timeout_s, FOLLOWED), node) for node in self._quorum),
+        ]
 
     def main(self, time_ns: int) -> Generator:
-        return TimeLimit(time_ns, Stagger(self._setup.rate, Ops(self._any, self._hear), self._dice))
+        changes = OfSeats(self._changes, Ops(self._any, self._hear))
+        return TimeLimit(time_ns, Stagger(self._setup.rate, changes, self._dice))
 
     def final(self) -> Generator:
-        barrier = UntilOk(self._create_barrier)
+        """Also until all controllers have all: what a log lacks, nothing can be said of."""
+        barrier = OfSeats(self._changes, UntilOk(self._create_barrier))
         views = OncePerNode(self._nodes, lambda turn: turn.invoke(DESCRIBE, final=True), self._shows_barrier)
-        return Phases(TimeLimit(RECOVERY_NS, barrier), TimeLimit(RECOVERY_NS, views))
+        agreement = Agreement(self._quorum, FOLLOWED).phase()
+        return Phases(TimeLimit(RECOVERY_NS, barrier), agreement, TimeLimit(RECOVERY_NS, views))
+
+    def _changes(self, seat: int) -> bool:
+        return seat < self._setup.concurrency
 
     def _any(self, turn: Turn) -> Op:
         at = self._dice.randrange(100)

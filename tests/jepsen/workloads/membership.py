@@ -1,14 +1,11 @@
 """The workload membership: two clients at once add and remove voters, while topics are created (KIP-853)."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from tests.jepsen.checkers.voter_logs import VoterLogs
 from tests.jepsen.checkers.voters import LIST, PUT, READ, Voters
 from tests.jepsen.generator import (
-    Context,
     Generator,
-    Next,
     OncePerNode,
     Ops,
     Phases,
@@ -20,6 +17,7 @@ from tests.jepsen.generator import (
     Wait,
 )
 from tests.jepsen.history import Op, OpType
+from tests.jepsen.workloads.agreement import Agreement, OfSeats
 from tests.jepsen.workloads.voter_book import VoterBook
 from tests.jepsen.workloads.voter_changes import (
     ChangeWorker,
@@ -35,20 +33,6 @@ _CHANGES_A_SECOND_MIN = 0.5
 _VIA_A_BROKER = 0.3
 
 
-class OfSeats:
-    """The inner generator, asked with some of the seats alone; it hears of everything."""
-
-    def __init__(self, keep: Callable[[int], bool], inner: Generator) -> None:
-        self._keep = keep
-        self._inner = inner
-
-    def next(self, context: Context) -> Next:
-        return self._inner.next(context.only(lambda turn: self._keep(turn.seat)))
-
-    def update(self, op: Op) -> None:
-        self._inner.update(op)
-
-
 class Membership:
     """The first seats change the voters, then each controller has one that reads, and the rest write at brokers."""
 
@@ -60,8 +44,7 @@ class Membership:
         self._book = VoterBook(setup.members)
         self._next_element = 0
         self._barrier: int | None = None
-        self._last_views: dict[int, dict[str, Any]] = {}
-        self._mark: int | None = None
+        self._agreement = Agreement(self._quorum, READ)
 
     def seats(self) -> Sequence[Seat]:
         network, timeout_s = self._setup.network, self._setup.op_timeout_s
@@ -69,7 +52,7 @@ class Membership:
         nodes = [self._brokers[place % len(self._brokers)] for place in range(writers)]
         return [
             *(Seat(ChangeWorker(network, timeout_s), None) for _ in range(_CHANGERS)),
-            *(Seat(VotersReader(network, node, timeout_s), node) for node in self._quorum),
+            *(Seat(VotersReader(network, node, timeout_s, READ), node) for node in self._quorum),
             *(Seat(TopicWorker(network, node, timeout_s), node) for node in nodes),
         ]
 
@@ -92,9 +75,8 @@ class Membership:
     def final(self) -> Generator:
         """A last topic, which shows that a leader commits; the voters, until all controllers agree; the topics."""
         barrier = OfSeats(self._writes, UntilOk(self._put_barrier))
-        views = OncePerNode(self._quorum, lambda turn: turn.invoke(READ, final=True), self._all_agree)
         lists = OncePerNode(self._brokers, lambda turn: turn.invoke(LIST, final=True), self._shows_barrier)
-        return Phases(*(TimeLimit(RECOVERY_NS, part) for part in (barrier, views, lists)))
+        return Phases(TimeLimit(RECOVERY_NS, barrier), self._agreement.phase(), TimeLimit(RECOVERY_NS, lists))
 
     def _at(self, rate: float, inner: Generator) -> Generator:
         return Stagger(rate, inner, self._dice)
@@ -120,19 +102,6 @@ class Membership:
     def _put_barrier(self, turn: Turn) -> Op:
         self._barrier = self._new_element()
         return turn.invoke(PUT, self._barrier, final=True)
-
-    def _all_agree(self, op: Op) -> bool:
-        """All name one leader, and it knows that all hold what it had committed when it was first named."""
-        if op.type is not OpType.OK or op.node is None:
-            return False
-        self._last_views[op.node] = op.value
-        leaders = {(view["leader"], view["epoch"]) for view in self._last_views.values()}
-        told = self._last_views.get(op.value["leader"], {})
-        if len(self._last_views) < len(self._quorum) or len(leaders) > 1 or "voters" not in told:
-            return False
-        if self._mark is None:
-            self._mark = told["high_watermark"]
-        return all(told["ends"].get(str(node), -1) >= self._mark for node in self._quorum)
 
     def _shows_barrier(self, op: Op) -> bool:
         return op.type is OpType.OK and self._barrier in op.value

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tests.jepsen.checkers.voters import ADD, LIST, PUT, READ, REMOVE
+from tests.jepsen.checkers.voters import ADD, LIST, PUT, REMOVE
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.errors import ClientError, refused
 from tests.jepsen.history import Op, OpType
@@ -85,7 +85,7 @@ class ChangeWorker:
             raise refusal(code, response.error_code.name, response.error_message, via=op.value["via"])
 
     def _add_fields(self, node_id: int) -> dict[str, object]:
-        address = self._network.address_of(node_id)
+        address = self._network.advertised(node_id)
         return {
             "timeout": round(self._timeout_s * 1000),
             "listeners": [{"name": CONTROLLER_LISTENER, "host": address.host, "port": address.port}],
@@ -109,10 +109,11 @@ def refusal(code: int, name: str, message: str | None, *, via: int) -> ClientErr
 class VotersReader:
     """Asks one controller by DescribeQuorum. One that leads tells the voters, the others whom they follow."""
 
-    def __init__(self, network: Network, node_id: int, timeout_s: float) -> None:
+    def __init__(self, network: Network, node_id: int, timeout_s: float, f: str) -> None:
         self._network = network
         self._node_id = node_id
         self._timeout_s = timeout_s
+        self._f = f
         self._client: RawClient | None = None
 
     def open(self) -> None:
@@ -122,7 +123,7 @@ class VotersReader:
         self._client = RawClient(address.host, address.port, self._timeout_s)
 
     def invoke(self, op: Op) -> Op:
-        assert op.f == READ, op.f
+        assert op.f == self._f, op.f
         assert self._client is not None
         try:
             response = self._client.request(ApiKey.DESCRIBE_QUORUM, _QUESTION)
