@@ -95,7 +95,8 @@ class Interpreter:
         ]
         self._process_at = [*range(len(clients)), NEMESIS]
         self._free = set(range(len(workers)))
-        self._turn = 0
+        self._turns = 0
+        self._last_turn = [0] * len(workers)
         self._started_ns = 0
         self.history = History()
 
@@ -133,7 +134,8 @@ class Interpreter:
         place = self._place_of(op.process)
         assert place in self._free, f"process {op.process} is busy"
         self._free.discard(place)
-        self._turn = place + 1
+        self._turns += 1
+        self._last_turn[place] = self._turns
         self._threads[place].submit(self._enter(generator, op))
 
     def _take(self, generator: Generator, limit_s: float) -> None:
@@ -158,8 +160,7 @@ class Interpreter:
 
     def _free_turns(self) -> tuple[Turn, ...]:
         """Those that had no turn for longest come first."""
-        count = len(self._threads)
-        order = sorted(self._free, key=lambda place: (place - self._turn) % count)
+        order = sorted(self._free, key=lambda place: (self._last_turn[place], place))
         return tuple(self._turn_at(place) for place in order)
 
     def _turn_at(self, place: int) -> Turn:

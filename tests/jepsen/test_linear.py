@@ -79,6 +79,14 @@ def test_the_report_names_what_may_have_happened_still() -> None:
     assert report["perhaps"][0]["ended"] is None
 
 
+def test_what_ended_while_the_stuck_operation_was_open_was_concurrent_too() -> None:
+    story = Told().cas(0, "a")
+    reader = story.begin("read", {"key": "k"})
+    (report,) = judged(story.cas(1, "b").end(reader, shown(0)).history)["invalid"]
+    assert report["stuck"]["told"] == shown(0)
+    assert [each["asked"] for each in report["concurrent"]] == [cas(1, "b")]
+
+
 def test_the_report_ends_where_the_contradiction_does() -> None:
     """The read is well explained by the unfinished cas, until another one is acknowledged with its version."""
     story = Told().cas(0, "a", kind=INFO).read(1, "a").read(1, "a").cas(0, "b").read(1, "a")

@@ -117,9 +117,6 @@ class ObservedLog:
                 snapshot=[jump.offset, jump.epoch],
                 why=f"a snapshot of what it had been shown, up to offset {observer.next - 1}",
             )
-        elif jump.epoch < observer.epoch:
-            epochs = [observer.epoch, jump.epoch]
-            self._violate(WENT_BACK, jump, snapshot=[jump.offset, jump.epoch], epochs=epochs)
         self.jumps.append(jump)
         observer.next, observer.epoch = jump.offset, jump.epoch
         observer.may_go_back = observer.may_be_anywhere = False
