@@ -34,14 +34,12 @@ def setup_of(seed: int, *, brokers: tuple[int, ...] = (11, 12), concurrency: int
     )
 
 
-def drive(
-    workload: Workload, generator: Generator, answer: Callable[[Op], Op], history: History | None = None
-) -> History:
+def drive(workload: Workload, generator: Generator, answer: Callable[[Op], Op]) -> History:
     """Each operation ends with `answer` before the next one begins; until the generator has nothing more."""
-    history = History() if history is None else history
+    history = History()
     seats = [seat.node for seat in workload.seats()]
     process_at = list(range(len(seats)))
-    now_ns, first = history.last_time_ns, 0
+    now_ns, first = 0, 0
     while True:
         order = [*range(first, len(seats)), *range(first)]
         turns = tuple(Turn(process_at[seat], seat, seats[seat]) for seat in order)

@@ -12,7 +12,7 @@ import pytest
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict, check_all
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError
-from tests.jepsen.generator import SECOND_NS
+from tests.jepsen.generator import SECOND_NS, Phases
 from tests.jepsen.history import History, Op, OpType
 from tests.jepsen.instant import drive, setup_of
 from tests.jepsen.members import Members
@@ -77,8 +77,8 @@ class Configs:
 def driven(time_s: float, info_each: int = 0, cluster: Configs | None = None) -> History:
     workload = ConfigSet(setup_of(4, brokers=MEMBERS.brokers))
     found = Configs(info_each) if cluster is None else cluster
-    history = drive(workload, workload.main(round(time_s * SECOND_NS)), found.answer)
-    return drive(workload, workload.final(), found.answer, history)
+    whole = Phases(workload.main(round(time_s * SECOND_NS)), workload.final())
+    return drive(workload, whole, found.answer)
 
 
 def judged(history: History) -> Results:

@@ -15,13 +15,14 @@ from rich.console import Console
 from tests.jepsen.checkers.verdicts import VALID_KEY, Verdict, check_all
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError
-from tests.jepsen.generator import SECOND_NS
+from tests.jepsen.generator import SECOND_NS, Phases
 from tests.jepsen.history import History, Op, OpType
 from tests.jepsen.inspector import Inspector
 from tests.jepsen.instant import drive, setup_of
+from tests.jepsen.judging import judge_stored
 from tests.jepsen.members import Members
 from tests.jepsen.porcupine.judge import Porcupine
-from tests.jepsen.run import Options, judge_stored, run
+from tests.jepsen.run import Options, run
 from tests.jepsen.workloads import register
 from tests.jepsen.workloads.pretend_broker import SESSION_TIMEOUT_MS, PretendBrokers
 from tests.jepsen.workloads.register import EachUntilOk, Register, another_isr
@@ -36,6 +37,7 @@ from tests.jepsen.workloads.register_client import (
     alter,
     read,
 )
+from tests.jepsen.workloads.register_controllers import Controllers
 from tests.jepsen.workloads.workload import Judged
 from wire.proto import inspect_pb2 as pb
 from wire.protocol.entities import ErrorCode
@@ -73,8 +75,8 @@ class Partitions:
 def driven(time_s: float, seed: int = 3, info_each: int = 0) -> History:
     workload = Register(setup_of(seed))
     cluster = Partitions(info_each)
-    history = drive(workload, workload.main(round(time_s * SECOND_NS)), cluster.answer)
-    return drive(workload, workload.final(), cluster.answer, history)
+    whole = Phases(workload.main(round(time_s * SECOND_NS)), workload.final())
+    return drive(workload, whole, cluster.answer)
 
 
 def verdict(history: History) -> Verdict:
@@ -300,6 +302,38 @@ class Unanswering:
 
     def image(self, *_: object) -> object:
         raise ClientError("no answer", definite=False)
+
+
+class Voices(Controllers):
+    """Controllers that say whom they follow; None: it does not answer. `leading` are those that DescribeQuorum names."""
+
+    def __init__(self, home: int, says: Mapping[int, int | None], leading: set[int]) -> None:
+        super().__init__(setup_of(1), home, 1.0)
+        self._says = says
+        self._leading = leading
+
+    def _named_by(self, node_id: int) -> int | None:
+        return self._says[node_id]
+
+    def _leads(self, node_id: int) -> bool:
+        return node_id in self._leading
+
+
+def test_a_client_stays_with_a_leader_that_was_left_behind_if_its_home_is_there() -> None:
+    says = {1: 1, 2: 3, 3: 3}
+    assert Voices(1, says, {1, 3}).leader() == 1
+    assert Voices(2, says, {1, 3}).leader() == 3
+
+
+def test_a_leader_that_has_resigned_or_a_home_that_is_down_is_passed_by() -> None:
+    assert Voices(1, {1: 1, 2: 3, 3: 3}, {3}).leader() == 3
+    assert Voices(1, {1: None, 2: 3, 3: 3}, {3}).leader() == 3
+
+
+def test_nothing_is_sent_while_the_home_knows_of_no_leader() -> None:
+    with pytest.raises(ClientError) as refusal:
+        Voices(2, {1: 1, 2: -1, 3: 1}, {1}).leader()
+    assert refusal.value.definite
 
 
 @pytest.mark.jepsen

@@ -7,11 +7,14 @@ from itertools import pairwise
 from typing import Any
 
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
+from tests.jepsen.checkers.voter_attempts import ADD as ADD
+from tests.jepsen.checkers.voter_attempts import REMOVE as REMOVE
+from tests.jepsen.checkers.voter_attempts import Attempt, attempts_in
 from tests.jepsen.checkers.voter_lives import Change, State, course_of
 from tests.jepsen.history import History, Operation, OpType
 from tests.jepsen.members import Members
 
-ADD, REMOVE, READ = "add-voter", "remove-voter", "read-voters"
+READ = "read-voters"
 PUT, LIST = "put-topic", "list-topics"
 _SHOWN_MAX = 50
 
@@ -52,26 +55,25 @@ class Voters:
         views = [_view(each) for each in operations if each.invoke.f == READ and each.is_ok]
         last = {view.node: view for view in views if view.final}
         settled = _settled(last, self._members)
-        acknowledged = [each for each in operations if each.invoke.f in (ADD, REMOVE) and each.is_ok]
+        attempts = attempts_in(history)
+        asked = [each for each in operations if each.invoke.f in (ADD, REMOVE)]
         lists = {each.invoke.node: each for each in operations if _is_final_list(each)}
         violations: dict[str, list[Results]] = {
             "two_leaders": list(_two_leaders(views)),
-            "unexplained": list(self._unexplained(operations, views)),
-            **self._lives(operations, views, settled),
+            "unexplained": list(self._unexplained(attempts, views)),
+            **self._lives(attempts, views, settled),
             "unsettled": [] if settled or len(last) < len(self._members.quorum) else [_last_words(last)],
             "lost_topics": list(_lost_topics(operations, lists)),
         }
         silent = [node for node in self._members.quorum if node not in last]
         unlisted = [node for node in self._members.brokers if node not in lists]
-        counts = {f: sum(each.invoke.f == f for each in acknowledged) for f in (ADD, REMOVE)}
+        counts = {f: sum(each.is_ok and each.invoke.f == f for each in asked) for f in (ADD, REMOVE)}
         doubt = bool(silent or unlisted) or not all(counts.values())
         return {
             VALID_KEY: _verdict(any(violations.values()), doubt),
             "added": counts[ADD],
             "removed": counts[REMOVE],
-            "in_doubt": sum(
-                each.invoke.f in (ADD, REMOVE) and each.kind is OpType.INFO for each in operations
-            ),
+            "in_doubt": sum(each.kind is OpType.INFO for each in asked),
             "voter_sets_seen": len({view.voters for view in views if view.voters is not None}),
             "epochs_seen": len({view.epoch for view in views}),
             "last_voters": None if settled is None else sorted(settled.voters or ()),
@@ -81,37 +83,33 @@ class Voters:
             "brokers_without_final_list": unlisted,
         }
 
-    def _unexplained(self, operations: list[Operation], views: list[View]) -> Iterator[Results]:
-        changes = [
-            each for each in operations if each.invoke.f in (ADD, REMOVE) and each.kind is not OpType.FAIL
-        ]
+    def _unexplained(self, attempts: list[Attempt], views: list[View]) -> Iterator[Results]:
         chains: dict[tuple[int, int], list[View]] = defaultdict(list)
         for view in sorted(views, key=lambda view: view.invoked):
             if view.voters is not None:
                 chains[view.leader, view.epoch].append(view)
         for chain in chains.values():
-            yield from self._unexplained_at_first(chain[0], changes)
+            yield from self._unexplained_at_first(chain[0], attempts)
             for before, after in pairwise(chain):
                 if before.ended < after.invoked:
-                    yield from _leap(before, after, changes)
+                    yield from _leap(before, after, attempts)
 
-    def _unexplained_at_first(self, view: View, changes: list[Operation]) -> Iterator[Results]:
+    def _unexplained_at_first(self, view: View, attempts: list[Attempt]) -> Iterator[Results]:
         """Of the first voters the directories are not known, only the ids."""
         assert view.voters is not None
         told, first = {voter for voter, _ in view.voters}, set(self._members.controllers)
         for f, voters in ((ADD, told - first), (REMOVE, first - told)):
             for voter in sorted(voters):
-                if not any(_may_have(each, f, voter, -1, view.ended) for each in changes):
+                if not _may_have_been(attempts, (f, voter, None), -1, view.ended):
                     yield _told(f, voter, view, "nobody had asked for it")
 
     def _lives(
-        self, operations: list[Operation], views: list[View], settled: View | None
+        self, attempts: list[Attempt], views: list[View], settled: View | None
     ) -> dict[str, list[Results]]:
         contradictory, lost = [], []
         for voter in self._members.quorum:
-            changes = [change for each in operations if (change := _change(each, voter)) is not None]
-            first = self._first_state(voter, changes, views)
-            course = course_of(first, changes)
+            changes = _changes(voter, attempts, views)
+            course = course_of(self._first_state(voter, changes, views), changes)
             if course.stuck_at is not None:
                 contradictory.append(_stuck(voter, course.stuck_at, course.ends))
             elif settled is not None and (told := _state_in(settled, voter)) not in course.ends:
@@ -182,21 +180,18 @@ def _two_leaders(views: Iterable[View]) -> Iterator[Results]:
             yield {"epoch": epoch, "told_at": told}
 
 
-def _may_have(operation: Operation, f: str, voter: int, after: int, before: int) -> bool:
-    """Whether it can have made this change between two lines of the history."""
-    asked = operation.invoke
-    if (asked.f, asked.value["voter"]) != (f, voter) or asked.index > before:
-        return False
-    return not operation.is_ok or operation.end is None or operation.end.index > after
+def _may_have_been(
+    attempts: list[Attempt], what: tuple[str, int, str | None], after: int, before: int
+) -> bool:
+    return any(each.may_be(*what) and each.may_be_between(after, before) for each in attempts)
 
 
-def _leap(before: View, after: View, changes: list[Operation]) -> Iterator[Results]:
+def _leap(before: View, after: View, attempts: list[Attempt]) -> Iterator[Results]:
     assert before.voters is not None
     assert after.voters is not None
     for f, difference in ((ADD, after.voters - before.voters), (REMOVE, before.voters - after.voters)):
         for voter, directory in sorted(difference):
-            fitting = [each for each in changes if each.invoke.value["directory"] == directory]
-            if not any(_may_have(each, f, voter, before.invoked, after.ended) for each in fitting):
+            if not _may_have_been(attempts, (f, voter, directory), before.invoked, after.ended):
                 yield _told(f, voter, after, f"at {before.ended} it was otherwise, and no request fits")
 
 
@@ -211,12 +206,16 @@ def _told(f: str, voter: int, view: View, why: str) -> Results:
     }
 
 
-def _change(operation: Operation, voter: int) -> Change | None:
-    asked = operation.invoke
-    if asked.f not in (ADD, REMOVE) or asked.value["voter"] != voter or operation.kind is OpType.FAIL:
-        return None
-    ended = operation.end.index if operation.is_ok and operation.end is not None else None
-    return Change(asked.f == ADD, asked.value["directory"], asked.index, ended)
+def _changes(voter: int, attempts: list[Attempt], views: list[View]) -> list[Change]:
+    """Of an attempt whose directory nobody wrote down, one for each that is known of this voter."""
+    ours = [each for each in attempts if each.voter == voter]
+    known = {each.directory for each in ours if each.directory is not None}
+    known |= {directory for view in views if (directory := _state_in(view, voter)) is not None}
+    return [
+        Change(each.f == ADD, directory, each.invoked, each.ended)
+        for each in ours
+        for directory in ([each.directory] if each.directory is not None else sorted(known))
+    ]
 
 
 def _stuck(voter: int, change: Change, states: Iterable[State]) -> Results:

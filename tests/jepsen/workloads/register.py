@@ -44,7 +44,8 @@ from tests.jepsen.workloads.workload import RECOVERY_NS, Judged, Seat, Setup, Wo
 NAME = "register"
 _KEYS, _KEY_OPS = 5, 100
 _ADDS = 0.25
-_READS, _CASES, _STALE_CASES = 45, 45, 10  # of a hundred operations
+_READS, _CASES, _STALE_CASES = 20, 68, 12  # of a hundred operations of a client that writes
+_IMPATIENT_S = 0.7
 
 
 @dataclass(slots=True)
@@ -81,10 +82,21 @@ class Register:
         self._next_key = 0
 
     def seats(self) -> Sequence[Seat]:
-        """Each client is at home at one controller, so that one is with a leader whom nobody follows any more."""
+        """Each client is at home at one controller, so that some are with a leader whom nobody follows any more.
+
+        The first at each home only reads, for all that write there soon wait; and every other round is impatient,
+        so that there is somebody to write as soon as another controller leads.
+        """
         setup, controllers = self._setup, self._setup.members.quorum
-        homes = [controllers[place % len(controllers)] for place in range(setup.concurrency)]
-        return [Seat(self._worker(home), home) for home in homes]
+        assert setup.concurrency >= 2 * len(controllers), (
+            "each home needs a client that reads and one that writes"
+        )
+        seats = []
+        for place in range(setup.concurrency):
+            rounds, turn = divmod(place, len(controllers))
+            patience_s = min(_IMPATIENT_S, setup.op_timeout_s) if rounds % 2 else setup.op_timeout_s
+            seats.append(Seat(self._worker(controllers[turn], patience_s), controllers[turn]))
+        return seats
 
     def main(self, time_ns: int) -> Generator:
         return TimeLimit(time_ns, Stagger(self._setup.rate, Ops(self._any, self._hear), self._dice))
@@ -97,10 +109,11 @@ class Register:
             TimeLimit(RECOVERY_NS, EachUntilOk(lambda: self._keys, self._final_read)),
         )
 
-    def _worker(self, home: int) -> RegisterWorker:
-        setup = self._setup
-        controllers = Controllers(setup, home, setup.op_timeout_s)
-        return RegisterWorker(setup.network, controllers, self._brokers, self._topic_ids, setup.op_timeout_s)
+    def _worker(self, home: int, patience_s: float) -> RegisterWorker:
+        controllers = Controllers(self._setup, home, patience_s)
+        return RegisterWorker(
+            self._setup.network, controllers, self._brokers, self._topic_ids, self._setup.op_timeout_s
+        )
 
     def _any(self, turn: Turn) -> Op | Wait:
         is_missing = len(self._in_use) + len(self._asked_for) < _KEYS
@@ -110,7 +123,8 @@ class Register:
             return Wait()
         key = self._dice.choice(self._in_use)
         (share,) = self._dice.choices(("read", "cas", "stale"), weights=(_READS, _CASES, _STALE_CASES))
-        if share == "read" or key.is_doubtful:
+        only_reads = turn.seat < len(self._setup.members.quorum)
+        if share == "read" or only_reads or key.is_doubtful:
             return turn.invoke(READ, {"key": key.number})
         older = [version for version in key.values if version < key.newest]
         expected = self._dice.choice(older) if share == "stale" and older else key.newest
@@ -196,17 +210,20 @@ class EachUntilOk:
 
 
 class Heard:
-    """The inner generator, with a listener for what it invokes."""
+    """The inner generator, with a listener from when it is asked first: what was before, others have heard."""
 
     def __init__(self, inner: Generator, hear: Callable[[Op], None]) -> None:
         self._inner = inner
         self._hear = hear
+        self._has_begun = False
 
     def next(self, context: Context) -> Next:
+        self._has_begun = True
         return self._inner.next(context)
 
     def update(self, op: Op) -> None:
-        self._hear(op)
+        if self._has_begun:
+            self._hear(op)
         self._inner.update(op)
 
 
@@ -251,6 +268,6 @@ KIND = WorkloadKind(
     checkers=checkers,
     writes=frozenset({CAS, ADD_KEY}),
     reads=frozenset({READ}),
-    seats_min=lambda members: len(members.quorum),
+    seats_min=lambda members: 2 * len(members.quorum),
     config={"broker.session.timeout.ms": SESSION_TIMEOUT_MS},
 )

@@ -144,7 +144,7 @@ def view_of(node_id: int, partition: Any) -> dict[str, object]:
     view: dict[str, object] = {"leader": int(partition.leader_id), "epoch": int(partition.leader_epoch)}
     if int(partition.error_code) or int(partition.leader_id) != node_id:
         return view
-    replicas = [*partition.observers, *partition.current_voters]
+    replicas = _in_time([*partition.observers, *partition.current_voters])
     return view | {
         "high_watermark": int(partition.high_watermark),
         "voters": _directories(partition.current_voters),
@@ -154,9 +154,14 @@ def view_of(node_id: int, partition: Any) -> dict[str, object]:
 
 
 def _directories(replicas: Sequence[Any]) -> dict[str, str]:
-    """Of one node with several, as after the loss of a disk, the one that fetched last."""
-    in_time = sorted(replicas, key=lambda replica: int(replica.last_fetch_timestamp))
-    return {str(replica.replica_id): uuid_to_text(replica.replica_directory_id) for replica in in_time}
+    return {
+        str(replica.replica_id): uuid_to_text(replica.replica_directory_id) for replica in _in_time(replicas)
+    }
+
+
+def _in_time(replicas: Sequence[Any]) -> list[Any]:
+    """Of one node with several directories, as after the loss of a disk, the one that fetched last comes last."""
+    return sorted(replicas, key=lambda replica: int(replica.last_fetch_timestamp))
 
 
 class TopicWorker:
