@@ -22,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
 $(STAMP): pyproject.toml tools/make_venv.sh
 	@bash tools/make_venv.sh $(VENV)
@@ -85,6 +85,18 @@ kill-loop: $(STAMP)  ## real nodes killed with SIGKILL under load, KILLS times (
 .PHONY: jepsen
 jepsen: $(STAMP)  ## real processes with faults between them, and the history checked; minutes
 	@$(BIN)/python -m tests.jepsen $(JEPSEN_ARGS)
+
+.PHONY: jepsen-serve
+jepsen-serve: $(STAMP)  ## look at the runs of `make jepsen` with a browser
+	@$(BIN)/python -m tests.jepsen.serve $(JEPSEN_ARGS)
+
+.PHONY: jepsen-matrix
+jepsen-matrix: $(STAMP)  ## every workload under every nemesis, a minute each; hours
+	@$(BIN)/python -m tests.jepsen.matrix $(JEPSEN_ARGS)
+
+.PHONY: jepsen-mutants
+jepsen-mutants: $(STAMP)  ## bugs planted into real nodes, and a run for each that has to find it; half an hour
+	@$(BIN)/python -m tests.jepsen.mutants $(JEPSEN_ARGS)
 
 .PHONY: interop
 interop: $(STAMP) java  ## Apache Kafka's own tools, controllers and brokers with ours (fetched from Maven Central, once)

@@ -1,46 +1,63 @@
 """How long clients go without a leader: from its death, its clean shutdown or its hand-over to the next commit.
 
-    python -m benchmarks.elections [--times 10] [--fast] [--json] [--timeouts default tight] [--ways kill stop transfer]
+    python -m benchmarks.elections [--times 10] [--fast] [--json] [--timeouts default tight] [--controllers 3]
+                                   [--ways kill stop transfer pause isolate] [--out FILE] [--folder DIR]
 
-Three real controllers on loopback, each a process of `kquorum start`, and one client that writes through whichever
-controller takes it (a record a write, one at a time, every 10 ms; while none takes it, all are asked every 2 ms). Each
-time the leader is taken away: `kill` is SIGKILL, `stop` is SIGTERM, `transfer` hands leadership to another voter. The
-time counts from the signal (or the request) to the first write that another controller acknowledges. Before the next
-time all three run and have the whole log again.
+Real controllers on loopback, each a process of `kquorum start`, and one client that writes through whichever controller
+takes it (a record a write, one at a time, every 10 ms; while none takes it, all are asked every 2 ms, also when the
+last one leaves a request open). Each time the leader is taken away: `kill` is SIGKILL, `stop` is SIGTERM, `transfer`
+hands leadership to another voter, `pause` is SIGSTOP, `isolate` cuts it off from the other controllers but not from the
+client. The time counts from the signal (or the request, or the cut) to the first write that another controller
+acknowledges. Then the lost one comes back, and before the next time all run and have replayed the whole log: one that
+was paused or cut off believes to lead still, and has to step down.
 
-The limit of a kill is the fetch timeout: nobody may doubt a leader sooner. The limit of an announced departure is a
-write of the same run, which takes a round of messages and two flushes. That no acknowledged write is lost is checked
-throughout.
+The limit of a kill, a pause or a cut is the fetch timeout: nobody may doubt a leader sooner. The limit of an announced
+departure is a write of the same run, which takes a round of messages and two flushes. That no acknowledged write is
+lost is checked throughout.
+
+With `--out`, each loss is a line of JSON in the file as soon as it is measured, and those which the file holds already
+count as done. Files of several processes make one report: `python -m tests.jepsen.failover_report FILE...`.
 """
 
 import argparse
+import os
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from benchmarks._quorum_writer import Acknowledged, Writer
+from benchmarks._failover_cluster import FailoverCluster
+from benchmarks._failover_losses import (
+    Loss,
+    LossFile,
+    Setting,
+    UnreadableLossesError,
+    by_setting,
+    open_losses,
+)
+from benchmarks._failover_ways import WAYS, WAYS_THAT_CUT_LINKS, WayUnavailableError
+from benchmarks._failover_writer import SearchingWriter
+from benchmarks._quorum_writer import (
+    AcknowledgedWriteLostError,
+    NoWriteAcknowledgedError,
+    WriteRefusedError,
+)
 from benchmarks._report import hardware, percentile, print_result
-from cli.errors import CliError
 from cli.output import error_console
-from cli.processes import NodeFailed, wait_until
-from cli.quorum_status import QuorumStatus
-from tests.support.cluster import CLUSTER_ID, Cluster
+from cli.processes import NodeFailed
+from tests.support.cluster import CLUSTER_ID
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 COMMIT_TIMEOUT_S = 60.0
-CATCH_UP_TIMEOUT_S = 60.0
-TRANSFER_TIMEOUT_S = 10.0
 DEFAULT_TIMES, FAST_TIMES = 10, 2
-
-
-class WayUnavailableError(Exception):
-    """The nodes cannot lose their leader this way; the text says why."""
+# What ends the benchmark, and is a result itself.
+FAILURES = (NodeFailed, NoWriteAcknowledgedError, WriteRefusedError, AcknowledgedWriteLostError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,182 +85,138 @@ TIMEOUTS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
-    """One leader lost: seconds to the first commit under the next, seconds without any acknowledged write, the epochs
-    that it took (1: the first election had a winner), and the seconds that writes took before."""
-
-    to_commit_s: float
-    without_writes_s: float
-    epochs: int
-    write_s: tuple[float, ...]
-
-
-Deed = Callable[[], object]
-
-
-@contextmanager
-def kill(cluster: Cluster, leader_id: int) -> Iterator[Deed]:
-    yield lambda: cluster.kill(leader_id)
-
-
-@contextmanager
-def stop(cluster: Cluster, leader_id: int) -> Iterator[Deed]:
-    """The deed returns when the process has ended, which is after it handed over."""
-    yield lambda: cluster.terminate(leader_id)
-
-
-@contextmanager
-def transfer(cluster: Cluster, leader_id: int) -> Iterator[Deed]:
-    """To the next controller in the order of ids. Raises WayUnavailableError where nodes do not offer it."""
-    import grpc
-
-    from wire.proto.quorum_pb2 import TransferLeadershipRequest
-    from wire.proto.quorum_pb2_grpc import QuorumStub
-
-    others = [node_id for node_id in cluster.controller_ids if node_id != leader_id]
-    request = TransferLeadershipRequest(target_id=min(others, key=lambda other: (other < leader_id, other)))
-
-    def hand_over() -> None:
-        try:
-            stub.TransferLeadership(request, timeout=TRANSFER_TIMEOUT_S)
-        except grpc.RpcError as error:
-            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-                raise WayUnavailableError("the nodes do not serve TransferLeadership") from error
-            raise NodeFailed(f"node {leader_id} did not hand over: {error.details()}") from error
-
-    with grpc.insecure_channel(f"127.0.0.1:{cluster.grpc_ports[leader_id]}") as channel:
-        grpc.channel_ready_future(channel).result(TRANSFER_TIMEOUT_S)
-        stub = QuorumStub(channel)  # type: ignore[no-untyped-call]
-        yield hand_over
-
-
-# Each prepares what may take its time, and gives the deed itself.
-Way = Callable[[Cluster, int], AbstractContextManager[Deed]]
-WAYS: dict[str, Way] = {"kill": kill, "stop": stop, "transfer": transfer}
-
-
 class Bench:
     """A cluster with these timeouts, and the client that writes to it, while the `with` block lasts."""
 
-    def __init__(self, folder: Path, timeouts: Timeouts) -> None:
+    def __init__(self, folder: Path, controllers: int, timeouts: Timeouts, *, links_can_be_cut: bool) -> None:
         self.timeouts = timeouts
-        self.cluster = Cluster(
-            folder, controllers=3, brokers=0, overrides=timeouts.overrides(), with_grpc=True
+        self.cluster = FailoverCluster(
+            folder, controllers, timeouts.overrides(), links_can_be_cut=links_can_be_cut
         )
         addresses = {
             node_id: ("127.0.0.1", self.cluster.ports[node_id]) for node_id in self.cluster.controller_ids
         }
-        self.writer = Writer(addresses, CLUSTER_ID)
+        self.writer = SearchingWriter(addresses, CLUSTER_ID)
+        self._lowest_epoch = 0
 
     def __enter__(self) -> Self:
-        self.cluster.write_config()
-        try:
-            self.cluster.start()
-            self.writer.__enter__()
-        except BaseException:
-            self.cluster.destroy()
-            raise
+        self.cluster.__enter__()
+        self.writer.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         self.writer.__exit__(None, None, None)
         self.cluster.destroy()
 
-    def lose_leader(self, way: Way) -> Loss:
+    def lose_leader(self, way: str) -> Loss:
         """Take the leader away once, and bring everything back."""
-        status = self.settle()
+        status = self.cluster.settle(self._lowest_epoch)
         leader_id, settled_s = status.leader_id, time.perf_counter()
         self.writer.first(lambda write: write.node_id == leader_id, settled_s, COMMIT_TIMEOUT_S)
-        with way(self.cluster, leader_id) as deed:
+        load, at_ms = os.getloadavg()[0], time.time_ns() // 1_000_000
+        with WAYS[way](self.cluster, leader_id) as deed:
             start_s = time.perf_counter()
             deed()
-        commit = self.writer.first(lambda write: write.node_id != leader_id, start_s, COMMIT_TIMEOUT_S)
-        last = self.writer.last_by(leader_id, settled_s)
-        write_s = self.writer.latencies_s(settled_s, start_s)
-        if not self.cluster.is_running(leader_id):
-            self.cluster.start_node(leader_id)
-        epochs = self.settle().leader_epoch - status.leader_epoch
-        return self._loss(start_s, commit, last, epochs, write_s)
-
-    def _loss(
-        self,
-        start_s: float,
-        commit: Acknowledged,
-        last: Acknowledged | None,
-        epochs: int,
-        write_s: list[float],
-    ) -> Loss:
+            commit = self.writer.first(lambda write: write.node_id != leader_id, start_s, COMMIT_TIMEOUT_S)
+            epoch = self.cluster.epoch_above(status.leader_epoch)
+        self._lowest_epoch = epoch
+        last_epoch = self.cluster.settle(epoch).leader_epoch
+        last = self.writer.last_before(commit.at_s)
         assert last is not None, "the leader acknowledged a write before it was taken away"
         return Loss(
-            to_commit_s=commit.at_s - start_s,
-            without_writes_s=commit.at_s - last.at_s,
-            epochs=epochs,
-            write_s=tuple(write_s),
+            way=way,
+            controllers=len(self.cluster.controller_ids),
+            election_ms=self.timeouts.election_ms,
+            fetch_ms=self.timeouts.fetch_ms,
+            to_commit_ms=(commit.at_s - start_s) * 1000,
+            without_writes_ms=(commit.at_s - last.at_s) * 1000,
+            epochs=epoch - status.leader_epoch,
+            later_epochs=last_epoch - epoch,
+            late_writes=self.writer.count_by(leader_id, start_s),
+            write_ms=percentile(self.writer.latencies_s(settled_s, start_s), 50) * 1000,
+            leader_id=leader_id,
+            next_leader_id=commit.node_id,
+            load=round(load, 2),
+            at_ms=at_ms,
         )
 
-    def settle(self) -> QuorumStatus:
-        """Wait until all voters have the log as it stood when this was called, under one leader."""
-        self.cluster.leader_id(COMMIT_TIMEOUT_S)
-        target = max(voter.log_end_offset or 0 for voter in self.cluster.quorum().voters)
-        found: list[QuorumStatus] = []
 
-        def is_level() -> bool:
-            try:
-                found.append(self.cluster.quorum())
-            except CliError:
-                return False
-            return all((voter.log_end_offset or -1) >= target for voter in found[-1].voters)
-
-        if not wait_until(is_level, CATCH_UP_TIMEOUT_S, interval_s=0.05):
-            raise NodeFailed(
-                f"the controllers were not level within {CATCH_UP_TIMEOUT_S:.0f} s:\n{self.cluster.tails()}"
-            )
-        return found[-1]
-
-
-def row_of(timeouts: Timeouts, way: str, losses: list[Loss]) -> dict[str, object]:
-    """Times in ms, `no_writes_ms` and `write_ms` medians. Of the median to the next commit: how many fetch timeouts,
-    and how many median writes of the same runs, it took."""
-    to_commit = [loss.to_commit_s * 1000 for loss in losses]
-    writes = [seconds * 1000 for loss in losses for seconds in loss.write_s]
+def row_of(losses: Sequence[Loss]) -> dict[str, object]:
+    """Of losses of one setting; `timeouts` of elections and of fetches. Times in ms, `no_writes_ms` and `write_ms`
+    medians. Of the median to the next commit: how many fetch timeouts, and how many median writes of the same runs, it
+    took."""
+    to_commit = [loss.to_commit_ms for loss in losses]
     p50 = percentile(to_commit, 50)
+    write_ms = percentile([loss.write_ms for loss in losses], 50)
     return {
-        "way": way,
-        "election_ms": timeouts.election_ms,
-        "fetch_ms": timeouts.fetch_ms,
+        "way": losses[0].way,
+        "timeouts": f"{losses[0].election_ms}/{losses[0].fetch_ms}",
         "times": len(losses),
         "p50_ms": p50,
         "p99_ms": percentile(to_commit, 99),
         "max_ms": max(to_commit),
-        "no_writes_ms": percentile([loss.without_writes_s * 1000 for loss in losses], 50),
-        "fetch_timeouts": p50 / timeouts.fetch_ms,
-        "write_ms": percentile(writes, 50),
-        "writes": p50 / percentile(writes, 50),
+        "no_writes_ms": percentile([loss.without_writes_ms for loss in losses], 50),
+        "fetch_timeouts": p50 / losses[0].fetch_ms,
+        "write_ms": write_ms,
+        "writes": p50 / write_ms,
         "epochs_max": max(loss.epochs for loss in losses),
     }
 
 
-def measure(
-    folder: Path, timeouts: Iterable[Timeouts], ways: Iterable[str], times: int, progress: "Progress"
-) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    """The measured rows, and those that were skipped with the reason."""
-    rows: list[dict[str, object]] = []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is measured: each way so often, with each of the timeouts."""
+
+    timeouts: Sequence[Timeouts]
+    ways: Sequence[str]
+    times: int
+    controllers: int
+
+    def benches(self) -> Iterator[tuple[Timeouts, bool, list[str]]]:
+        """Each with its ways, and whether these need links that can be cut."""
+        for timeouts in self.timeouts:
+            for cut in (False, True):
+                ways = [way for way in self.ways if (way in WAYS_THAT_CUT_LINKS) is cut]
+                if ways:
+                    yield timeouts, cut, ways
+
+    def setting(self, timeouts: Timeouts, way: str) -> Setting:
+        return way, self.controllers, timeouts.election_ms, timeouts.fetch_ms
+
+    def settings(self) -> list[Setting]:
+        """In the order of the rows."""
+        return [self.setting(timeouts, way) for timeouts in self.timeouts for way in self.ways]
+
+
+def measure(folder: Path, plan: Plan, losses: LossFile, progress: "Progress") -> list[dict[str, object]]:
+    """Add what is missing to the losses; answers the ways that were skipped, with the reason."""
     skipped: list[dict[str, object]] = []
-    for each in timeouts:
-        with Bench(folder / each.name, each) as bench:
-            for way in ways:
-                task = progress.add_task(f"{way}, {each.name} timeouts", total=times)
-                losses: list[Loss] = []
-                try:
-                    for _ in range(times):
-                        losses.append(bench.lose_leader(WAYS[way]))
-                        progress.advance(task)
-                except WayUnavailableError as error:
-                    skipped.append({"way": way, "timeouts": each.name, "skipped": str(error)})
-                else:
-                    rows.append(row_of(each, way, losses))
-    return rows, skipped
+    for timeouts, cut, ways in plan.benches():
+        left = {way: plan.times - losses.count(plan.setting(timeouts, way)) for way in ways}
+        left = {way: times for way, times in left.items() if times > 0}
+        if not left:
+            continue
+        name = f"{timeouts.name}-{plan.controllers}{'-cut' if cut else ''}"
+        with Bench(folder / name, plan.controllers, timeouts, links_can_be_cut=cut) as bench:
+            skipped += _measure_ways(bench, left, losses, progress)
+    return skipped
+
+
+def _measure_ways(
+    bench: Bench, left: Mapping[str, int], losses: LossFile, progress: "Progress"
+) -> Iterator[dict[str, object]]:
+    """In turn, so that a machine which is busy for a while is so for all of them."""
+    name = bench.timeouts.name
+    tasks = {way: progress.add_task(f"{way}, {name} timeouts", total=times) for way, times in left.items()}
+    available = set(left)
+    for turn in range(max(left.values())):
+        for way in [way for way, times in left.items() if turn < times and way in available]:
+            try:
+                losses.add(bench.lose_leader(way))
+            except WayUnavailableError as error:
+                available.discard(way)
+                yield {"way": way, "timeouts": name, "skipped": str(error)}
+            progress.advance(tasks[way])
 
 
 def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -257,28 +230,72 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--timeouts", nargs="+", choices=tuple(TIMEOUTS), default=list(TIMEOUTS))
     parser.add_argument("--ways", nargs="+", choices=tuple(WAYS), default=list(WAYS))
+    parser.add_argument("--controllers", type=int, choices=(3, 5), default=3)
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="add each loss to it, and go on where it ends"
+    )
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="keep what the nodes write here")
     options = parser.parse_args(arguments)
     if options.times < 1:
         parser.error(f"--times is {options.times}; it must be at least 1")
+    if options.folder is not None and options.folder.exists():
+        parser.error(f"--folder {options.folder} exists already")
     if options.fast:
         options.times, options.timeouts = FAST_TIMES, ["tight"]
     return options
+
+
+@contextmanager
+def _nodes_folder(chosen: Path | None) -> Iterator[Path]:
+    if chosen is not None:
+        yield chosen.absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="kquorum-bench-") as folder:
+        yield Path(folder)
+
+
+def print_losses(
+    plan: Plan,
+    machine: Mapping[str, object],
+    measured: Iterable[Loss],
+    skipped: list[dict[str, object]],
+    *,
+    as_json: bool,
+) -> None:
+    groups = by_setting(measured)
+    chosen = {setting: groups[setting] for setting in plan.settings() if setting in groups}
+    tables = {
+        "from the loss to the next commit": [row_of(losses) for losses in chosen.values()],
+        "skipped": skipped,
+    }
+    if as_json:
+        tables["losses"] = [asdict(loss) for losses in chosen.values() for loss in losses]
+    settings = {"times": plan.times, "controllers": plan.controllers}
+    print_result("elections", machine, settings, tables, as_json=as_json)
 
 
 def main() -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     options, machine = options_of(), hardware()
+    plan = Plan(
+        timeouts=[TIMEOUTS[name] for name in options.timeouts],
+        ways=options.ways,
+        times=options.times,
+        controllers=options.controllers,
+    )
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with (
-        tempfile.TemporaryDirectory(prefix="kquorum-bench-") as folder,
-        Progress(*columns, console=error_console()) as progress,
-    ):
-        chosen = [TIMEOUTS[name] for name in options.timeouts]
-        rows, skipped = measure(Path(folder), chosen, options.ways, options.times, progress)
-    settings = {"times": options.times, "controllers": 3}
-    tables = {"from the loss to the next commit": rows, "skipped": skipped}
-    print_result("elections", machine, settings, tables, as_json=options.json)
+    try:
+        with (
+            open_losses(options.out) as losses,
+            _nodes_folder(options.folder) as folder,
+            Progress(*columns, console=error_console()) as progress,
+        ):
+            skipped = measure(folder, plan, losses, progress)
+    except (UnreadableLossesError, *FAILURES) as error:
+        kept = f"\nwhat the nodes wrote is kept in {options.folder}" if options.folder is not None else ""
+        sys.exit(f"elections: {type(error).__name__}: {error}{kept}")
+    print_losses(plan, machine, losses.losses, skipped, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -1,41 +1,66 @@
 """Run a cluster of real processes, hurt it, and judge what its clients saw.
 
 Exit status: 0 valid, 1 invalid, 2 unknown (also when the cluster could not be started), 130 and 143 interrupted.
+Of several runs (--nodes 3,5) the worst counts.
 """
 
 import argparse
 import sys
 import time
 from pathlib import Path
+from random import Random
 
 from rich.console import Console
+from rich.table import Table
 
 from cli.processes import NodeFailed
-from tests.jepsen.checkers.verdicts import EXIT_STATUS, VALID_KEY, Verdict
-from tests.jepsen.faults.nemesis import ISOLATE_LEADER, NONE
+from tests.jepsen.checkers.verdicts import EXIT_STATUS, VALID_KEY, Results, Verdict, worst
+from tests.jepsen.faults.catalogue import ALL as ALL_FAULTS
+from tests.jepsen.faults.catalogue import FAULTS, NONE, UnknownFault, plan
 from tests.jepsen.history import MalformedHistory
+from tests.jepsen.judging import judge_stored
+from tests.jepsen.members import CONTROLLERS_MAX
+from tests.jepsen.mutants.planting import PLANTED
 from tests.jepsen.net.network import NetworkUnavailable
 from tests.jepsen.report.terminal import print_summary
-from tests.jepsen.run import NETS, WORKLOADS, Interrupted, Options, judge_stored, run
-from tests.jepsen.workloads.topics_set import NAME
+from tests.jepsen.run import NETS, Interrupted, Options, run
+from tests.jepsen.workloads.catalogue import ALL, WORKLOADS, UnknownWorkload, kinds_of
+
+_CONTROLLERS = range(1, CONTROLLERS_MAX + 1)
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.jepsen", description=__doc__)
-    parser.add_argument("--workload", choices=WORKLOADS, default=NAME)
-    parser.add_argument("--nemesis", choices=(ISOLATE_LEADER, NONE), default=ISOLATE_LEADER)
+    parser.add_argument("--list", action="store_true", help="show all workloads and nemeses, and end")
+    parser.add_argument(
+        "--workload",
+        default="topics-set",
+        metavar="W",
+        help=f"{', '.join(WORKLOADS)}; several with commas between them run side by side; {ALL} (topics-set)",
+    )
+    parser.add_argument(
+        "--nemesis",
+        default="isolate-leader",
+        metavar="N",
+        help=f"a fault of --list; a,b: one after the other; a+b: at the same time; {ALL_FAULTS}: every fault, at "
+        f"random, several at once; {NONE} (isolate-leader)",
+    )
     parser.add_argument("--time", type=float, default=20.0, metavar="S", help="seconds of load (20)")
-    parser.add_argument("--nodes", type=int, default=3, help="controllers (3)")
+    parser.add_argument("--nodes", type=_counts, default=(3,), metavar="N[,N]", help="controllers (3)")
     parser.add_argument("--brokers", type=int, default=3, help="brokers (3)")
     parser.add_argument("--net", choices=NETS, default="auto", help="network namespaces or proxies")
-    parser.add_argument("--rate", type=float, default=40.0, help="operations a second (40)")
-    parser.add_argument("--concurrency", type=int, default=12, help="clients (12)")
+    parser.add_argument("--rate", type=float, default=40.0, help="operations a second of each workload (40)")
+    parser.add_argument("--concurrency", type=int, default=12, help="clients of each workload (12)")
     parser.add_argument("--quiet", type=float, default=5.0, metavar="S", help="seconds before each fault (5)")
     parser.add_argument("--fault", type=float, default=8.0, metavar="S", help="seconds of each fault (8)")
     parser.add_argument(
         "--op-timeout", type=float, default=5.0, metavar="S", help="a client waits so long (5)"
     )
     parser.add_argument("--seed", type=int, default=None, help="of the operations; from the clock without it")
+    parser.add_argument(
+        "--mutant", metavar="NAME", help="plant this bug into every node (tests.jepsen.mutants)"
+    )
+    parser.add_argument("--no-pages", action="store_true", help="write no timeline, plots and index page")
     parser.add_argument("--store", type=Path, default=Path("store"), help="folder of the runs (store)")
     parser.add_argument(
         "--judge", type=Path, metavar="FOLDER", help="only judge the history of an earlier run"
@@ -43,37 +68,92 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if min(options.time, options.rate, options.fault, options.op_timeout) <= 0 or options.quiet < 0:
         parser.error("times and rates must be above 0")
-    if not 1 <= options.nodes <= 9 or options.brokers < 1:
-        parser.error("--nodes must be 1 to 9, --brokers at least 1")
-    if options.concurrency < 2 * options.brokers:
-        parser.error("--concurrency must be at least twice --brokers: each has a client that only reads")
+    if options.brokers < 1 or options.concurrency < 1:
+        parser.error("--brokers and --concurrency must be at least 1")
+    if options.mutant is not None and options.mutant not in PLANTED:
+        parser.error(f"no mutant '{options.mutant}'; there are {', '.join(PLANTED)}")
+    try:
+        kinds_of(options.workload)
+        plan(options.nemesis, 0, 0, 1, Random(0))
+    except (UnknownWorkload, UnknownFault) as error:
+        parser.error(str(error))
     return options
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    counts = tuple(int(part) for part in text.split(","))
+    if not counts or any(count not in _CONTROLLERS for count in counts):
+        raise argparse.ArgumentTypeError(f"from 1 to {CONTROLLERS_MAX} controllers, not {text}")
+    return counts
 
 
 def main() -> int:
     chosen = parse()
     console = Console()
+    if chosen.list:
+        print_catalogue(console)
+        return 0
+    if chosen.judge is not None:
+        return _exit_status([_judged(console, chosen.judge)])
+    verdicts = []
+    for nodes in chosen.nodes:
+        try:
+            verdicts.append(_run(console, chosen, nodes))
+        except Interrupted as interrupted:
+            console.print(f"stopped by {interrupted}; nothing is left running")
+            return interrupted.exit_status
+    return _exit_status(verdicts)
+
+
+def _exit_status(verdicts: list[Verdict]) -> int:
+    return EXIT_STATUS[worst(verdicts)]
+
+
+def _run(console: Console, chosen: argparse.Namespace, nodes: int) -> Verdict:
     try:
-        if chosen.judge is not None:
-            results = judge_stored(chosen.judge)
-        else:
-            results = run(_options(chosen), chosen.store, console).results
-    except Interrupted as interrupted:
-        console.print(f"stopped by {interrupted}; nothing is left running")
-        return interrupted.exit_status
-    except (NetworkUnavailable, NodeFailed, MalformedHistory, OSError) as error:
-        console.print(f"no verdict: {error}", style="yellow", highlight=False, markup=False)
-        return EXIT_STATUS[Verdict.UNKNOWN]
+        return _told(console, run(_options(chosen, nodes), chosen.store, console).results)
+    except (NetworkUnavailable, NodeFailed, OSError) as error:
+        return _no_verdict(console, error)
+
+
+def _judged(console: Console, folder: Path) -> Verdict:
+    try:
+        return _told(console, judge_stored(folder))
+    except (MalformedHistory, UnknownWorkload, OSError, ValueError, KeyError) as error:
+        return _no_verdict(console, error)
+
+
+def _told(console: Console, results: Results) -> Verdict:
     print_summary(console, results)
-    return EXIT_STATUS[results[VALID_KEY]]
+    verdict = results[VALID_KEY]
+    assert isinstance(verdict, Verdict)
+    return verdict
 
 
-def _options(chosen: argparse.Namespace) -> Options:
+def _no_verdict(console: Console, error: Exception) -> Verdict:
+    console.print(f"no verdict: {error}", style="yellow", highlight=False, markup=False)
+    return Verdict.UNKNOWN
+
+
+def print_catalogue(console: Console) -> None:
+    for title, rows in (
+        ("workloads", [(kind.name, kind.about) for kind in WORKLOADS.values()]),
+        ("nemeses", [(fault.name, fault.about) for fault in FAULTS.values()]),
+    ):
+        table = Table(title=title, title_justify="left")
+        table.add_column("name", no_wrap=True)
+        table.add_column("what it does")
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+
+
+def _options(chosen: argparse.Namespace, nodes: int) -> Options:
     return Options(
         workload=chosen.workload,
         nemesis=chosen.nemesis,
         time_s=chosen.time,
-        nodes=chosen.nodes,
+        nodes=nodes,
         brokers=chosen.brokers,
         net=chosen.net,
         rate=chosen.rate,
@@ -81,6 +161,8 @@ def _options(chosen: argparse.Namespace) -> Options:
         quiet_s=chosen.quiet,
         fault_s=chosen.fault,
         op_timeout_s=chosen.op_timeout,
+        mutant=chosen.mutant,
+        pages=not chosen.no_pages,
         seed=time.time_ns() % 1_000_000 if chosen.seed is None else chosen.seed,
     )
 

@@ -6,9 +6,9 @@ the cluster answered when.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from tests.jepsen.history import NEMESIS, Op, OpType
 
@@ -16,15 +16,26 @@ SECOND_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """A free process, its place among the seats (NEMESIS for the nemesis) and the node that it speaks to."""
+
+    process: int
+    seat: int
+    node: int | None
+
+    def invoke(self, f: str, value: Any = None, *, final: bool = False) -> Op:
+        return Op(type=OpType.INVOKE, f=f, value=value, process=self.process, node=self.node, final=final)
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
-    """The moment of asking: which processes are free, and which broker each speaks to."""
+    """The moment of asking, and whose turn it may be: who had none for longest comes first."""
 
     time_ns: int
-    free: tuple[int, ...]
-    node_of: Callable[[int], int]
+    free: tuple[Turn, ...]
 
-    def only(self, keep: Callable[[int], bool]) -> "Context":
-        return Context(self.time_ns, tuple(process for process in self.free if keep(process)), self.node_of)
+    def only(self, keep: Callable[[Turn], bool]) -> "Context":
+        return Context(self.time_ns, tuple(turn for turn in self.free if keep(turn)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +59,14 @@ class Generator(Protocol):
 
 
 class Ops:
-    """Operations made by a function, one each time a process is free; it never ends by itself."""
+    """Operations made by a function, one each time a process is free; it never ends by itself.
 
-    def __init__(self, make: Callable[[int], Op], heard: Callable[[Op], None] = lambda _: None) -> None:
+    The function may answer Wait when there is nothing to do now.
+    """
+
+    def __init__(
+        self, make: Callable[[Turn], Op | Wait], heard: Callable[[Op], None] = lambda _: None
+    ) -> None:
         self._make = make
         self._heard = heard
 
@@ -140,10 +156,10 @@ class Together:
         self._nemesis = nemesis
 
     def next(self, context: Context) -> Next:
-        fault = self._nemesis.next(context.only(lambda process: process == NEMESIS))
+        fault = self._nemesis.next(context.only(lambda turn: turn.process == NEMESIS))
         if isinstance(fault, Op):
             return fault
-        answer = self._clients.next(context.only(lambda process: process != NEMESIS))
+        answer = self._clients.next(context.only(lambda turn: turn.process != NEMESIS))
         if isinstance(answer, Wait) and fault is not None:
             times = [wait.until_ns for wait in (answer, fault) if wait.until_ns is not None]
             return Wait(min(times, default=None))
@@ -153,26 +169,101 @@ class Together:
         (self._clients if op.is_client else self._nemesis).update(op)
 
 
-class Schedule:
-    """The nemesis' plan: (seconds to wait after the op before, f), in a row."""
+class OnSeats:
+    """A part's generator, for the seats `first` to `first + count - 1` of `total`; it sees them numbered from 0."""
 
-    def __init__(self, steps: Iterable[tuple[float, str]]) -> None:
+    def __init__(self, first: int, count: int, total: int, inner: Generator) -> None:
+        self._first = first
+        self._count = count
+        self._total = total
+        self._inner = inner
+
+    def next(self, context: Context) -> Next:
+        ours = [
+            replace(turn, seat=turn.seat - self._first)
+            for turn in context.free
+            if self._first <= turn.seat < self._first + self._count
+        ]
+        return self._inner.next(Context(context.time_ns, tuple(ours)))
+
+    def update(self, op: Op) -> None:
+        if op.is_client and self._first <= op.process % self._total < self._first + self._count:
+            self._inner.update(op)
+
+
+class Only:
+    """The inner generator is offered only the turns that a function keeps; it hears of everything."""
+
+    def __init__(self, keep: Callable[[Turn], bool], inner: Generator) -> None:
+        self._keep = keep
+        self._inner = inner
+
+    def next(self, context: Context) -> Next:
+        return self._inner.next(context.only(self._keep))
+
+    def update(self, op: Op) -> None:
+        self._inner.update(op)
+
+
+class SideBySide:
+    """Parts that go on at the same time, each on seats of its own; ends when all of them have ended."""
+
+    def __init__(self, *parts: Generator) -> None:
+        self._parts = list(parts)
+
+    def next(self, context: Context) -> Next:
+        """The part that was served goes to the end of the row, so that none starves."""
+        waits: list[Wait] = []
+        for part in list(self._parts):
+            answer = part.next(context)
+            if isinstance(answer, Op):
+                self._parts.remove(part)
+                self._parts.append(part)
+                return answer
+            if answer is None:
+                self._parts.remove(part)
+            else:
+                waits.append(answer)
+        if not waits:
+            return None
+        times = [wait.until_ns for wait in waits if wait.until_ns is not None]
+        return Wait(min(times, default=None))
+
+    def update(self, op: Op) -> None:
+        for part in self._parts:
+            part.update(op)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the nemesis does `delay_s` seconds after the end of the step before."""
+
+    delay_s: float
+    f: str
+    value: Any = None
+
+
+class Schedule:
+    """The nemesis' plan, step after step."""
+
+    def __init__(self, steps: Iterable[Step]) -> None:
         self._steps = list(steps)
         self._due_ns: int | None = None
 
     def next(self, context: Context) -> Next:
         if not self._steps:
             return None
-        delay_s, f = self._steps[0]
+        step = self._steps[0]
+        turn = next((turn for turn in context.free if turn.process == NEMESIS), None)
+        if turn is None:
+            return Wait()  # the time counts from the end of the step before
         if self._due_ns is None:
-            self._due_ns = context.time_ns + round(delay_s * SECOND_NS)
+            self._due_ns = context.time_ns + round(step.delay_s * SECOND_NS)
         if context.time_ns < self._due_ns:
             return Wait(self._due_ns)
-        if NEMESIS not in context.free:
-            return Wait()
         self._steps.pop(0)
         self._due_ns = None
-        return Op(type=OpType.INVOKE, f=f, process=NEMESIS)
+        return turn.invoke(step.f, step.value)
 
     def update(self, op: Op) -> None:
         pass
@@ -181,7 +272,7 @@ class Schedule:
 class UntilOk:
     """One operation at a time until one ends as ok."""
 
-    def __init__(self, make: Callable[[int], Op], pause_ns: int = SECOND_NS // 20) -> None:
+    def __init__(self, make: Callable[[Turn], Op], pause_ns: int = SECOND_NS // 20) -> None:
         self._make = make
         self._pause_ns = pause_ns
         self._process: int | None = None
@@ -195,8 +286,9 @@ class UntilOk:
             return Wait()
         if context.time_ns < self._due_ns:
             return Wait(self._due_ns)
-        self._process = context.free[0]
-        return self._make(self._process)
+        turn = context.free[0]
+        self._process = turn.process
+        return self._make(turn)
 
     def update(self, op: Op) -> None:
         if op.type is OpType.INVOKE or op.process != self._process:
@@ -212,7 +304,7 @@ class OncePerNode:
     def __init__(
         self,
         nodes: Sequence[int],
-        make: Callable[[int], Op],
+        make: Callable[[Turn], Op],
         is_done: Callable[[Op], bool],
         pause_ns: int = SECOND_NS // 20,
     ) -> None:
@@ -225,11 +317,13 @@ class OncePerNode:
     def next(self, context: Context) -> Next:
         if not self._due_ns:
             return None
-        for process in context.free:
-            node = context.node_of(process)
-            if node not in self._busy and self._due_ns.get(node, context.time_ns + 1) <= context.time_ns:
+        for turn in context.free:
+            node = turn.node
+            if node is None or node in self._busy:
+                continue
+            if self._due_ns.get(node, context.time_ns + 1) <= context.time_ns:
                 self._busy.add(node)
-                return self._make(process)
+                return self._make(turn)
         waiting = [due for node, due in self._due_ns.items() if node not in self._busy]
         return Wait(min((due for due in waiting if due > context.time_ns), default=None))
 

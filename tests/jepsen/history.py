@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 NEMESIS = -1
-_NEMESIS_NAME = "nemesis"
+NEMESIS_NAME = "nemesis"
 
 
 class OpType(StrEnum):
@@ -150,7 +150,7 @@ def _as_json(op: Op) -> dict[str, Any]:
     values: dict[str, Any] = {
         "index": op.index,
         "type": op.type.value,
-        "process": op.process if op.is_client else _NEMESIS_NAME,
+        "process": op.process if op.is_client else NEMESIS_NAME,
         "f": op.f,
         "value": op.value,
         "time": op.time_ns,
@@ -165,7 +165,7 @@ def _from_json(values: Mapping[str, Any]) -> Op:
         type=OpType(values["type"]),
         f=values["f"],
         value=values["value"],
-        process=NEMESIS if process == _NEMESIS_NAME else int(process),
+        process=NEMESIS if process == NEMESIS_NAME else int(process),
         time_ns=int(values["time"]),
         index=int(values["index"]),
         node=values.get("node"),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from tests.jepsen.generator import Context, Generator, Wait
+from tests.jepsen.generator import Context, Generator, Turn, Wait
 from tests.jepsen.history import NEMESIS, History, Op, OpType
 
 _IDLE_S = 0.1
@@ -76,13 +76,13 @@ class Interpreter:
     def __init__(
         self,
         clients: Sequence[Worker],
-        nodes: Sequence[int],
+        nodes: Sequence[int | None],
         nemesis: Worker,
         on_event: Callable[[Op], None] = lambda _: None,
         on_idle: Callable[[int], None] = lambda _: None,
     ) -> None:
         assert clients, "somebody has to ask"
-        assert len(clients) == len(nodes), "each client speaks to one broker"
+        assert len(clients) == len(nodes), "each client speaks to one node, or to None in particular"
         self._nodes = tuple(nodes)
         self._on_event = on_event
         self._on_idle = on_idle
@@ -95,7 +95,8 @@ class Interpreter:
         ]
         self._process_at = [*range(len(clients)), NEMESIS]
         self._free = set(range(len(workers)))
-        self._turn = 0
+        self._turns = 0
+        self._last_turn = [0] * len(workers)
         self._started_ns = 0
         self.history = History()
 
@@ -114,13 +115,10 @@ class Interpreter:
                 each.thread.join(JOIN_TIMEOUT_S)
         return self.history
 
-    def node_of(self, process: int) -> int:
-        return self._nodes[process % len(self._nodes)]
-
     def _step(self, generator: Generator) -> bool:
         now_ns = self._now_ns()
         self._on_idle(now_ns)
-        answer = generator.next(Context(now_ns, self._free_processes(), self.node_of))
+        answer = generator.next(Context(now_ns, self._free_turns()))
         if answer is None and len(self._free) == len(self._threads):
             return False
         if isinstance(answer, Op):
@@ -136,10 +134,9 @@ class Interpreter:
         place = self._place_of(op.process)
         assert place in self._free, f"process {op.process} is busy"
         self._free.discard(place)
-        self._turn = place + 1
-        node = self.node_of(op.process) if op.is_client else None
-        entered = self._enter(generator, replace(op, node=node))
-        self._threads[place].submit(entered)
+        self._turns += 1
+        self._last_turn[place] = self._turns
+        self._threads[place].submit(self._enter(generator, op))
 
     def _take(self, generator: Generator, limit_s: float) -> None:
         """Enter what has ended; waits for a first one up to `limit_s`."""
@@ -161,11 +158,15 @@ class Interpreter:
     def _place_of(self, process: int) -> int:
         return self._nemesis_place if process == NEMESIS else process % len(self._nodes)
 
-    def _free_processes(self) -> tuple[int, ...]:
+    def _free_turns(self) -> tuple[Turn, ...]:
         """Those that had no turn for longest come first."""
-        count = len(self._threads)
-        order = sorted(self._free, key=lambda place: (place - self._turn) % count)
-        return tuple(self._process_at[place] for place in order)
+        order = sorted(self._free, key=lambda place: (self._last_turn[place], place))
+        return tuple(self._turn_at(place) for place in order)
+
+    def _turn_at(self, place: int) -> Turn:
+        if place == self._nemesis_place:
+            return Turn(NEMESIS, NEMESIS, None)
+        return Turn(self._process_at[place], place, self._nodes[place])
 
     def _now_ns(self) -> int:
         return time.monotonic_ns() - self._started_ns

@@ -3,41 +3,47 @@
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import FrameType
 
 from rich.console import Console
 
-from tests.jepsen.checkers.availability import HEAL, Availability
-from tests.jepsen.checkers.node_logs import NodeLogs
-from tests.jepsen.checkers.set_full import SetFull
-from tests.jepsen.checkers.verdicts import VALID_KEY, Checker, Results, Stats, Verdict, check_all
-from tests.jepsen.cluster import Cluster, Members
-from tests.jepsen.faults.nemesis import Nemesis, QuorumView, plan
-from tests.jepsen.generator import SECOND_NS, Phases, Schedule, Together
-from tests.jepsen.history import History, read_history
-from tests.jepsen.interpreter import Interpreter
+from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
+from tests.jepsen.cluster import Cluster, DiskMaker
+from tests.jepsen.disk.build import Shim, ShimUnavailable
+from tests.jepsen.disk.faulty_disk import FaultyDisk
+from tests.jepsen.faults.catalogue import NemesisPlan, plan
+from tests.jepsen.faults.fault import Scene
+from tests.jepsen.faults.quorum_view import QuorumView
+from tests.jepsen.history import History
+from tests.jepsen.judging import judge
+from tests.jepsen.members import Members
+from tests.jepsen.mutants.environment import planted_environment
+from tests.jepsen.net.iproute import back_at_the_end
 from tests.jepsen.net.namespaces import NamespaceNetwork
 from tests.jepsen.net.network import Network, NetworkUnavailable
 from tests.jepsen.net.proxies import ProxyNetwork
+from tests.jepsen.operations import Operations
+from tests.jepsen.report import write_report
 from tests.jepsen.report.terminal import Reporter
-from tests.jepsen.store import HISTORY_FILE, RunFolder
-from tests.jepsen.workloads import topics_set
+from tests.jepsen.store import RunFolder
+from tests.jepsen.workloads.catalogue import kinds_of
+from tests.jepsen.workloads.workload import WorkloadKind
 
 NETS = ("auto", "netns", "proxy")
-WORKLOADS = (topics_set.NAME,)
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """`concurrency` is the number of clients; each speaks to one broker."""
+    """`rate` and `concurrency` are each workload's own: operations a second, and clients."""
 
-    workload: str = topics_set.NAME
+    workload: str = "topics-set"
     nemesis: str
     time_s: float = 20.0
     nodes: int = 3
@@ -49,6 +55,22 @@ class Options:
     fault_s: float = 8.0
     op_timeout_s: float = 5.0
     seed: int = 1
+    mutant: str | None = None
+    pages: bool = True
+
+    @property
+    def command(self) -> str:
+        """What runs this again, with the same seed."""
+        words = ["python -m tests.jepsen", f"--workload {self.workload}", f"--nemesis '{self.nemesis}'"]
+        words += [f"--time {self.time_s:g}", f"--nodes {self.nodes}", f"--brokers {self.brokers}"]
+        words += [f"--net {self.net}", f"--rate {self.rate:g}", f"--concurrency {self.concurrency}"]
+        words += [
+            f"--quiet {self.quiet_s:g}",
+            f"--fault {self.fault_s:g}",
+            f"--op-timeout {self.op_timeout_s:g}",
+        ]
+        words += [f"--seed {self.seed}", *([] if self.mutant is None else [f"--mutant {self.mutant}"])]
+        return " ".join(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,61 +95,61 @@ class Interrupted(BaseException):
 
 
 def run(options: Options, store: Path, console: Console) -> Outcome:
-    """Raises NetworkUnavailable, NodeFailed or Interrupted; the folder then holds what there is."""
-    folder = RunFolder(store, options.workload)
-    members = Members.of(options.nodes, options.brokers)
+    """Raises NetworkUnavailable, NodeFailed, UnknownWorkload, UnknownFault or Interrupted; what there is by then is
+    in the run's folder."""
+    kinds = kinds_of(options.workload)
+    dice = Random(options.seed)
+    nemesis = plan(options.nemesis, options.time_s, options.quiet_s, options.fault_s, dice)
+    members = Members.of(options.nodes, options.brokers, max(kind.spares for kind in kinds))
+    # A comma in a folder of logs would part two folders.
+    folder = RunFolder(store, "+".join(kind.name for kind in kinds))
     reporter = Reporter(console, options.time_s)
+    test: dict[str, object] = asdict(options) | {"members": asdict(members), "command": options.command}
     with ExitStack() as stack:
         stack.enter_context(interruptible())
         network = open_network(stack, options.net, members)
-        folder.write_test(asdict(options) | {"network": network.name, "members": asdict(members)})
+        # Before there are threads: those of libraries (gRPC's) are then on the clients' side like this one.
+        stack.enter_context(as_client(network))
+        test |= {"network": network.name}
+        folder.write_test(test)
         reporter.say(f"{folder.path}: {len(members.all)} nodes, network: {network.name}, seed {options.seed}")
-        cluster = stack.enter_context(Cluster(folder.path, members, network))
-        as_client(network, cluster.wait_until_brokers_serve)
-        history = _run_ops(options, members, network, reporter, folder)
+        make_disk, no_disks = _disk_maker(nemesis)
+        cluster = Cluster(
+            folder.path,
+            members,
+            network,
+            overrides=_overrides(kinds),
+            environment={} if options.mutant is None else planted_environment(options.mutant),
+            make_disk=make_disk,
+            no_disks=no_disks,
+        )
+        stack.enter_context(cluster)
+        cluster.wait_until_brokers_serve()
+        scene = Scene(network, cluster, members, QuorumView(network, members.quorum), dice)
+        history = Operations(options, kinds, scene, reporter, folder).run(nemesis)
         counters = network.counters()
-    results = judge(folder.path, history, members.brokers)
-    results["network"] = {"name": network.name, "bytes": counters}
+    results = judge(folder.path, kinds, members, history, is_hurt=bool(nemesis.steps))
+    results["network"] = {"name": network.name, "counters": counters}
     folder.write_results(results)
+    if options.pages:
+        for problem in write_report(folder.path, history, results, test):
+            reporter.say(f"warning: {problem}")
     return Outcome(folder.path, history, results)
 
 
-def judge(folder: Path, history: History, brokers: Sequence[int]) -> Results:
-    checkers: list[Checker] = [Stats(), SetFull(brokers), Availability(), NodeLogs(folder)]
-    return check_all(checkers, history)
+def _overrides(kinds: Sequence[WorkloadKind]) -> dict[str, object]:
+    return {key: value for kind in kinds for key, value in kind.config.items()}
 
 
-def judge_stored(folder: Path) -> Results:
-    """Judge the history in a run's folder again. Raises OSError or MalformedHistory."""
-    history = read_history(folder / HISTORY_FILE)
-    brokers = sorted({op.node for op in history if op.node is not None})
-    return judge(folder, history, brokers)
-
-
-def _run_ops(
-    options: Options, members: Members, network: Network, reporter: Reporter, folder: RunFolder
-) -> History:
-    """The history is written also when the run is interrupted."""
-    workload = topics_set.TopicsSet(members.brokers, options.rate, options.concurrency, Random(options.seed))
-    steps = plan(options.nemesis, options.time_s, options.quiet_s, options.fault_s)
-    generator = Phases(
-        Together(workload.main(round(options.time_s * SECOND_NS)), Schedule(steps)),
-        Schedule([(0.0, HEAL)]),
-        workload.final(),
-    )
-    nodes = [members.brokers[place % len(members.brokers)] for place in range(options.concurrency)]
-    interpreter = Interpreter(
-        [topics_set.make_worker(network, node, options.op_timeout_s) for node in nodes],
-        nodes,
-        Nemesis(network, QuorumView(network, members.controllers), members.all),
-        reporter.on_event,
-        reporter.on_idle,
-    )
+def _disk_maker(nemesis: NemesisPlan) -> tuple[DiskMaker | None, str]:
+    """With the reason where there is none."""
+    if not nemesis.needs_shim:
+        return None, "no fault of this run needs faulty disks"
     try:
-        with reporter:
-            return interpreter.run(generator)
-    finally:
-        folder.write_history(interpreter.history)
+        shim = Shim.build(Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kquorum")
+    except (ShimUnavailable, OSError) as error:
+        return None, str(error)
+    return partial(FaultyDisk, shim), ""
 
 
 def open_network(stack: ExitStack, kind: str, members: Members) -> Network:
@@ -138,26 +160,17 @@ def open_network(stack: ExitStack, kind: str, members: Members) -> Network:
         except NetworkUnavailable:
             if kind == "netns":
                 raise
-    return stack.enter_context(ProxyNetwork(members.all, targets=members.controllers))
+    return stack.enter_context(ProxyNetwork(members.all, targets=members.quorum))
 
 
-def as_client(network: Network, work: Callable[[], None]) -> None:
-    """Do it in a thread of the clients' side; raises what it raises."""
-    failures: list[BaseException] = []
-
-    def enter_and_work() -> None:
-        try:
-            network.enter_as_client()
-            work()
-        except Exception as error:  # noqa: BLE001 - carried over to the thread that waits
-            failures.append(error)
-
-    thread = threading.Thread(target=enter_and_work, name="jepsen-client", daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(0.1)  # in short waits, so that a signal is heard
-    if failures:
-        raise failures[0]
+@contextmanager
+def as_client(network: Network) -> Iterator[None]:
+    """This thread is on the clients' side, and with it all threads that begin within the block."""
+    with ExitStack() as stack:
+        if isinstance(network, NamespaceNetwork):
+            stack.enter_context(back_at_the_end())
+        network.enter_as_client()
+        yield
 
 
 @contextmanager

@@ -273,7 +273,7 @@ def test_a_kind_of_operation_that_never_succeeded_was_not_tested() -> None:
 def test_availability_measures_the_gap_around_a_fault() -> None:
     story = Story().create(1).nemesis("isolate-leader", {"leader": 3}).create(2, OpType.INFO)
     story.create(3).nemesis(HEAL, {"leader": 1}).create(4)
-    results = Availability().check(story.history)
+    results = Availability({"create", "delete"}, {"list"}).check(story.history)
     (fault,) = results["faults"]
     assert results[VALID_KEY] is Verdict.VALID
     assert fault["value"] == {"leader": 3}
@@ -284,7 +284,7 @@ def test_availability_measures_the_gap_around_a_fault() -> None:
 
 def test_a_cluster_that_takes_no_write_after_the_heal_is_invalid() -> None:
     story = Story().create(1).nemesis("isolate-leader").nemesis(HEAL).create(2, OpType.INFO)
-    assert Availability().check(story.history)[VALID_KEY] is Verdict.INVALID
+    assert Availability({"create", "delete"}, {"list"}).check(story.history)[VALID_KEY] is Verdict.INVALID
 
 
 def _nodes_folder(folder: Path, log: str, status: int | None) -> Path:
@@ -327,3 +327,15 @@ def test_a_line_that_is_no_operation_is_named(tmp_path: Path) -> None:
     path.write_text(path.read_text() + '{"type": "ok"}\n')
     with pytest.raises(MalformedHistory, match="operation 2 "):
         read_history(path)
+
+
+def test_an_epoch_that_two_nodes_led_is_invalid(tmp_path: Path) -> None:
+    folder = _nodes_folder(tmp_path, "05:48:14 leader in epoch 1: fetch timeout\n", None)
+    other = folder / NODES_FOLDER / "2" / "output.log"
+    other.parent.mkdir()
+    other.write_text("05:48:20 leader in epoch 2: the leader left\n")
+    assert NodeLogs(folder).check(History())[VALID_KEY] is Verdict.VALID
+    other.write_text("05:48:20 leader in epoch 1: fetch timeout\n")
+    results = NodeLogs(folder).check(History())
+    assert results[VALID_KEY] is Verdict.INVALID
+    assert results["epochs_led_twice"] == {1: ["1", "2"]}

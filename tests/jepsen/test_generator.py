@@ -4,33 +4,58 @@ import threading
 from random import Random
 from typing import Any
 
-from tests.jepsen.faults.nemesis import ISOLATE_LEADER, NONE, plan
+import pytest
+
+from tests.jepsen.checkers.availability import HEAL
+from tests.jepsen.faults.catalogue import FAULTS, UnknownFault, plan
 from tests.jepsen.generator import (
     SECOND_NS,
     Context,
     Generator,
     Next,
     OncePerNode,
+    OnSeats,
     Ops,
     Phases,
     Schedule,
+    SideBySide,
     Stagger,
+    Step,
     TimeLimit,
     Together,
+    Turn,
     UntilOk,
     Wait,
 )
 from tests.jepsen.history import NEMESIS, Op, OpType
 from tests.jepsen.interpreter import Interpreter
+from tests.jepsen.members import Members
 from tests.jepsen.workloads.topics_set import TopicsSet
+from tests.jepsen.workloads.workload import Setup
 
 
-def make(process: int) -> Op:
-    return Op(type=OpType.INVOKE, f="create", process=process)
+def make(turn: Turn) -> Op:
+    return turn.invoke("create")
 
 
 def at(time_ns: int, *free: int) -> Context:
-    return Context(time_ns, free, lambda process: 11 + process % 2)
+    """Seats are as many as processes here: nobody crashed."""
+    return Context(time_ns, tuple(Turn(process, process, 11 + process % 2) for process in free))
+
+
+def topics_set(brokers: tuple[int, ...], rate: float, seed: int) -> TopicsSet:
+    """Its generators ask nobody, so it has no cluster."""
+    nowhere: Any = None
+    setup = Setup(
+        network=nowhere,
+        cluster=nowhere,
+        members=Members((1,), brokers),
+        dice=Random(seed),
+        rate=rate,
+        concurrency=4,
+        op_timeout_s=1.0,
+    )
+    return TopicsSet(setup)
 
 
 def run_instantly(generator: Generator, processes: int, until_ns: int) -> list[Op]:
@@ -86,7 +111,8 @@ def test_a_phase_begins_when_all_of_the_one_before_has_ended() -> None:
 
 def test_clients_and_nemesis_have_processes_of_their_own() -> None:
     generator = Together(
-        TimeLimit(10 * SECOND_NS, Stagger(5.0, Ops(make), Random(2))), Schedule([(2, "cut"), (3, "heal")])
+        TimeLimit(10 * SECOND_NS, Stagger(5.0, Ops(make), Random(2))),
+        Schedule([Step(2, "cut"), Step(3, "heal")]),
     )
     ops = run_instantly(generator, 2, 60 * SECOND_NS)
     assert [(op.f, op.time_ns) for op in ops if op.process == NEMESIS] == [
@@ -122,7 +148,7 @@ def test_once_per_node_asks_every_node_until_it_is_content() -> None:
 
 
 def test_topics_set_deletes_only_what_was_acknowledged_and_never_uses_a_name_twice() -> None:
-    workload = TopicsSet((11, 12), 100.0, 4, Random(3))
+    workload = topics_set((11, 12), rate=100.0, seed=3)
     ops = run_instantly(workload.main(20 * SECOND_NS), 4, 60 * SECOND_NS)
     created = [op.value for op in ops if op.f == "create"]
     deleted = [op.value for op in ops if op.f == "delete"]
@@ -136,7 +162,7 @@ def test_one_seed_asks_the_same_questions() -> None:
     asked = [
         [
             (op.f, op.value, op.time_ns)
-            for op in run_instantly(TopicsSet((11,), 50.0, 4, Random(4)).main(SECOND_NS), 4, SECOND_NS)
+            for op in run_instantly(topics_set((11,), rate=50.0, seed=4).main(SECOND_NS), 4, SECOND_NS)
         ]
         for _ in range(2)
     ]
@@ -144,9 +170,57 @@ def test_one_seed_asks_the_same_questions() -> None:
 
 
 def test_the_plan_has_whole_faults_only() -> None:
-    assert plan(ISOLATE_LEADER, 20, 5, 8) == [(5, ISOLATE_LEADER), (8, "heal")]
-    assert len(plan(ISOLATE_LEADER, 60, 5, 8)) == 8
-    assert plan(ISOLATE_LEADER, 10, 5, 8) == plan(NONE, 60, 5, 8) == []
+    assert plan("kill-one", 20, 5, 8, Random(0)).steps == (Step(5, "kill-one"), Step(8, HEAL))
+    assert len(plan("kill-one", 60, 5, 8, Random(0)).steps) == 8
+    assert plan("kill-one", 10, 5, 8, Random(0)).steps == plan("none", 60, 5, 8, Random(0)).steps == ()
+
+
+def test_faults_come_in_turn_or_at_the_same_time() -> None:
+    in_turn = plan("kill-one,isolate-leader", 30, 5, 8, Random(0)).steps
+    assert [step.f for step in in_turn] == ["kill-one", HEAL, "isolate-leader", HEAL]
+    both = plan("kill-one+isolate-leader", 20, 5, 8, Random(0)).steps
+    assert both == (Step(5, "kill-one"), Step(0, "isolate-leader"), Step(8, HEAL))
+
+
+def test_an_unknown_fault_is_named_with_those_that_there_are() -> None:
+    with pytest.raises(UnknownFault, match=r"no nemesis 'rust'; there are none, .*kill-one.*, all"):
+        plan("kill-one,rust", 20, 5, 8, Random(0))
+
+
+def test_at_random_every_fault_comes_and_is_healed_and_few_go_on_at_once() -> None:
+    steps = plan("all", 1800, 5, 8, Random(5)).steps
+    going_on: set[str] = set()
+    seen: set[str] = set()
+    for step in steps:
+        if step.f == HEAL:
+            going_on.remove(step.value["fault"])
+        else:
+            assert step.f not in going_on
+            going_on.add(step.f)
+            seen.add(step.f)
+            assert len(going_on) <= 3
+    assert not going_on
+    assert seen == set(FAULTS)
+    assert sum(step.delay_s for step in steps) < 1800
+    assert steps == plan("all", 1800, 5, 8, Random(5)).steps
+
+
+def test_parts_side_by_side_have_seats_of_their_own() -> None:
+    def counting(name: str) -> tuple[list[int], Generator]:
+        seats: list[int] = []
+
+        def make_one(turn: Turn) -> Op:
+            seats.append(turn.seat)
+            return turn.invoke(name)
+
+        return seats, TimeLimit(SECOND_NS, Stagger(50.0, Ops(make_one), Random(1)))
+
+    (left, a), (right, b) = counting("a"), counting("b")
+    ops = run_instantly(SideBySide(OnSeats(0, 2, 5, a), OnSeats(2, 3, 5, b)), 5, 10 * SECOND_NS)
+    assert set(left) == {0, 1}
+    assert set(right) == {0, 1, 2}
+    assert {op.process for op in ops if op.f == "a"} == {0, 1}
+    assert {op.process for op in ops if op.f == "b"} == {2, 3, 4}
 
 
 class FakeWorker:
@@ -180,7 +254,7 @@ class Exactly:
     def next(self, context: Context) -> Next:
         if not self._left:
             return None
-        clients = [process for process in context.free if process != NEMESIS]
+        clients = [turn for turn in context.free if turn.process != NEMESIS]
         if not clients:
             return Wait()
         self._left -= 1

@@ -1,85 +1,49 @@
 """Both networks keep the same promises: links are cut one by one and in one direction, silently, and heal."""
 
 import os
-import select
 import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from cli.processes import wait_until
-from tests.jepsen.cluster import Members
-from tests.jepsen.net import namespaces
-from tests.jepsen.net.namespaces import NamespaceNetwork, remove_stale_namespaces, start_of
+from tests.jepsen.members import Members
+from tests.jepsen.net import stale
+from tests.jepsen.net.namespaces import NamespaceNetwork
 from tests.jepsen.net.network import Network, NetworkUnavailable, isolation
 from tests.jepsen.net.proxies import ProxyNetwork
-from tests.jepsen.run import open_network
+from tests.jepsen.net.wires import (
+    NETWORKS,
+    PATIENCE_S,
+    SILENCE_S,
+    A,
+    B,
+    C,
+    Wire,
+    arrives,
+    is_heard,
+    is_reached_by_a_client,
+    open_or_skip,
+)
 
-A, B, C = 1, 2, 11
-PATIENCE_S = 5.0
-SILENCE_S = 0.4
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(params=["netns", "proxy"])
+@pytest.fixture(params=NETWORKS)
 def network(request: pytest.FixtureRequest) -> Iterator[Network]:
-    made: Network = (
-        NamespaceNetwork((A, B, C)) if request.param == "netns" else ProxyNetwork((A, B, C), (A, B))
-    )
-    try:
-        made.__enter__()
-    except NetworkUnavailable as error:
-        pytest.skip(str(error))
-    try:
+    with open_or_skip(request.param) as made:
         yield made
-    finally:
-        made.__exit__()
-
-
-class Wire:
-    """A connection which `source` opened to `target`; sockets stay in the namespace that they were made in."""
-
-    def __init__(self, network: Network, source: int, target: int) -> None:
-        with network.inside(target):
-            self.server = socket.create_server(network.address_of(target))
-        with network.inside(source):
-            self.near = socket.create_connection(network.route(source, target), PATIENCE_S)
-        self.server.settimeout(PATIENCE_S)
-        self.far, _ = self.server.accept()
-
-    def close(self) -> None:
-        for each in (self.near, self.far, self.server):
-            each.close()
 
 
 @pytest.fixture
 def wire(network: Network) -> Iterator[Wire]:
-    made = Wire(network, A, B)
-    try:
+    with closing(Wire(network, A, B)) as made:
         yield made
-    finally:
-        made.close()
-
-
-def arrives(sender: socket.socket, receiver: socket.socket, data: bytes, within_s: float) -> bool:
-    """Whether it is there in time; a receiver that would hear of the end of the connection would fail the test."""
-    sender.sendall(data)
-    return is_heard(receiver, data, within_s)
-
-
-def is_heard(receiver: socket.socket, data: bytes, within_s: float) -> bool:
-    readable, _, _ = select.select([receiver], [], [], within_s)
-    if not readable:
-        return False
-    heard = receiver.recv(len(data), socket.MSG_WAITALL)
-    assert heard == data
-    return True
 
 
 def test_both_ends_hear_each_other(wire: Wire) -> None:
@@ -140,21 +104,6 @@ def test_clients_reach_every_node_whatever_is_cut(network: Network) -> None:
     assert reached
 
 
-def is_reached_by_a_client(network: Network, target: int) -> bool:
-    """In a thread of its own, as `enter_as_client` is for good."""
-    outcome: list[bool] = []
-
-    def connect() -> None:
-        network.enter_as_client()
-        with socket.create_connection(network.address_of(target), PATIENCE_S):
-            outcome.append(True)
-
-    thread = threading.Thread(target=connect)
-    thread.start()
-    thread.join(2 * PATIENCE_S)
-    return outcome == [True]
-
-
 def test_what_passed_is_counted(network: Network, wire: Wire) -> None:
     assert arrives(wire.near, wire.far, b"x" * 10_000, PATIENCE_S)
     assert wait_until(lambda: max(network.counters().values(), default=0) >= 10_000, PATIENCE_S)
@@ -175,8 +124,8 @@ def test_a_connection_given_up_while_it_was_cut_never_reaches_the_peer() -> None
 
 def our_namespaces() -> list[str]:
     folder = Path("/run/netns")
-    prefix = f"{namespaces.PREFIX}-{os.getpid()}-{start_of(os.getpid())}-"
-    return [path.name for path in folder.glob(f"{prefix}*")] if folder.is_dir() else []
+    prefix = stale.namespaces_of(os.getpid())
+    return [path.name for path in folder.glob(f"{prefix}-*")] if folder.is_dir() else []
 
 
 def test_nothing_is_left_when_building_fails_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,9 +164,9 @@ def test_namespaces_of_a_run_that_was_killed_are_removed_by_the_next() -> None:
     )
     assert done.returncode == -signal.SIGKILL
     with NamespaceNetwork((A, B)):
-        names = [path.name for path in Path("/run/netns").glob(f"{namespaces.PREFIX}-*")]
-        assert [name for name in names if not namespaces.is_alive(name)] == []
-        assert remove_stale_namespaces() == []
+        names = [path.name for path in Path("/run/netns").glob(f"{stale.PREFIX}-*")]
+        assert [name for name in names if not stale.is_alive(name)] == []
+        assert stale.remove_stale_namespaces() == []
         assert len(our_namespaces()) == 3
     assert our_namespaces() == []
 
@@ -225,6 +174,8 @@ def test_namespaces_of_a_run_that_was_killed_are_removed_by_the_next() -> None:
 def test_without_root_auto_takes_proxies_and_says_why_there_are_no_namespaces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    from tests.jepsen.run import open_network
+
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     members = Members((A, B), (C,))
     with ExitStack() as stack:

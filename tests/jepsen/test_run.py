@@ -17,15 +17,16 @@ from rich.console import Console
 from cli.processes import wait_until
 from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
 from tests.jepsen.checkers.verdicts import EXIT_STATUS, VALID_KEY, Results, Verdict, as_json
-from tests.jepsen.faults.nemesis import ISOLATE_LEADER
 from tests.jepsen.history import History, Op, OpType, read_history, write_history
+from tests.jepsen.judging import judge_stored
 from tests.jepsen.net import namespaces
-from tests.jepsen.run import Options, judge_stored, run
+from tests.jepsen.run import Options, run
 from tests.jepsen.store import HISTORY_FILE, LATEST, RESULTS_FILE
 
 pytestmark = pytest.mark.jepsen
 
 ROOT = Path(__file__).resolve().parents[2]
+ISOLATE_LEADER = "isolate-leader"
 OPTIONS = Options(nemesis=ISOLATE_LEADER, time_s=15.0, quiet_s=3.0, fault_s=8.0, op_timeout_s=4.0, seed=20)
 
 
@@ -75,7 +76,7 @@ def test_everything_is_in_the_store(outcome: Stored) -> None:
     assert (outcome.folder.parent / LATEST).resolve() == outcome.folder.resolve()
     results = json.loads((outcome.folder / RESULTS_FILE).read_text())
     assert results["set"] == as_json(outcome.results["set"])
-    assert max(results["network"]["bytes"].values()) > 10_000
+    assert max(results["network"]["counters"].values()) > 10_000
     assert len(list(outcome.folder.glob("nodes/*/output.log"))) == OPTIONS.nodes + OPTIONS.brokers
 
 

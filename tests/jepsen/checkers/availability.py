@@ -1,15 +1,15 @@
 """How long no write succeeded, around each fault and in the whole run."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.history import History, Operation
 
 HEAL = "heal"
+FAULT_KEY = "fault"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +24,20 @@ class Fault:
 
 
 def faults_of(history: History) -> list[Fault]:
-    """A fault that could not be brought about (its operation has an error) is none."""
+    """In the order of their beginnings; they may overlap. A fault that could not be brought about is none, and one
+    whose heal went wrong goes on."""
     faults: list[Fault] = []
     for operation in history.operations(client=False):
-        if operation.end is None:
+        invoke, end = operation.invoke, operation.end
+        if end is None or end.error is not None:
             continue
-        if operation.invoke.f == HEAL:
-            if faults and faults[-1].heal_ns is None:
-                last = faults.pop()
-                faults.append(
-                    Fault(last.f, last.start_ns, operation.end.time_ns, last.value, operation.end.value)
-                )
-        elif operation.end.error is None:
-            faults.append(Fault(operation.invoke.f, operation.end.time_ns, None, operation.end.value, None))
+        if invoke.f != HEAL:
+            faults.append(Fault(invoke.f, end.time_ns, None, end.value, None))
+            continue
+        only = (invoke.value or {}).get(FAULT_KEY)
+        for place, fault in enumerate(faults):
+            if fault.heal_ns is None and only in (None, fault.f):
+                faults[place] = replace(fault, heal_ns=end.time_ns, healed_value=end.value)
     return faults
 
 
@@ -49,11 +50,16 @@ class Availability:
 
     name = "availability"
 
+    def __init__(self, writes: Collection[str], reads: Collection[str]) -> None:
+        """The names of the operations that count as such."""
+        self._writes = frozenset(writes)
+        self._reads = frozenset(reads)
+
     def check(self, history: History) -> Results:
         operations = history.operations()
-        tried = [each for each in operations if each.invoke.f in (CREATE, DELETE)]
+        tried = [each for each in operations if each.invoke.f in self._writes]
         writes = [each for each in tried if each.is_ok]
-        read = [each for each in operations if each.invoke.f == LIST]
+        read = [each for each in operations if each.invoke.f in self._reads]
         end_ns = _last_ns(tried)
         faults = faults_of(history)
         healed_ns = max((fault.heal_ns or 0 for fault in faults), default=0)

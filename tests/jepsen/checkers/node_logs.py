@@ -1,6 +1,7 @@
-"""What the nodes themselves say: who ended in the middle of the run, and which tracebacks they logged."""
+"""What the nodes themselves say: who ended in the middle of the run, which tracebacks they logged, and who led."""
 
 import json
+import re
 from pathlib import Path
 
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
@@ -8,11 +9,13 @@ from tests.jepsen.cluster import EXITS_FILE, NODES_FOLDER
 from tests.jepsen.history import History
 
 _MARKS = ("Traceback (most recent call last)", "AssertionError", " CRITICAL ")
+_LED = re.compile(r"\bleader in epoch (\d+)")
 _SHOWN_MAX = 20
 
 
 class NodeLogs:
-    """A node that ended by itself, or logged an error of ours, makes the run invalid, whatever clients saw."""
+    """A node that ended by itself, or logged an error of ours, makes the run invalid, whatever clients saw; and so do
+    two nodes that say of one epoch that they lead it."""
 
     name = "nodes"
 
@@ -23,12 +26,22 @@ class NodeLogs:
         exits = json.loads((self._folder / EXITS_FILE).read_text())
         ended = {node: status for node, status in exits.items() if status is not None}
         marks = [mark for path in self._logs() for mark in self._marks_in(path)]
+        twice_led = self._twice_led()
         return {
-            VALID_KEY: Verdict.INVALID if ended or marks else Verdict.VALID,
+            VALID_KEY: Verdict.INVALID if ended or marks or twice_led else Verdict.VALID,
+            "epochs_led_twice": twice_led,
             "ended_by_themselves": ended,
             "suspicious_line_count": len(marks),
             "suspicious_lines": marks[:_SHOWN_MAX],
         }
+
+    def _twice_led(self) -> dict[int, list[str]]:
+        """Raft's election safety: an epoch has one leader."""
+        leaders: dict[int, set[str]] = {}
+        for path in self._folder.glob("*/output.log"):
+            for epoch in _LED.findall(path.read_text(errors="replace")):
+                leaders.setdefault(int(epoch), set()).add(path.parent.name)
+        return {epoch: sorted(nodes) for epoch, nodes in sorted(leaders.items()) if len(nodes) > 1}
 
     def _logs(self) -> list[Path]:
         found = sorted(self._folder.glob("*/output.log")) + sorted(

@@ -1,111 +1,73 @@
-"""Who hurts the cluster: faults by name, and what was really done, for the history."""
+"""The worker of process `nemesis`: begins faults, heals them, and says what it did."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
-from tests.jepsen.checkers.availability import HEAL
-from tests.jepsen.client import RawClient
-from tests.jepsen.errors import ClientError
+from tests.jepsen.checkers.availability import FAULT_KEY, HEAL
+from tests.jepsen.faults.fault import Fault, NotNow, Scene
+from tests.jepsen.faults.quorum_view import NoLeader
 from tests.jepsen.history import Op, OpType
-from tests.jepsen.net.network import Network, isolation
-from wire.protocol.apis import ApiKey
-
-ISOLATE_LEADER = "isolate-leader"
-NONE = "none"
-_ASK_TIMEOUT_S = 1.0
-_QUORUM: dict[str, object] = {
-    "topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
-}
-
-
-class NoLeader(Exception):
-    """No controller says that it leads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leader:
-    leader_id: int
-    leader_epoch: int
-
-    def as_value(self) -> dict[str, int]:
-        return {"leader": self.leader_id, "epoch": self.leader_epoch}
-
-
-class QuorumView:
-    """Asks every controller itself; of several who think that they lead, the one of the newest epoch does."""
-
-    def __init__(self, network: Network, controllers: Sequence[int]) -> None:
-        self._network = network
-        self._controllers = tuple(controllers)
-
-    def leader(self) -> Leader:
-        """Raises NoLeader."""
-        found = [leader for node_id in self._controllers if (leader := self._ask(node_id)) is not None]
-        if not found:
-            raise NoLeader("no controller says that it leads")
-        return max(found, key=lambda leader: leader.leader_epoch)
-
-    def _ask(self, node_id: int) -> Leader | None:
-        address = self._network.address_of(node_id)
-        client = RawClient(address.host, address.port, _ASK_TIMEOUT_S)
-        try:
-            response: Any = client.request(ApiKey.DESCRIBE_QUORUM, _QUORUM)
-            partition = response.topics[0].partitions[0]
-            is_leader = not int(partition.error_code) and int(partition.leader_id) == node_id
-            return Leader(node_id, int(partition.leader_epoch)) if is_leader else None
-        except (ClientError, IndexError):
-            return None
-        finally:
-            client.close()
 
 
 class Nemesis:
-    """The worker of process `nemesis`; what it did is in the value of the operation's end."""
+    """An operation is a fault's name, or HEAL with the fault in its value (with none: all of them).
 
-    def __init__(self, network: Network, quorum: QuorumView, nodes: Sequence[int]) -> None:
-        self._network = network
-        self._quorum = quorum
-        self._nodes = tuple(nodes)
+    Every operation ends as info: its value says what was done, its error why a fault could not be brought about
+    (then it is none) or what went wrong in healing.
+    """
+
+    def __init__(self, scene: Scene, faults: Iterable[Fault]) -> None:
+        self._scene = scene
+        self._faults = {fault.name: fault for fault in faults}
+        self._begun: list[str] = []
 
     def open(self) -> None:
-        self._network.enter_as_client()
+        self._scene.network.enter_as_client()
 
     def invoke(self, op: Op) -> Op:
+        if op.f == HEAL:
+            return self._heal(op)
+        assert op.f not in self._begun, f"{op.f} goes on already"
         try:
-            return op.ended(OpType.INFO, self._do(op.f))
-        except NoLeader as error:
+            value = dict(self._faults[op.f].begin(self._scene))
+        except (NotNow, NoLeader) as error:
+            self._scene.release(op.f)
             return op.ended(OpType.INFO, None, str(error))
+        except Exception:
+            # It may have done half of its work; the heal knows.
+            self._begun.append(op.f)
+            raise
+        self._begun.append(op.f)
+        return op.ended(OpType.INFO, value)
 
     def close(self) -> None:
-        self._network.heal()
+        """The cluster and its network are taken away by those who made them."""
 
-    def _do(self, f: str) -> dict[str, int] | None:
-        if f == HEAL:
-            return self._heal()
-        assert f == ISOLATE_LEADER, f
-        leader = self._quorum.leader()
-        self._network.cut(isolation(leader.leader_id, self._nodes))
-        return leader.as_value()
-
-    def _heal(self) -> dict[str, int] | None:
+    def _heal(self, op: Op) -> Op:
         """Tells who led just before; healing itself never fails for want of a leader."""
-        try:
-            return self._quorum.leader().as_value()
-        except NoLeader:
+        wanted = (op.value or {}).get(FAULT_KEY)
+        value: dict[str, Any] = {FAULT_KEY: wanted} if wanted else {}
+        value |= self._who_leads()
+        problems = []
+        for name in [wanted] if wanted else list(reversed(self._begun)):
+            try:
+                value |= self._end(name) or {}
+            except Exception as error:  # noqa: BLE001 - the other faults are healed all the same
+                problems.append(f"{name}: {type(error).__name__}: {error}")
+        return op.ended(OpType.INFO, value, "; ".join(problems) or None)
+
+    def _end(self, name: str) -> dict[str, Any] | None:
+        if name not in self._begun:
             return None
+        self._begun.remove(name)
+        try:
+            found = self._faults[name].end(self._scene)
         finally:
-            self._network.heal()
+            self._scene.release(name)
+        return None if found is None else dict(found)
 
-
-def plan(nemesis: str, time_s: float, quiet_s: float, fault_s: float) -> list[tuple[float, str]]:
-    """(seconds after the step before, f): quiet and fault in turn, as long as a whole fault has room."""
-    if nemesis == NONE:
-        return []
-    assert nemesis == ISOLATE_LEADER, nemesis
-    steps: list[tuple[float, str]] = []
-    at_s = 0.0
-    while at_s + quiet_s + fault_s < time_s:
-        steps += [(quiet_s, nemesis), (fault_s, HEAL)]
-        at_s += quiet_s + fault_s
-    return steps
+    def _who_leads(self) -> dict[str, Any]:
+        try:
+            return self._scene.quorum.leader().as_value()
+        except NoLeader:
+            return {"leader": None}

@@ -1,18 +1,27 @@
 """The workload topics-set: brokers are asked to create, delete and list topics whose names are never used twice."""
 
-from collections.abc import Callable
-from random import Random
+from collections.abc import Callable, Sequence
 
+from tests.jepsen.checkers.set_full import SetFull
 from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.errors import ClientError
-from tests.jepsen.generator import SECOND_NS, Generator, OncePerNode, Ops, Phases, Stagger, TimeLimit, UntilOk
+from tests.jepsen.generator import (
+    Generator,
+    OncePerNode,
+    Ops,
+    Phases,
+    Stagger,
+    TimeLimit,
+    Turn,
+    UntilOk,
+)
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.net.network import Network
+from tests.jepsen.workloads.workload import RECOVERY_NS, Seat, Setup, WorkloadKind
 
 NAME = "topics-set"
 TOPIC_PREFIX = "jepsen-"
-RECOVERY_NS = 30 * SECOND_NS
 _CREATES, _DELETES, _LISTS = 60, 12, 28  # of a hundred operations of a client that writes
 
 
@@ -33,18 +42,25 @@ class TopicsSet:
     brokers show in that time is what matters most.
     """
 
-    def __init__(self, nodes: tuple[int, ...], rate: float, concurrency: int, dice: Random) -> None:
-        assert concurrency >= 2 * len(nodes), "each broker needs a client that reads and one that writes"
-        self._nodes = nodes
-        self._concurrency = concurrency
-        self._rate = rate
-        self._dice = dice
+    def __init__(self, setup: Setup) -> None:
+        self._nodes = setup.members.brokers
+        assert setup.concurrency >= 2 * len(self._nodes), (
+            "each broker needs a client that reads and one that writes"
+        )
+        self._setup = setup
+        self._dice = setup.dice
         self._next_element = 0
         self._deletable: list[int] = []
         self._barrier: int | None = None
 
+    def seats(self) -> Sequence[Seat]:
+        nodes = [self._nodes[place % len(self._nodes)] for place in range(self._setup.concurrency)]
+        return [
+            Seat(make_worker(self._setup.network, node, self._setup.op_timeout_s), node) for node in nodes
+        ]
+
     def main(self, time_ns: int) -> Generator:
-        return TimeLimit(time_ns, Stagger(self._rate, Ops(self._any, self._hear), self._dice))
+        return TimeLimit(time_ns, Stagger(self._setup.rate, Ops(self._any, self._hear), self._dice))
 
     def final(self) -> Generator:
         """Each part gives up after RECOVERY_NS; the checker sees what is missing then."""
@@ -52,28 +68,27 @@ class TopicsSet:
         reads = OncePerNode(self._nodes, self._final_list, self._shows_barrier)
         return Phases(TimeLimit(RECOVERY_NS, barrier), TimeLimit(RECOVERY_NS, reads))
 
-    def _any(self, process: int) -> Op:
-        if process % self._concurrency < len(self._nodes):
-            return Op(type=OpType.INVOKE, f=LIST, process=process)
+    def _any(self, turn: Turn) -> Op:
+        if turn.seat < len(self._nodes):
+            return turn.invoke(LIST)
         kinds = {CREATE: _CREATES, LIST: _LISTS, DELETE: _DELETES if self._deletable else 0}
         (f,) = self._dice.choices(list(kinds), weights=list(kinds.values()))
         if f == CREATE:
-            return Op(type=OpType.INVOKE, f=CREATE, value=self._new_element(), process=process)
+            return turn.invoke(CREATE, self._new_element())
         if f == DELETE:
-            element = self._deletable.pop(self._dice.randrange(len(self._deletable)))
-            return Op(type=OpType.INVOKE, f=DELETE, value=element, process=process)
-        return Op(type=OpType.INVOKE, f=LIST, process=process)
+            return turn.invoke(DELETE, self._deletable.pop(self._dice.randrange(len(self._deletable))))
+        return turn.invoke(LIST)
 
     def _hear(self, op: Op) -> None:
         if op.f == CREATE and op.type is OpType.OK:
             self._deletable.append(op.value)
 
-    def _create_barrier(self, process: int) -> Op:
+    def _create_barrier(self, turn: Turn) -> Op:
         self._barrier = self._new_element()
-        return Op(type=OpType.INVOKE, f=CREATE, value=self._barrier, process=process, final=True)
+        return turn.invoke(CREATE, self._barrier, final=True)
 
-    def _final_list(self, process: int) -> Op:
-        return Op(type=OpType.INVOKE, f=LIST, process=process, final=True)
+    def _final_list(self, turn: Turn) -> Op:
+        return turn.invoke(LIST, final=True)
 
     def _shows_barrier(self, op: Op) -> bool:
         return op.type is OpType.OK and self._barrier in op.value
@@ -128,3 +143,14 @@ def make_worker(network: Network, node_id: int, timeout_s: float) -> TopicsWorke
         return TopicsClient(raw, timeout_ms=round(timeout_s * 1000))
 
     return TopicsWorker(make_client, network)
+
+
+KIND = WorkloadKind(
+    name=NAME,
+    about="topics created, deleted and listed; nothing acknowledged is lost, nothing deleted comes back",
+    make=TopicsSet,
+    checkers=lambda judged: [SetFull(judged.members.brokers)],
+    writes=frozenset({CREATE, DELETE}),
+    reads=frozenset({LIST}),
+    seats_min=lambda members: 2 * len(members.brokers),
+)

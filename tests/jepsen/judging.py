@@ -1,0 +1,47 @@
+"""Which checkers judge a run, whether it has just ended or lies in the store."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.jepsen.checkers.availability import Availability
+from tests.jepsen.checkers.faults_happened import FaultsHappened
+from tests.jepsen.checkers.node_logs import NodeLogs
+from tests.jepsen.checkers.performance import Performance
+from tests.jepsen.checkers.replicas import Replicas
+from tests.jepsen.checkers.verdicts import Checker, Results, Stats, check_all
+from tests.jepsen.faults.catalogue import NONE
+from tests.jepsen.faults.disk_faults import TAKE_RECORDS
+from tests.jepsen.history import History, read_history
+from tests.jepsen.members import Members
+from tests.jepsen.store import HISTORY_FILE, TEST_FILE
+from tests.jepsen.workloads.catalogue import kinds_of
+from tests.jepsen.workloads.workload import Judged, WorkloadKind
+
+
+def judge(
+    folder: Path, kinds: Sequence[WorkloadKind], members: Members, history: History, *, is_hurt: bool
+) -> Results:
+    """`is_hurt`: there should have been faults."""
+    judged = Judged(folder=folder, members=members)
+    writes = frozenset(f for kind in kinds for f in kind.writes)
+    reads = frozenset(f for kind in kinds for f in kind.reads)
+    checkers: list[Checker] = [Stats(), *(each for kind in kinds for each in kind.checkers(judged))]
+    if is_hurt:
+        checkers.append(FaultsHappened())
+    disks_were_hurt = any(op.f in TAKE_RECORDS for op in history if not op.is_client)
+    checkers += [
+        Replicas(folder, members, disks_were_hurt=disks_were_hurt),
+        Availability(writes, reads),
+        Performance(),
+        NodeLogs(folder),
+    ]
+    return check_all(checkers, history)
+
+
+def judge_stored(folder: Path) -> Results:
+    """Judge the history in a run's folder again. Raises OSError, MalformedHistory or UnknownWorkload."""
+    history = read_history(folder / HISTORY_FILE)
+    test = json.loads((folder / TEST_FILE).read_text())
+    members = Members(**{name: tuple(node_ids) for name, node_ids in test["members"].items()})
+    return judge(folder, kinds_of(test["workload"]), members, history, is_hurt=test["nemesis"] != NONE)

@@ -1,0 +1,1 @@
+"""Bugs planted into real nodes: a workload is trusted for what it has caught."""

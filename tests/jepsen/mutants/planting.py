@@ -1,0 +1,76 @@
+"""Which bugs there are, how each gets into a node, and where it ought to be found."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.jepsen.mutants import patches
+from tests.simulation.controllers.mutants import MUTANTS as OF_CONTROLLERS
+from tests.simulation.mutants.catalogue import MUTANTS as OF_THE_CORE
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """`safeguard` is what the bug takes away; `hunt` is the run which has to find it, as the command line has it."""
+
+    name: str
+    safeguard: str
+    apply: Callable[[], Any]
+    hunt: tuple[str, ...]
+
+
+def _hunt(workload: str, nemesis: str, *more: str) -> tuple[str, ...]:
+    return ("--workload", workload, "--nemesis", nemesis, *more)
+
+
+_QUICK = ("--quiet", "2", "--fault", "5")
+_HUNTS: dict[str, tuple[str, ...]] = {
+    # Acknowledged before commit.
+    "answers_before_commit": _hunt("topics-set", "slow-links+kill-leader", "--quiet", "3", "--fault", "8"),
+    "leader_counts_unflushed": _hunt("topics-set,log-order", "power-cut", *_QUICK),
+    "acknowledge_before_flush": _hunt("topics-set,log-order", "power-cut", *_QUICK),
+    "minority_commits": _hunt("log-order", "halves,isolate-leader", *_QUICK, "--nodes", "5"),
+    # Elections.
+    "votes_not_flushed": _hunt("leader-lease", "power-cut", "--quiet", "1", "--fault", "1"),
+    "vote_for_anybody": _hunt("log-order", "isolate-one,kill-leader", *_QUICK),
+    "check_quorum_never_resigns": _hunt("leader-lease", "isolate-leader", "--quiet", "3", "--fault", "20"),
+    "lost_state_is_ignored": _hunt("topics-set,log-order", "wiped-disk,kill-leader", *_QUICK),
+    # Reads.
+    "read_without_asking": _hunt("register", "isolate-leader", *_QUICK),
+    # Logs.
+    "skip_truncation": _hunt("log-order", "isolate-leader", *_QUICK),
+    "damage_is_ignored": _hunt("topics-set,log-order", "bit-flip,kill-leader", *_QUICK),
+    # The controller's decisions.
+    "keeps_uncommitted_decisions": _hunt("topics-set", "isolate-leader", *_QUICK),
+    "broker_epoch_reused": _hunt("leader-lease", "kill-one", *_QUICK),
+    "config_update_lost": _hunt("config-set", "kill-leader", *_QUICK),
+    "partition_epoch_unchecked": _hunt("register", "kill-leader", *_QUICK),
+}
+_OURS: dict[str, Callable[[], Any]] = {
+    "votes_not_flushed": patches.votes_not_flushed,
+    "broker_epoch_reused": patches.broker_epoch_reused,
+    "config_update_lost": patches.config_update_lost,
+    "partition_epoch_unchecked": patches.partition_epoch_unchecked,
+}
+
+
+def _planted(name: str) -> Planted:
+    if name in _OURS:
+        return Planted(name, _words(_OURS[name].__doc__), _OURS[name], _HUNTS[name])
+    if name in OF_THE_CORE:
+        mutant = OF_THE_CORE[name]
+        return Planted(name, mutant.safeguard, mutant.apply, _HUNTS[name])
+    apply = OF_CONTROLLERS[name]
+    return Planted(name, _words(apply.__doc__), apply, _HUNTS[name])
+
+
+def _words(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+PLANTED: dict[str, Planted] = {name: _planted(name) for name in _HUNTS}
+
+
+def plant(name: str) -> None:
+    """For the rest of this process."""
+    PLANTED[name].apply().__enter__()

@@ -1,0 +1,279 @@
+"""The workload membership: its checker finds each anomaly in histories made by hand, its clients keep enough voters."""
+
+import itertools
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
+from tests.jepsen.checkers.voter_lives import Change, course_of
+from tests.jepsen.checkers.voters import ADD, LIST, PUT, READ, REMOVE, Voters
+from tests.jepsen.history import History, Op, OpType
+from tests.jepsen.members import Members
+from tests.jepsen.workloads.voter_book import VoterBook
+from tests.jepsen.workloads.voter_changes import refusal
+
+MEMBERS = Members.of(controllers=3, brokers=1, spares=1)
+BROKER = 11
+ALL = frozenset({1, 2, 3})
+
+
+def directory(voter: int) -> str:
+    return f"disk-{voter}"
+
+
+class Story:
+    """A history of a quorum, told one operation after the other."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self._processes = itertools.count()
+
+    def invoke(self, f: str, value: Any = None, **more: Any) -> Op:
+        op = Op(type=OpType.INVOKE, f=f, value=value, process=next(self._processes), **more)
+        return self.history.append(op)
+
+    def end(self, invoked: Op, value: Any = None, kind: OpType = OpType.OK) -> "Story":
+        self.history.append(invoked.ended(kind, invoked.value if value is None else value))
+        return self
+
+    def asked(self, f: str, voter: int, on: str = "") -> Op:
+        return self.invoke(f, {"voter": voter, "directory": on or directory(voter), "via": 1})
+
+    def add(self, voter: int, kind: OpType = OpType.OK, on: str = "") -> "Story":
+        return self.end(self.asked(ADD, voter, on), kind=kind)
+
+    def remove(self, voter: int, kind: OpType = OpType.OK) -> "Story":
+        return self.end(self.asked(REMOVE, voter), kind=kind)
+
+    def read(
+        self, *voters: int, node: int = 1, leader: int = 1, epoch: int = 1, final: bool = False
+    ) -> "Story":
+        """Without voters it is the answer of a node that does not lead."""
+        value: dict[str, Any] = {"leader": leader, "epoch": epoch}
+        if voters:
+            value["voters"] = {str(voter): directory(voter) for voter in voters}
+        return self.end(self.invoke(READ, node=node, final=final), value)
+
+    def put(self, topic: int) -> "Story":
+        return self.end(self.invoke(PUT, topic, node=BROKER))
+
+    def judged(self, *voters: int, topics: tuple[int, ...] = (), epoch: int = 1) -> Results:
+        """With final reads in which all agree on these voters."""
+        self.read(*voters, epoch=epoch, final=True)
+        for node in (2, 3, 4):
+            self.read(node=node, epoch=epoch, final=True)
+        self.end(self.invoke(LIST, node=BROKER, final=True), list(topics))
+        return self.verdict()
+
+    def verdict(self) -> Results:
+        return Voters(MEMBERS).check(self.history)
+
+
+def good() -> Story:
+    return Story().read(*ALL).add(4).read(*ALL, 4).remove(4).put(1)
+
+
+def only(anomaly: str, results: Results) -> list[Any]:
+    """What is found of it; nothing else may be found."""
+    counts = {key: value for key, value in results.items() if key.endswith("_count") and value}
+    assert set(counts) == {f"{anomaly}_count"}, counts
+    assert results[VALID_KEY] is Verdict.INVALID
+    found: list[Any] = results[anomaly]
+    return found
+
+
+def test_a_good_history_is_valid() -> None:
+    results = good().judged(*ALL, topics=(1,))
+    assert results[VALID_KEY] is Verdict.VALID, results
+    assert (results["added"], results["removed"], results["in_doubt"]) == (1, 1, 0)
+    assert [voter for voter, _ in results["last_voters"]] == [1, 2, 3]
+
+
+def test_without_any_acknowledged_change_nothing_is_proved() -> None:
+    assert Story().read(*ALL).judged(*ALL)[VALID_KEY] is Verdict.UNKNOWN
+
+
+def test_two_leaders_in_one_epoch_are_invalid() -> None:
+    (found,) = only("two_leaders", good().read(node=3, leader=2).judged(*ALL, topics=(1,)))
+    assert found["epoch"] == 1
+    assert set(found["told_at"]) == {1, 2}
+
+
+def test_an_acknowledged_add_that_is_gone_is_lost() -> None:
+    (found,) = only("lost", good().add(4).judged(*ALL, topics=(1,), epoch=2))
+    assert (found["voter"], found["told"]) == (4, "no voter")
+
+
+def test_an_acknowledged_remove_that_is_undone_is_lost() -> None:
+    story = Story().add(4).remove(3)
+    (found,) = only("lost", story.judged(*ALL, 4, epoch=2))
+    assert (found["voter"], found["may_be"]) == (3, ["no voter"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_lawful"), [(OpType.INFO, True), (OpType.OK, True), (OpType.FAIL, False)]
+)
+def test_an_add_may_be_gone_once_a_remove_may_have_happened(kind: OpType, is_lawful: bool) -> None:
+    results = good().add(4).remove(4, kind).judged(*ALL, topics=(1,), epoch=2)
+    assert results["lost_count"] == (0 if is_lawful else 1)
+
+
+def test_an_add_in_doubt_may_show_or_not() -> None:
+    for voters in ((1, 2, 3), (1, 2, 3, 4)):
+        results = good().add(4, OpType.INFO).judged(*voters, topics=(1,), epoch=2)
+        assert results[VALID_KEY] is Verdict.VALID, results
+        assert results["in_doubt"] == 1
+
+
+def test_two_acknowledged_adds_without_a_remove_contradict_each_other() -> None:
+    (found,) = only("contradictory", good().add(4).add(4).judged(*ALL, 4, topics=(1,), epoch=2))
+    assert (found["voter"], found["change"]) == (4, ADD)
+
+
+def test_a_new_disk_is_another_voter() -> None:
+    results = good().add(4).add(4, on="new-disk").judged(*ALL, 4, topics=(1,), epoch=2)
+    assert only("contradictory", results)[0]["directory"] == "new-disk"
+
+
+def test_changes_at_the_same_time_may_take_hold_in_either_order() -> None:
+    story = good()
+    add, remove = story.asked(ADD, 4), story.asked(REMOVE, 4)
+    results = story.end(remove).end(add).judged(*ALL, topics=(1,))
+    assert results[VALID_KEY] is Verdict.VALID, results
+
+
+def test_voters_that_come_and_go_unasked_are_unexplained() -> None:
+    story = good().read(*ALL).add(4, OpType.INFO).read(1, 2, 4)
+    found = only("unexplained", story.judged(*ALL, topics=(1,)))
+    assert [(each["change"], each["voter"]) for each in found] == [(REMOVE, 3), (ADD, 3), (REMOVE, 4)]
+
+
+def test_a_voter_of_the_beginning_that_is_missing_at_once_is_unexplained() -> None:
+    results = Story().read(1, 2, epoch=7).add(4).remove(4).judged(*ALL, epoch=8)
+    assert only("unexplained", results)[0]["voter"] == 3
+
+
+def test_a_change_that_ended_before_cannot_explain_a_later_one() -> None:
+    story = Story().add(4).read(*ALL, 4).remove(4).read(*ALL).read(*ALL, 4).read(*ALL)
+    found = only("unexplained", story.judged(*ALL))
+    assert [each["change"] for each in found] == [ADD, REMOVE]
+
+
+def test_another_leader_may_not_know_of_what_was_not_committed() -> None:
+    story = good().add(4, OpType.INFO).read(*ALL, 4).read(*ALL, node=2, leader=2, epoch=2)
+    story.read(*ALL, final=True, node=2, leader=2, epoch=2)
+    for node in (1, 3, 4):
+        story.read(node=node, leader=2, epoch=2, final=True)
+    story.end(story.invoke(LIST, node=BROKER, final=True), [1])
+    assert story.verdict()[VALID_KEY] is Verdict.VALID
+
+
+def test_controllers_that_follow_different_leaders_at_the_end_are_unsettled() -> None:
+    story = good().read(*ALL, final=True).read(node=2, final=True).read(node=3, final=True)
+    story.read(node=4, leader=-1, epoch=2, final=True)
+    story.end(story.invoke(LIST, node=BROKER, final=True), [1])
+    (found,) = only("unsettled", story.verdict())
+    assert found["4"] == {"leader": -1, "epoch": 2}
+
+
+def test_a_controller_that_gave_no_final_read_leaves_doubt() -> None:
+    story = good().read(*ALL, final=True)
+    story.end(story.invoke(LIST, node=BROKER, final=True), [1])
+    results = story.verdict()
+    assert results[VALID_KEY] is Verdict.UNKNOWN
+    assert results["controllers_without_final_read"] == [2, 3, 4]
+
+
+def test_an_acknowledged_topic_that_no_broker_shows_is_lost() -> None:
+    (found,) = only("lost_topics", good().put(2).judged(*ALL, topics=(1,)))
+    assert (found["topic"], found["missing_on"]) == (2, [BROKER])
+
+
+def test_the_search_stays_small_with_many_changes_in_doubt() -> None:
+    changes = [Change(place % 2 == 0, "disk", place, None) for place in range(300)]
+    changes += [Change(place % 2 == 0, "disk", 300 + 2 * place, 301 + 2 * place) for place in range(100)]
+    assert course_of(None, changes).ends == {None, "disk"}
+
+
+# The clients
+
+
+def told(process: int, index: int, *voters: int, epoch: int = 1) -> list[Op]:
+    ids = {str(voter): directory(voter) for voter in voters}
+    others = {str(node): directory(node) for node in MEMBERS.quorum if node not in voters}
+    value = {"leader": 1, "epoch": epoch, "voters": ids, "observers": others}
+    invoked = Op(type=OpType.INVOKE, f=READ, process=process, index=index)
+    return [invoked, Op(type=OpType.OK, f=READ, process=process, index=index + 1, value=value)]
+
+
+def test_of_three_voters_none_is_removed_and_of_four_any_may_be() -> None:
+    book, dice = VoterBook(MEMBERS), Random(1)
+    assert book.choose(dice) is None
+    for op in told(7, 0, *ALL):
+        book.hear(op)
+    chosen = {(each.f, each.voter) for _ in range(100) if (each := book.choose(dice))}
+    assert chosen == {(ADD, 4)}
+    for op in told(7, 2, *ALL, 4):
+        book.hear(op)
+    chosen = {(each.f, each.voter) for _ in range(100) if (each := book.choose(dice))}
+    assert chosen == {(REMOVE, voter) for voter in (1, 2, 3, 4)}
+
+
+@pytest.mark.parametrize("end", [None, OpType.OK, OpType.INFO])
+def test_no_second_voter_is_removed_while_the_first_may_be_gone(end: OpType | None) -> None:
+    book = VoterBook(MEMBERS)
+    value = {"voter": 2, "directory": directory(2), "via": 1}
+    for op in told(7, 0, *ALL, 4):
+        book.hear(op)
+    book.hear(Op(type=OpType.INVOKE, f=REMOVE, process=1, index=2, value=value))
+    if end is not None:
+        book.hear(Op(type=end, f=REMOVE, process=1, index=3, value=value))
+    assert book.choose(Random(1)) is None
+    book.hear(Op(type=OpType.INVOKE, f=REMOVE, process=2, index=4, value=value))
+    book.hear(Op(type=OpType.FAIL, f=REMOVE, process=2, index=5, value=value))
+    assert book.choose(Random(1)) is None
+
+
+def test_a_refused_remove_leaves_the_voter() -> None:
+    book = VoterBook(MEMBERS)
+    value = {"voter": 2, "directory": directory(2), "via": 1}
+    for op in told(7, 0, *ALL, 4):
+        book.hear(op)
+    book.hear(Op(type=OpType.INVOKE, f=REMOVE, process=1, index=2, value=value))
+    book.hear(Op(type=OpType.FAIL, f=REMOVE, process=1, index=3, value=value))
+    assert book.choose(Random(1)) is not None
+
+
+def test_an_old_leader_is_not_believed() -> None:
+    book = VoterBook(MEMBERS)
+    for op in (*told(7, 0, *ALL, 4, epoch=5), *told(8, 2, *ALL, epoch=4)):
+        book.hear(op)
+    chosen = book.choose(Random(1))
+    assert chosen is not None
+    assert chosen.f == REMOVE
+
+
+NOT_NOW = "another change of the voters is under way; one is made at a time"
+LATE = "the change of the voters: it is not committed yet, though it may be later"
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "via", "is_definite"),
+    [
+        (7, NOT_NOW, 1, True),
+        (7, NOT_NOW, BROKER, False),
+        (7, LATE, 1, False),
+        (126, "node 4 is a voter already", 2, True),
+        (126, "node 4 is a voter already", BROKER, False),
+        (6, "node 1 does not lead the quorum", 1, True),
+        (6, "the leader lost its epoch; look at the voters before you ask again", 1, False),
+        (7, None, 1, False),
+        (42, "voter 4 must come with the directory id", BROKER, True),
+    ],
+)
+def test_only_what_surely_had_no_effect_is_a_failure(
+    code: int, words: str | None, via: int, is_definite: bool
+) -> None:
+    assert refusal(code, "name", words, via=via).definite is is_definite

@@ -1,0 +1,120 @@
+"""What the clients of the workload config-set ask: changes of configs, and two kinds of reading.
+
+`describe` asks a broker, which shows what it has applied. `ConfirmedConfigs` reads the metadata log at the leader up to
+where a majority has confirmed it (`Inspect.ReadLog` with LINEARIZABLE), and replays it: nothing that was committed
+when the read began is missing.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+import grpc
+
+from cli.config.addresses import HostPort
+from tests.jepsen.client import RawClient
+from tests.jepsen.errors import refused, unanswered
+from tests.jepsen.inspector import client_error
+from wire.proto import inspect_pb2 as pb
+from wire.proto.inspect_pb2_grpc import InspectStub
+from wire.protocol.apis import ApiKey
+
+LIST_CONFIG: Final = "leader.replication.throttled.replicas"
+PLAIN_CONFIG: Final = "retention.ms"
+SET, APPEND_ITEM, SUBTRACT_ITEM = 0, 2, 3
+_TOPIC = 2
+_NONE, _UNKNOWN_TOPIC_OR_PARTITION, _TOPIC_ALREADY_EXISTS = 0, 3, 36
+_CONFIG_RECORD = "ConfigRecord"
+
+
+def create_topic(client: RawClient, name: str, timeout_ms: int) -> None:
+    """Nobody else creates it, so it is well if it exists. Raises ClientError."""
+    topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
+    values = {"topics": [topic], "timeout_ms": timeout_ms, "validate_only": False}
+    (result,) = client.request(ApiKey.CREATE_TOPICS, values).topics
+    if int(result.error_code) not in (_NONE, _TOPIC_ALREADY_EXISTS):
+        raise refused(int(result.error_code), result.error_code.name, result.error_message)
+
+
+def alter(client: RawClient, topic: str, config: str, operation: int, value: str) -> None:
+    """Raises ClientError."""
+    change = {"name": config, "config_operation": operation, "value": value}
+    resource = {"resource_type": _TOPIC, "resource_name": topic, "configs": [change]}
+    response = client.request(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, {"resources": [resource], "validate_only": False}
+    )
+    (result,) = response.responses
+    if int(result.error_code) != _NONE:
+        raise refused(int(result.error_code), result.error_code.name, result.error_message)
+
+
+def describe(client: RawClient, topics: Sequence[str]) -> list[str]:
+    """The items of all topics as the node shows them, doubles included; of a topic that it does not know, none.
+
+    Raises ClientError.
+    """
+    resources = [
+        {"resource_type": _TOPIC, "resource_name": topic, "configuration_keys": [LIST_CONFIG]}
+        for topic in topics
+    ]
+    response = client.request(
+        ApiKey.DESCRIBE_CONFIGS,
+        {"resources": resources, "include_synonyms": False, "include_documentation": False},
+    )
+    found: list[str] = []
+    for result in response.results:
+        if int(result.error_code) == _UNKNOWN_TOPIC_OR_PARTITION:
+            continue
+        if int(result.error_code) != _NONE:
+            raise refused(int(result.error_code), result.error_code.name, result.error_message)
+        for config in result.configs:
+            found += items_of(config.value)
+    return found
+
+
+def items_of(value: str | None) -> list[str]:
+    return [item for item in (value or "").split(",") if item]
+
+
+class ConfirmedConfigs:
+    """The topics' configs by the log. It may be read at one node after the other: there is one log."""
+
+    def __init__(self) -> None:
+        self._next_offset = 0
+        self._values: dict[tuple[str, str], str] = {}
+
+    def read(self, address: HostPort, timeout_s: float) -> None:
+        """Up to what was committed now. Raises ClientError; what had arrived by then counts all the same."""
+        request = pb.ReadLogRequest(from_offset=self._next_offset, consistency=pb.LINEARIZABLE)
+        try:
+            with grpc.insecure_channel(
+                f"{address.host}:{address.port}", options=(("grpc.enable_http_proxy", 0),)
+            ) as channel:
+                stub: Any = InspectStub(channel)  # type: ignore[no-untyped-call]
+                for record in stub.ReadLog(request, timeout=timeout_s):
+                    self.replay(record)
+        except grpc.RpcError as error:
+            raise client_error(error) from error
+
+    def replay(self, record: pb.LogRecord) -> None:
+        """Raises ClientError for a log that does not go on where it ended."""
+        if record.offset < self._next_offset:
+            raise unanswered(f"offset {record.offset} came after {self._next_offset - 1}")
+        self._next_offset = record.offset + 1
+        if record.type != _CONFIG_RECORD:
+            return
+        fields = json.loads(record.json)
+        if fields["resource_type"] != _TOPIC:
+            return
+        place = (fields["resource_name"], fields["name"])
+        if fields["value"] is None:
+            self._values.pop(place, None)
+        else:
+            self._values[place] = fields["value"]
+
+    def items(self, topics: Sequence[str]) -> list[str]:
+        return [item for topic in topics for item in items_of(self._values.get((topic, LIST_CONFIG)))]
+
+    def plain(self, topic: str) -> int | None:
+        value = self._values.get((topic, PLAIN_CONFIG))
+        return None if value is None else int(value)

@@ -1,0 +1,113 @@
+"""The workload leader-lease: who may write, asked of the controllers themselves, and who leads partitions.
+
+Writers speak to one controller each, leader or not, and go on asking one that lost its office. What was acknowledged
+is then looked up in the committed log of that same controller: there it has an offset and an epoch. Meanwhile the
+leader is asked to hand over now and then, the preferred leaders of some partitions change, every controller is asked
+whether it leads, and a broker that does not exist registers again and again.
+"""
+
+from collections.abc import Callable, Container, Sequence
+
+from tests.jepsen.checkers.broker_epochs import REJOIN, BrokerEpochs
+from tests.jepsen.checkers.claims import CLAIM, Claims
+from tests.jepsen.checkers.lease import OFFICE, WRITE_AT, LeaderLease
+from tests.jepsen.checkers.verdicts import Checker
+from tests.jepsen.generator import (
+    Generator,
+    OncePerNode,
+    Only,
+    Ops,
+    Phases,
+    SideBySide,
+    Stagger,
+    TimeLimit,
+    Turn,
+    UntilOk,
+)
+from tests.jepsen.history import Op, OpType
+from tests.jepsen.workloads.lease_workers import (
+    BrokerWorker,
+    MarkerPlaces,
+    WriteAtWorker,
+)
+from tests.jepsen.workloads.office_workers import ClaimWorker, RejoinWorker, TransferWorker
+from tests.jepsen.workloads.workload import RECOVERY_NS, Judged, Seat, Setup, WorkloadKind
+
+NAME = "leader-lease"
+MAKE_OFFICES, SWAP, TRANSFER = "make-offices", "swap", "transfer"
+OFFICES_PER_S, SWAPS_PER_S, TRANSFERS_PER_S = 4.0, 1.0, 0.12
+CLAIMS_PER_S, REJOINS_PER_S = 6.0, 0.3
+_WRITERS_EACH = 2
+
+
+class LeaderLeaseWorkload:
+    """Seats in this order: writers at the controllers, readers at the brokers, one who asks each controller whether it
+    leads, one who swaps partitions' leaders, one who transfers leadership, one broker that rejoins."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._controllers = setup.members.quorum
+        self._brokers = setup.members.brokers
+        self._writers = _WRITERS_EACH * len(self._controllers)
+        self._readers = self._writers + len(self._brokers)
+        self._askers = self._readers + len(self._controllers)
+        self._count = 0
+
+    def seats(self) -> Sequence[Seat]:
+        setup, seats = self._setup, []
+        for node_id in self._controllers:
+            places = MarkerPlaces(setup.cluster.grpc_address(node_id), setup.op_timeout_s)
+            seats += [Seat(WriteAtWorker(setup, node_id, places), node_id) for _ in range(_WRITERS_EACH)]
+        seats += [Seat(BrokerWorker(setup, node_id), node_id) for node_id in self._brokers]
+        seats += [Seat(ClaimWorker(setup, node_id), node_id) for node_id in self._controllers]
+        seats.append(Seat(BrokerWorker(setup, self._brokers[-1]), None))
+        seats.append(Seat(TransferWorker(setup), None))
+        seats.append(Seat(RejoinWorker(setup), None))
+        return seats
+
+    def main(self, time_ns: int) -> Generator:
+        swapper, transferrer, joiner = range(self._askers, self._askers + 3)
+        going_on = SideBySide(
+            self._at(range(self._writers), self._setup.rate, self._write),
+            self._at(range(self._writers, self._readers), OFFICES_PER_S, lambda turn: turn.invoke(OFFICE)),
+            self._at(range(self._readers, self._askers), CLAIMS_PER_S, lambda turn: turn.invoke(CLAIM)),
+            self._at([swapper], SWAPS_PER_S, lambda turn: turn.invoke(SWAP)),
+            self._at([transferrer], TRANSFERS_PER_S, lambda turn: turn.invoke(TRANSFER)),
+            self._at([joiner], REJOINS_PER_S, lambda turn: turn.invoke(REJOIN)),
+        )
+        return TimeLimit(time_ns, Phases(self._made(), going_on))
+
+    def final(self) -> Generator:
+        """A write at whoever leads, and what every broker shows in the end."""
+        writes = Only(lambda turn: turn.seat < self._writers, UntilOk(self._write))
+        reads = Only(
+            lambda turn: self._writers <= turn.seat < self._readers,
+            OncePerNode(self._brokers, lambda turn: turn.invoke(OFFICE), lambda op: op.type is OpType.OK),
+        )
+        return Phases(TimeLimit(RECOVERY_NS, writes), TimeLimit(RECOVERY_NS, reads))
+
+    def _made(self) -> Generator:
+        make = UntilOk(lambda turn: turn.invoke(MAKE_OFFICES))
+        return Only(lambda turn: turn.seat == self._askers, make)
+
+    def _at(self, seats: Container[int], rate: float, make: Callable[[Turn], Op]) -> Generator:
+        return Stagger(rate, Only(lambda turn: turn.seat in seats, Ops(make)), self._setup.dice)
+
+    def _write(self, turn: Turn) -> Op:
+        self._count += 1
+        return turn.invoke(WRITE_AT, {"controller": turn.node, "marker": f"lease-{self._count:06d}"})
+
+
+def _checkers(_: Judged) -> list[Checker]:
+    return [LeaderLease(), Claims(), BrokerEpochs()]
+
+
+KIND = WorkloadKind(
+    name=NAME,
+    about="writes at every controller itself; one acknowledges at a time, and leader epochs never go back",
+    make=LeaderLeaseWorkload,
+    checkers=_checkers,
+    writes=frozenset({WRITE_AT}),
+    reads=frozenset({OFFICE}),
+    seats_min=lambda members: _WRITERS_EACH * len(members.quorum) + len(members.all) + 3,
+)
