@@ -52,7 +52,17 @@ def handle_vote(replica: Replica, now_ms: int, request: VoteRequest) -> VoteResp
     granted = may_grant_vote(replica, request)
     if granted and not request.pre_vote and replica.state.voted is None:
         replica.record_vote(request.candidate, now_ms)
+    if granted and request.pre_vote:
+        _give_way(replica, now_ms)
     return _vote_response(replica, ErrorCode.none, granted)
+
+
+def _give_way(replica: Replica, now_ms: int) -> None:
+    """A rival is told that it may win. Were this replica told the same and stood in the same moment, both would get
+    one vote, and nobody lead for an election timeout: the dice say who stands first."""
+    role = replica.role
+    if isinstance(role, Prospective) and role.stands_from_ms is None:
+        role.stands_from_ms = now_ms + replica.dice.randint(0, replica.config.pre_vote_retry_ms)
 
 
 def _check_vote(replica: Replica, request: VoteRequest) -> ErrorCode:
@@ -124,6 +134,8 @@ def poll_nominee(replica: Replica, role: Prospective | Candidate, now_ms: int) -
     """Move on when the tally or the clock says so, else ask the voters that have not answered."""
     if role.is_withdrawn:
         return
+    if gives_way(replica, role, now_ms):
+        return
     if len(role.granted) >= replica.voters.majority:
         if isinstance(role, Prospective):
             replica.become_candidate(now_ms, role.cause)
@@ -139,6 +151,14 @@ def poll_nominee(replica: Replica, role: Prospective | Candidate, now_ms: int) -
                 replica.send(
                     voter_id, _vote_request(replica, voter_id, isinstance(role, Prospective)), now_ms
                 )
+
+
+def gives_way(replica: Replica, role: Prospective | Candidate, now_ms: int) -> bool:
+    """Whether it could stand, and lets a rival go first."""
+    if isinstance(role, Candidate) or role.stands_from_ms is None:
+        return False
+    until_ms = min(role.stands_from_ms, role.election_deadline_ms)
+    return len(role.granted) >= replica.voters.majority and now_ms < until_ms
 
 
 def votes_wanted(replica: Replica, role: Prospective | Candidate) -> tuple[int, ...]:

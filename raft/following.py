@@ -2,12 +2,19 @@
 
 from raft.batches import LogBatch, OffsetAndEpoch, parse_batches
 from raft.causes import FETCH_TIMEOUT, LEADER_LEFT, NO_LEADER_HEARD
-from raft.damaged_log import maybe_become_whole
+from raft.damaged_log import ask_for_end, hear_end, hear_of_nothing_more, must_ask_for_end
 from raft.elections import may_be_leader
 from raft.errors import LogDivergedBelowHighWatermarkError
 from raft.joining import maybe_ask_leader
 from raft.lost_state import fetching_key, maybe_regain_trust, witnesses_wanted
-from raft.messages import NO_LEADER, UNKNOWN_OFFSET, FetchRequest, FetchResponse, LeaderNaming
+from raft.messages import (
+    NO_LEADER,
+    UNKNOWN_OFFSET,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    LeaderNaming,
+)
 from raft.ready import LeaderAndEpoch
 from raft.replica import Replica
 from raft.replica_state import FIRST_BOOTSTRAP_ID
@@ -28,9 +35,18 @@ def poll_fetch(replica: Replica, now_ms: int) -> None:
         return
     destination = _pick_destination(replica, now_ms)
     if destination is not None:
-        download = next_request(replica) if destination == replica.leader_id else None
-        replica.send(destination, download or fetch_request(replica), now_ms)
+        request = _request_to_leader(replica) if destination == replica.leader_id else fetch_request(replica)
+        replica.send(destination, request, now_ms)
         replica.fetch_destination = destination
+
+
+def _request_to_leader(replica: Replica) -> FetchRequest | FetchSnapshotRequest:
+    role = replica.role
+    if isinstance(role, Follower):
+        role.asks_for_end = must_ask_for_end(replica)
+        if role.asks_for_end:
+            return ask_for_end(replica, fetch_request(replica))
+    return next_request(replica) or fetch_request(replica)
 
 
 def _may_fetch(replica: Replica) -> bool:
@@ -151,6 +167,10 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
         role.fetch_deadline_ms = now_ms + role.fetch_timeout_ms
         role.has_fetched = True
     replica.leader_is_silent = False
+    if role.asks_for_end:
+        role.asks_for_end = False
+        hear_end(replica, response)
+        return
     if snapshot_id is not None:
         if replica.writes_are_paused:
             replica.connections.back_off(source_id, now_ms, replica.config.paused_fetch_interval_ms)
@@ -162,7 +182,8 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
         return
     assert isinstance(response.records, bytes), "a received response carries bytes"
     maybe_regain_trust(replica, role, response)
-    maybe_become_whole(replica, response)
+    if not response.records:
+        hear_of_nothing_more(replica)
     is_taken = not replica.writes_are_paused and _take_records(replica, response.records)
     if response.records and not is_taken:
         # Asking at once for what cannot be taken would be a busy loop.

@@ -15,6 +15,7 @@ from raft import dispatch, elections, following, kraft_upgrade, leadership
 from raft.accumulator import Accumulator
 from raft.causes import CONTROLLER_RESIGNED
 from raft.config import QuorumConfig
+from raft.damaged_log import maybe_become_whole
 from raft.errors import NotLeaderError
 from raft.full_disk import handle_writes_paused
 from raft.handover import begin_shutdown, poll_resigned, resign
@@ -190,6 +191,7 @@ class RaftNode:
             # The process may have taken long to come up since; its first deadline counts from now.
             put_off_first_deadline(replica, now_ms - self._built_at_ms)
             self._built_at_ms = None
+        maybe_become_whole(replica, now_ms)
         for _ in range(MAX_ROLES_PER_TURN):
             role = replica.role
             self._poll(now_ms)

@@ -71,6 +71,8 @@ class ReplicaState:
         self.damaged_epoch: int | None = None
         if config.damaged_until is not None:
             self.damaged_epoch = max(state.leader_epoch, log.last_epoch)
+        # Below this, where the leader of that epoch said that its log ends, is all that may be lost.
+        self.lost_until: int | None = None
         # There is no space for anything but the election state: see `full_disk`.
         self.writes_are_paused = False
         # Which leader's fetch timeout ran out here: others may go on naming it for a while, and are not believed.

@@ -39,7 +39,10 @@ class Nominee:
 
 @dataclass(slots=True)
 class Prospective(Nominee):
-    """Asks whether an election could be won before it disturbs anybody with a new epoch (KIP-996)."""
+    """Asks whether an election could be won before it disturbs anybody with a new epoch (KIP-996). `stands_from_ms` is
+    when it would stand at the earliest: it has granted a rival's pre-vote."""
+
+    stands_from_ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -150,6 +153,7 @@ class Follower:
 
     `fetch_timeout_ms` is the configured one and a little more, drawn anew for each leader. `voter_check_due_ms` is
     when it looks next whether the voter set says of it what is true. `witnesses` is used by `lost_state` only.
+    `asks_for_end` says that the Fetch under way to the leader is that of `damaged_log`.
     """
 
     fetch_deadline_ms: int
@@ -158,6 +162,7 @@ class Follower:
     has_fetched: bool = False
     leader_left: bool = False
     asks_leader: bool = False
+    asks_for_end: bool = False
     witnesses: set[int] = field(default_factory=set)
     download: Download | None = None
 

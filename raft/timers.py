@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from raft.elections import votes_wanted
+from raft.elections import gives_way, votes_wanted
 from raft.following import next_fetch_at_ms
 from raft.lost_state import witnesses_wanted
 from raft.reads import is_asked_for
@@ -18,7 +18,7 @@ def next_deadline_ms(replica: Replica, now_ms: int) -> int | None:
     """
     own = deadline_of(replica.role)
     candidates = [] if own is None or _is_idle(replica) else [own]
-    candidates.extend(_sends_due_ms(replica))
+    candidates.extend(_sends_due_ms(replica, now_ms))
     return max(min(candidates), now_ms + 1) if candidates else None
 
 
@@ -27,7 +27,7 @@ def _is_idle(replica: Replica) -> bool:
     return replica.is_shutting_down and not isinstance(replica.role, Leader)
 
 
-def _sends_due_ms(replica: Replica) -> Iterator[int]:
+def _sends_due_ms(replica: Replica, now_ms: int) -> Iterator[int]:
     role, connections = replica.role, replica.connections
     match role:
         case Leader():
@@ -40,6 +40,8 @@ def _sends_due_ms(replica: Replica) -> Iterator[int]:
             if role.transfer is not None:
                 yield role.transfer.deadline_ms
             yield from (parked.deadline_ms for parked in role.parked)
+        case Prospective(stands_from_ms=int(stands_from_ms)) if gives_way(replica, role, now_ms):
+            yield stands_from_ms
         case Prospective() | Candidate():
             yield from (connections.ready_at_ms(voter_id) for voter_id in votes_wanted(replica, role))
         case Resigned():

@@ -88,6 +88,11 @@ class SimulatedDisk:
         if len(self.snapshots) > 1:
             self._remove_snapshots()
 
+    def flush_now(self) -> None:
+        """All that is pending, beside a flush that may be under way."""
+        self._harden(self.pending)
+        self.pending = [None] * len(self.pending)
+
     def _harden(self, operations: Iterable[LogBatch | None]) -> None:
         for batch in operations:
             if batch is not None:

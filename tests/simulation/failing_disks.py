@@ -91,6 +91,8 @@ class FailingDisks:
         node = host.node
         assert node is not None
         if ready.has_caught_up and host.damaged_epoch is not None:
+            if not node.replica.config.can_be_voter:
+                host.disk.flush_now()  # the core does not wait for it, so whoever notes the repair flushes first
             self._check_whole(host)
             host.damaged_epoch = None
         if host.damaged_epoch is not None and node.role in (*STANDING, "leader"):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from raft.messages import FetchResponse, VoteRequest
+from raft.messages import FetchRequest, FetchResponse, VoteRequest
 from tests.simulation.directed.post import Message
 from tests.simulation.directed.registry import schedule
 from tests.simulation.directed.stage import FOREVER_MS, Stage
@@ -122,6 +122,59 @@ def damaged_log_is_whole_again(stage: Stage) -> None:
 
 def _brings_to(node_id: int, message: Message) -> bool:
     return message.target == node_id and isinstance(message.body, FetchResponse)
+
+
+def _answers_with(message: Message, *, records: bool) -> bool:
+    """Whether an ordinary Fetch of node 2 is answered by that."""
+    body = message.body
+    if not _brings_to(2, message) or not isinstance(body, FetchResponse):
+        return False
+    return bool(body.records) is records and body.diverging is None
+
+
+@schedule(Stage)
+def damaged_voter_under_load(stage: Stage) -> None:
+    """A damaged log is whole though its leader always has more, so that the leader may die."""
+    stage.elect(1)
+    for _ in range(4):
+        stage.append(1)
+        stage.run(5)
+    stage.settle()
+    _damage(stage, 2, 3)
+    stage.power_on(2)
+    empty = stage.copy(partial(_answers_with, records=False))
+    for _ in range(100):
+        stage.append(1)
+        stage.run(1)
+    assert not empty.kept, "the story is of a load that never pauses"
+    stage.power_off(1)
+    stage.until(lambda: stage.leads() in (2, 3), 3000, "the other two elect one of them")
+    stage.append(stage.leads())
+    stage.run(500)
+    stage.power_on(1)
+
+
+@schedule(Stage)
+def damaged_voter_and_a_late_acknowledgement(stage: Stage) -> None:
+    """The high watermark is not the end of what a damaged voter acknowledged: a Fetch of its may be under way yet."""
+    _commit_without_node_3(stage)
+    stage.run(10)
+    late = stage.hold(lambda message: message.source == 2 and isinstance(message.body, FetchRequest))
+    stage.append(1)
+    stage.run(5)
+    stage.end(late)
+    _damage(stage, 2, 1)
+    stage.drop(partial(_answers_with, records=True))
+    stage.power_on(2)
+    stage.run(10)
+    committed_end = stage.checkers.committed_end
+    stage.release(late)
+    stage.run(2)
+    assert stage.checkers.committed_end > committed_end, "that Fetch commits what node 2 has lost"
+    stage.power_off(1)
+    stage.mend()
+    stage.run(2000)
+    stage.power_on(1)
 
 
 @schedule(Stage)

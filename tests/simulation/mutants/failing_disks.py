@@ -58,12 +58,33 @@ def damaged_replica_stands() -> Patch:
 def damaged_log_is_whole_too_soon() -> Patch:
     """A damaged log is whole when all that was acknowledged is back, not when the first of it is."""
 
-    def easy(replica: Replica, response: FetchResponse) -> None:
-        if replica.damaged_epoch is not None:
-            replica.damaged_epoch = None
-            replica.outbox.has_caught_up = True
+    def easy(replica: Replica, epoch: int) -> bool:
+        return replica.lost_until is not None
 
-    return everywhere(damaged_log.maybe_become_whole, easy)
+    return everywhere(damaged_log._reaches_the_end, easy)
+
+
+@mutant(schedule="damaged_voter_and_a_late_acknowledgement", worlds=_with_damage)
+def damaged_log_is_whole_at_the_high_watermark() -> Patch:
+    """A voter may have acknowledged more than is committed, and it is committed with its help later."""
+    hear = damaged_log.hear_end
+
+    def modest(replica: Replica, response: FetchResponse) -> None:
+        hear(replica, response)
+        if response.high_watermark >= 0:
+            replica.lost_until = response.high_watermark
+
+    return everywhere(hear, modest)
+
+
+@mutant(schedule="damaged_voter_under_load", worlds=_with_damage)
+def damaged_log_waits_for_an_empty_answer() -> Patch:
+    """A damaged log that has all that its leader had is whole, though there is always more."""
+
+    def deaf(replica: Replica, response: FetchResponse) -> None:
+        replica.lost_until = damaged_log.FARTHEST_OFFSET
+
+    return everywhere(damaged_log.hear_end, deaf)
 
 
 @mutant(schedule="damaged_voter_and_a_repeated_fetch", worlds=_with_damage)

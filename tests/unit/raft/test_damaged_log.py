@@ -1,11 +1,15 @@
 """A voter whose log lost what it had acknowledged: when it votes, stands and counts again (raft/damaged_log.py)."""
 
+from dataclasses import replace
+
 import pytest
 from kio.schema.errors import ErrorCode
 
 from raft.batches import OffsetAndEpoch
+from raft.damaged_log import FARTHEST_OFFSET
+from raft.lost_state import ANONYMOUS
 from raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse
-from raft.ready import QuorumState
+from raft.ready import OutboundRequest, QuorumState
 from tests.unit.raft.context import RaftContext, batch, key_of
 
 EPOCH = 3
@@ -15,6 +19,18 @@ def damaged(leader_id: int = 2, *, epoch: int = EPOCH) -> RaftContext:
     """Sound up to offset 2 (epoch 1), and in epoch 3 when it lost the rest."""
     state = QuorumState(leader_epoch=epoch, leader_id=leader_id)
     return RaftContext(log=[batch(0, 1, 2)], state=state, damaged_until=9)
+
+
+def told(context: RaftContext, end_offset: int) -> OutboundRequest:
+    """The leader of the epoch of the loss says where its log ends; answers the Fetch that follows."""
+    (asked,) = context.sent(FetchRequest)
+    context.answer(asked, context.fetched(diverging=OffsetAndEpoch(end_offset, EPOCH)))
+    return fetch_of(context)
+
+
+def fetch_of(context: RaftContext) -> OutboundRequest:
+    (fetch,) = context.sent(FetchRequest)
+    return fetch
 
 
 def votes(context: RaftContext, last_epoch: int, last_offset: int = 50, epoch: int = 9) -> bool:
@@ -52,29 +68,105 @@ def test_it_does_not_stand_however_long_it_hears_of_nobody() -> None:
     assert (context.node.role, context.node.leader_epoch) == ("unattached", EPOCH)
 
 
+def test_it_asks_the_leader_of_its_epoch_for_the_end_of_its_log_and_acknowledges_nothing_by_that() -> None:
+    request = fetch_of(damaged()).request
+    assert request.replica == ANONYMOUS
+    assert (request.fetch_offset, request.last_fetched_epoch) == (FARTHEST_OFFSET, EPOCH)
+    assert request.current_leader_epoch == EPOCH
+
+
+def test_a_leader_says_where_its_log_ends_and_counts_nothing() -> None:
+    context = RaftContext(log=[batch(0, 1, 2)])
+    epoch = context.become_leader()
+    asked = replace(context.fetch(2, FARTHEST_OFFSET, epoch), replica=ANONYMOUS)
+    response = context.receive(asked)
+    assert response.diverging == OffsetAndEpoch(3, epoch)
+    assert context.node.high_watermark == -1
+    assert [status.log_end_offset for status in context.describe().current_voters] == [3, -1, -1]
+
+
 def test_it_fetches_under_its_own_name() -> None:
-    context = damaged()
-    (fetch,) = context.sent(FetchRequest)
-    assert (fetch.request.replica.id, fetch.request.fetch_offset, fetch.request.last_fetched_epoch) == (
-        1,
-        2,
-        1,
-    )
+    request = told(damaged(), 7).request
+    assert (request.replica.id, request.fetch_offset, request.last_fetched_epoch) == (1, 2, 1)
 
 
-def test_in_its_own_epoch_it_is_whole_when_the_leader_has_nothing_more() -> None:
+def test_what_the_leader_says_of_its_end_cuts_nothing() -> None:
     context = damaged()
-    (fetch,) = context.sent(FetchRequest)
+    told(context, 0)
+    assert context.log_end_offset == 2
+
+
+def test_in_its_own_epoch_it_is_whole_where_the_leaders_log_ended_however_much_follows() -> None:
+    context = damaged()
+    fetch = told(context, 7)
     ready = context.answer(fetch, context.fetched(batch(2, 2, 3), high_watermark=5))
     # All that is committed is here. It had acknowledged more.
     assert context.node.high_watermark == 5
     assert not ready.has_caught_up
-    (fetch,) = context.sent(FetchRequest)
-    ready = context.answer(fetch, context.fetched(batch(5, EPOCH, 2), high_watermark=5))
+    ready = context.answer(fetch_of(context), context.fetched(batch(5, EPOCH, 1), high_watermark=5))
     assert not ready.has_caught_up
-    (fetch,) = context.sent(FetchRequest)
-    assert context.answer(fetch, context.fetched(high_watermark=7)).has_caught_up
-    assert votes(context, EPOCH, last_offset=7)
+    pre_vote = context.ask_for_pre_vote(3, EPOCH, last_offset_epoch=EPOCH, last_offset=6)
+    assert not pre_vote.vote_granted
+    ready = context.answer(fetch_of(context), context.fetched(batch(6, EPOCH, 2), high_watermark=5))
+    assert ready.has_caught_up
+    assert votes(context, EPOCH, last_offset=8)
+    assert not votes(context, EPOCH, last_offset=7, epoch=10), "it compares what it has"
+
+
+def test_a_log_as_long_as_the_leaders_was_is_not_whole_with_older_records() -> None:
+    """What it has of older epochs may have to be cut yet."""
+    state = QuorumState(leader_epoch=EPOCH, leader_id=2)
+    context = RaftContext(log=[batch(0, 1, 4), batch(4, 1, 5)], state=state, damaged_until=12)
+    fetch = told(context, 5)
+    assert not context.last_ready.has_caught_up
+    context.answer(fetch, context.fetched(diverging=OffsetAndEpoch(4, 1)))
+    assert context.log_end_offset == 4
+    assert context.answer(fetch_of(context), context.fetched(batch(4, EPOCH))).has_caught_up
+
+
+def test_the_last_flush_makes_it_whole_though_the_leader_is_gone() -> None:
+    context = damaged()
+    fetch = told(context, 7)
+    context.auto_flush = False
+    context.answer(fetch, context.fetched(batch(2, EPOCH, 5)))
+    context.advance(2 * context.config.fetch_timeout_ms)
+    assert context.standing == ("unattached", EPOCH, 2)
+    assert context.flush().has_caught_up
+    context.advance(context.config.election_timeout_ms)
+    assert context.node.role == "prospective", "like any voter that hears of no leader"
+
+
+def test_the_end_is_asked_for_once() -> None:
+    """The leader is given up and found again: its log cannot have become shorter."""
+    context = damaged()
+    told(context, 7)
+    context.advance(2 * context.config.fetch_timeout_ms)
+    assert context.node.role == "unattached"
+    context.sent(FetchRequest)
+    assert context.follow(leader_id=2, epoch=EPOCH).request.fetch_offset == 2
+
+
+def test_an_end_that_was_not_told_is_asked_for_again() -> None:
+    context = damaged()
+    context.fail(fetch_of(context))
+    context.advance(2 * context.config.fetch_timeout_ms)
+    context.sent(FetchRequest)
+    assert context.follow(leader_id=2, epoch=EPOCH).request.fetch_offset == FARTHEST_OFFSET
+
+
+@pytest.mark.parametrize("diverging", [None, OffsetAndEpoch(1, EPOCH - 1)])
+def test_after_an_answer_without_sense_it_waits_for_an_empty_one(diverging: OffsetAndEpoch | None) -> None:
+    context = damaged()
+    context.answer(fetch_of(context), context.fetched(diverging=diverging))
+    assert context.log_end_offset == 2, "no cut for that"
+    ready = context.answer(fetch_of(context), context.fetched(batch(2, EPOCH, 9)))
+    assert not ready.has_caught_up
+    assert context.answer(fetch_of(context), context.fetched()).has_caught_up
+
+
+def test_the_leader_of_a_later_epoch_is_not_asked_for_its_end() -> None:
+    fetch = damaged().follow(leader_id=3, epoch=EPOCH + 1)
+    assert fetch.request.fetch_offset == 2
 
 
 def test_an_empty_answer_of_a_later_epoch_proves_nothing() -> None:
@@ -88,10 +180,8 @@ def test_an_empty_answer_of_a_later_epoch_proves_nothing() -> None:
 def test_a_record_of_a_later_epoch_proves_that_all_before_it_is_here() -> None:
     context = damaged()
     fetch = context.follow(leader_id=3, epoch=EPOCH + 1)
-    context.answer(fetch, context.fetched(batch(2, EPOCH, 3), batch(5, EPOCH + 1)))
-    (fetch,) = context.sent(FetchRequest)
-    context.auto_flush = False
-    assert context.answer(fetch, context.fetched(batch(6, EPOCH + 1), high_watermark=6)).has_caught_up
+    ready = context.answer(fetch, context.fetched(batch(2, EPOCH, 3), batch(5, EPOCH + 1)))
+    assert ready.has_caught_up
     assert votes(context, EPOCH + 1)
     assert not votes(context, EPOCH, epoch=10), "it compares what it has"
 
@@ -103,9 +193,7 @@ def test_it_is_not_whole_before_the_proof_is_flushed() -> None:
     ready = context.answer(fetch, context.fetched(batch(2, EPOCH, 3), batch(5, EPOCH + 1)))
     assert not ready.has_caught_up
     assert context.sent(FetchRequest) == [], "nothing is acknowledged before"
-    context.flush()
-    (fetch,) = context.sent(FetchRequest)
-    assert context.answer(fetch, context.fetched()).has_caught_up
+    assert context.flush().has_caught_up
 
 
 def test_what_is_left_may_have_to_be_cut() -> None:
@@ -114,9 +202,7 @@ def test_what_is_left_may_have_to_be_cut() -> None:
     context.answer(fetch, context.fetched(diverging=OffsetAndEpoch(0, 0)))
     assert context.log_end_offset == 0
     (fetch,) = context.sent(FetchRequest)
-    context.answer(fetch, context.fetched(batch(0, 2, 3), batch(3, EPOCH + 1)))
-    (fetch,) = context.sent(FetchRequest)
-    assert context.answer(fetch, context.fetched()).has_caught_up
+    assert context.answer(fetch, context.fetched(batch(0, 2, 3), batch(3, EPOCH + 1))).has_caught_up
 
 
 def test_a_leader_tells_the_others_to_begin_at_once_and_leads_no_more() -> None:
@@ -130,23 +216,11 @@ def test_a_leader_tells_the_others_to_begin_at_once_and_leads_no_more() -> None:
     assert (context.node.role, context.node.leader_epoch) == ("unattached", EPOCH + 1)
 
 
-def test_an_observer_has_a_damaged_log_too() -> None:
-    state = QuorumState(leader_epoch=EPOCH, leader_id=2)
-    context = RaftContext(voters=(2, 3), log=[batch(0, 1, 2)], state=state, damaged_until=9)
-    (fetch,) = context.sent(FetchRequest)
-    context.answer(fetch, context.fetched(batch(2, EPOCH, 3)))
-    (fetch,) = context.sent(FetchRequest)
-    assert context.answer(fetch, context.fetched(high_watermark=5)).has_caught_up
-
-
 def test_an_observer_is_whole_before_it_has_flushed() -> None:
     """Nobody waits for its flushes, so that they may take long; whoever notes the repair flushes first."""
     state = QuorumState(leader_epoch=EPOCH, leader_id=2)
     context = RaftContext(voters=(2, 3), log=[batch(0, 1, 2)], state=state, damaged_until=9, auto_flush=False)
-    (fetch,) = context.sent(FetchRequest)
-    context.answer(fetch, context.fetched(batch(2, EPOCH, 3)))
-    (fetch,) = context.sent(FetchRequest)
-    assert context.answer(fetch, context.fetched(high_watermark=5)).has_caught_up
+    assert context.answer(told(context, 5), context.fetched(batch(2, EPOCH, 3))).has_caught_up
 
 
 def test_trust_in_its_votes_is_trust_in_its_log() -> None:
