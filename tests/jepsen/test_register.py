@@ -305,7 +305,7 @@ class Unanswering:
 
 
 class Voices(Controllers):
-    """Controllers that say whom they follow; None: it does not answer. `leading` are those that DescribeQuorum names."""
+    """Controllers that say whom they follow; None: it does not answer. `leading` say of themselves that they lead."""
 
     def __init__(self, home: int, says: Mapping[int, int | None], leading: set[int]) -> None:
         super().__init__(setup_of(1), home, 1.0)

@@ -2,6 +2,7 @@
 
 from raft.messages import VoteRequest
 from raft.ready import OutboundRequest
+from raft.roles import Prospective
 from tests.unit.raft.context import RaftContext, batch
 
 
@@ -57,4 +58,17 @@ def test_who_has_refused_a_pre_vote_stands_at_once() -> None:
     (asked, *_) = context.sent(VoteRequest)
     assert not context.ask_for_pre_vote(2, 1, last_offset_epoch=0, last_offset=0).vote_granted
     context.vote(asked)
+    assert context.node.role == "candidate"
+
+
+def test_it_gives_way_no_longer_than_its_election_lasts() -> None:
+    context, asked = prospective()
+    role = context.node.replica.role
+    assert isinstance(role, Prospective)
+    context.advance(role.election_deadline_ms - context.now_ms - 1)
+    assert context.ask_for_pre_vote(2, 0).vote_granted
+    assert role.stands_from_ms is not None
+    assert role.stands_from_ms > role.election_deadline_ms
+    assert context.vote(asked[0]).deadline_ms == role.election_deadline_ms
+    context.advance(1)
     assert context.node.role == "candidate"
