@@ -11,7 +11,7 @@ from tests.jepsen.checkers.performance import Performance
 from tests.jepsen.checkers.replicas import Replicas
 from tests.jepsen.checkers.verdicts import Checker, Results, Stats, check_all
 from tests.jepsen.faults.catalogue import NONE
-from tests.jepsen.faults.disk_faults import TAKE_RECORDS
+from tests.jepsen.faults.disk_faults import FAIL_DISKS, TAKE_RECORDS
 from tests.jepsen.history import History, read_history
 from tests.jepsen.members import Members
 from tests.jepsen.store import HISTORY_FILE, TEST_FILE
@@ -26,7 +26,8 @@ def judge(
     judged = Judged(folder=folder, members=members)
     writes = frozenset(f for kind in kinds for f in kind.writes)
     reads = frozenset(f for kind in kinds for f in kind.reads)
-    checkers: list[Checker] = [Stats(), *(each for kind in kinds for each in kind.checkers(judged))]
+    incidental = frozenset(f for kind in kinds for f in kind.incidental)
+    checkers: list[Checker] = [Stats(incidental), *(each for kind in kinds for each in kind.checkers(judged))]
     if is_hurt:
         checkers.append(FaultsHappened())
     disks_were_hurt = any(op.f in TAKE_RECORDS for op in history if not op.is_client)
@@ -34,7 +35,7 @@ def judge(
         Replicas(folder, members, disks_were_hurt=disks_were_hurt),
         Availability(writes, reads),
         Performance(),
-        NodeLogs(folder),
+        NodeLogs(folder, _nodes_with_failed_disks(history)),
     ]
     return check_all(checkers, history)
 
@@ -45,3 +46,13 @@ def judge_stored(folder: Path) -> Results:
     test = json.loads((folder / TEST_FILE).read_text())
     members = Members(**{name: tuple(node_ids) for name, node_ids in test["members"].items()})
     return judge(folder, kinds_of(test["workload"]), members, history, is_hurt=test["nemesis"] != NONE)
+
+
+def _nodes_with_failed_disks(history: History) -> frozenset[int]:
+    """They have to stop, and say why."""
+    return frozenset(
+        node_id
+        for op in history
+        if not op.is_client and op.f in FAIL_DISKS and op.value is not None
+        for node_id in op.value["nodes"]
+    )

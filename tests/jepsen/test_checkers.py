@@ -339,3 +339,27 @@ def test_an_epoch_that_two_nodes_led_is_invalid(tmp_path: Path) -> None:
     results = NodeLogs(folder).check(History())
     assert results[VALID_KEY] is Verdict.INVALID
     assert results["epochs_led_twice"] == {1: ["1", "2"]}
+
+
+def test_a_node_may_say_that_its_failing_disk_fails(tmp_path: Path) -> None:
+    said = (
+        "2026-11-22 06:36:46.777 node 1 CRITICAL raft: node 1 stops: cannot flush to stable storage x\n"
+        "Traceback (most recent call last):\nOSError: [Errno 5] Input/output error\n"
+    )
+    folder = _nodes_folder(tmp_path, said, None)
+    assert NodeLogs(folder).check(History())["suspicious_line_count"] == 2
+    assert NodeLogs(folder, {1}).check(History())[VALID_KEY] is Verdict.VALID
+    assert NodeLogs(folder, {2}).check(History())[VALID_KEY] is Verdict.INVALID
+    log = folder / NODES_FOLDER / "1" / "output.log"
+    log.write_text(
+        said + "2026-11-22 06:36:47.000 node 1 ERROR x\nTraceback (most recent call last):\nKeyError: 3\n"
+    )
+    marks = NodeLogs(folder, {1}).check(History())["suspicious_lines"]
+    assert marks == ["1/output.log:5: Traceback (most recent call last):"]
+
+
+def test_what_is_incidental_need_not_succeed() -> None:
+    story = Story().create(1).create(2)
+    story.delete(1, OpType.FAIL)
+    assert Stats().check(story.history)[VALID_KEY] is Verdict.UNKNOWN
+    assert Stats({"delete"}).check(story.history)[VALID_KEY] is Verdict.VALID

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
@@ -10,6 +11,8 @@ from tests.jepsen.history import History
 
 _MARKS = ("Traceback (most recent call last)", "AssertionError", " CRITICAL ")
 _LED = re.compile(r"\bleader in epoch (\d+)")
+_BEGINS = re.compile(r"\d{4}-\d\d-\d\d |\d\d:\d\d:\d\d ")
+_OF_DISKS = ("Input/output error", "cannot flush to stable storage")
 _SHOWN_MAX = 20
 
 
@@ -19,8 +22,10 @@ class NodeLogs:
 
     name = "nodes"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, failed_disks: Collection[int] = ()) -> None:
+        """The nodes of `failed_disks` may say of their disks what they say."""
         self._folder = folder / NODES_FOLDER
+        self._failed_disks = frozenset(map(str, failed_disks))
 
     def check(self, history: History) -> Results:
         exits = json.loads((self._folder / EXITS_FILE).read_text())
@@ -52,8 +57,21 @@ class NodeLogs:
 
     def _marks_in(self, path: Path) -> list[str]:
         where = path.relative_to(self._folder)
+        is_excused = where.parts[0] in self._failed_disks
         return [
             f"{where}:{number}: {line.strip()[:200]}"
-            for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1)
+            for number, entry in _entries(path.read_text(errors="replace"))
+            if not (is_excused and any(words in text for text in entry for words in _OF_DISKS))
+            for number, line in enumerate(entry, start=number)
             if any(mark in line for mark in _MARKS)
         ]
+
+
+def _entries(text: str) -> list[tuple[int, list[str]]]:
+    """What was logged at once, a traceback along with the line that it belongs to, and the number of its first line."""
+    entries: list[tuple[int, list[str]]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if _BEGINS.match(line) or not entries:
+            entries.append((number, []))
+        entries[-1][1].append(line)
+    return entries

@@ -21,10 +21,18 @@ class FaultKind:
     about: str
     make: Callable[[], Fault]
     needs_shim: bool = False
+    # How many times as long as other faults it goes on, for what takes its time.
+    lasts: float = 1.0
 
 
 FAULTS: dict[str, FaultKind] = {
-    fault.name: FaultKind(fault.name, about, make, needs_shim=fault.name in disk_faults.NEED_SHIM)
+    fault.name: FaultKind(
+        fault.name,
+        about,
+        make,
+        needs_shim=fault.name in disk_faults.NEED_SHIM,
+        lasts=process_faults.LAST.get(fault.name, 1.0),
+    )
     for about, make in (*network_faults.KINDS, *process_faults.KINDS, *disk_faults.KINDS)
     for fault in (make(),)
 }
@@ -67,13 +75,15 @@ def plan(text: str, time_s: float, quiet_s: float, fault_s: float, dice: Random)
 def _in_turn(turns: list[list[str]], time_s: float, quiet_s: float, fault_s: float) -> tuple[Step, ...]:
     steps: list[Step] = []
     at_s, place = 0.0, 0
-    while at_s + quiet_s + fault_s < time_s:
+    while True:
         names = turns[place % len(turns)]
+        lasts_s = fault_s * max(FAULTS[name].lasts for name in names)
+        if at_s + quiet_s + lasts_s >= time_s:
+            return tuple(steps)
         steps += [Step(0.0 if later else quiet_s, name) for later, name in enumerate(names)]
-        steps.append(Step(fault_s, HEAL))
-        at_s += quiet_s + fault_s
+        steps.append(Step(lasts_s, HEAL))
+        at_s += quiet_s + lasts_s
         place += 1
-    return tuple(steps)
 
 
 _AT_ONCE_MAX = 3
@@ -90,13 +100,13 @@ def _at_random(
     going_on: dict[str, float] = {}
     row: list[str] = []
     at_s = quiet_s
-    while at_s + 2 * fault_s < time_s:
+    while at_s + 5 * fault_s < time_s:
         going_on = {name: until_s for name, until_s in going_on.items() if until_s > at_s}
         if len(going_on) < _AT_ONCE_MAX:
             row = row or dice.sample(names, len(names))
             name = row.pop()
             if name not in going_on:
-                until_s = at_s + fault_s * dice.uniform(1 / 3, 5 / 3)
+                until_s = at_s + FAULTS[name].lasts * fault_s * dice.uniform(1 / 3, 5 / 3)
                 going_on[name] = until_s
                 events += [(at_s, name, None), (until_s, HEAL, {FAULT_KEY: name})]
         if dice.random() < 1 / 8:

@@ -258,3 +258,4 @@ NEED_SHIM = frozenset(
 )
 # After these a log may lawfully have a hole until it has been fetched again.
 TAKE_RECORDS = frozenset({"bit-flip", "wiped-disk", "torn-write", "power-cut"})
+FAIL_DISKS = frozenset({"fsync-error", "write-error"})

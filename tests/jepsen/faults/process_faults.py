@@ -153,3 +153,6 @@ KINDS: tuple[tuple[str, Callable[[], Fault]], ...] = (
         lambda: Rolling("version-skew", _skewed_config),
     ),
 )
+
+# Node after node takes its time.
+LAST = {"restart-rolling": 3.0, "version-skew": 3.0}

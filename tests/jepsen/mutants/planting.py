@@ -71,6 +71,11 @@ def _words(text: str | None) -> str:
 PLANTED: dict[str, Planted] = {name: _planted(name) for name in _HUNTS}
 
 
+_KEPT: list[Any] = []
+
+
 def plant(name: str) -> None:
     """For the rest of this process."""
-    PLANTED[name].apply().__enter__()
+    # Some patches are generators: were theirs collected, it would take the patch back.
+    _KEPT.append(PLANTED[name].apply())
+    _KEPT[-1].__enter__()

@@ -109,5 +109,6 @@ KIND = WorkloadKind(
     checkers=_checkers,
     writes=frozenset({WRITE_AT}),
     reads=frozenset({OFFICE}),
+    incidental=frozenset({SWAP, TRANSFER, REJOIN}),
     seats_min=lambda members: _WRITERS_EACH * len(members.quorum) + len(members.all) + 3,
 )

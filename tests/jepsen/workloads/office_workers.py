@@ -108,11 +108,9 @@ class TransferWorker:
             self._channels.append((node_id, grpc.insecure_channel(f"{address.host}:{address.port}")))
 
     def invoke(self, op: Op) -> Op:
-        target = self._dice.choice(self._setup.members.controllers)
         why = ""
         for node_id, channel in self._channels:
-            if node_id == target:
-                continue
+            target = self._dice.choice([other for other, _ in self._channels if other != node_id])
             stub: Any = QuorumStub(channel)  # type: ignore[no-untyped-call]
             try:
                 stub.TransferLeadership(
@@ -122,7 +120,7 @@ class TransferWorker:
                 why = f"{node_id}: {error.code().name}"
             else:
                 return op.ended(OpType.OK, {"from": node_id, "to": target})
-        return op.ended(OpType.FAIL, {"to": target}, why)
+        return op.ended(OpType.FAIL, op.value, why)
 
     def close(self) -> None:
         for _, channel in self._channels:

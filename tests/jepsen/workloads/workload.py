@@ -69,7 +69,8 @@ class Judged:
 class WorkloadKind:
     """An entry of the catalogue.
 
-    `writes` and `reads` name the operations by which availability is measured. `config` goes into every node's
+    `writes` and `reads` name the operations by which availability is measured, `incidental` those without which a run
+    has still tested what it is for. `config` goes into every node's
     config (Kafka's keys). `spares` asks for a dynamic quorum with so many controllers outside of the voters.
     """
 
@@ -79,6 +80,7 @@ class WorkloadKind:
     checkers: Callable[[Judged], Sequence[Checker]]
     writes: frozenset[str]
     reads: frozenset[str] = frozenset()
+    incidental: frozenset[str] = frozenset()
     seats_min: Callable[[Members], int] = field(default=lambda members: len(members.brokers))
     config: Mapping[str, object] = field(default_factory=dict)
     spares: int = 0
