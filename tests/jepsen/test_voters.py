@@ -129,6 +129,13 @@ def test_two_acknowledged_adds_without_a_remove_contradict_each_other() -> None:
     assert (found["voter"], found["change"]) == (4, ADD)
 
 
+def test_a_remove_needs_an_add_of_its_own_before_it() -> None:
+    for first in (OpType.OK, OpType.INFO):
+        story = good().add(4, first).remove(4).remove(4)
+        (found,) = only("contradictory", story.judged(*ALL, topics=(1,), epoch=2))
+        assert (found["voter"], found["change"]) == (4, REMOVE)
+
+
 def test_a_new_disk_is_another_voter() -> None:
     results = good().add(4).add(4, on="new-disk").judged(*ALL, 4, topics=(1,), epoch=2)
     assert only("contradictory", results)[0]["directory"] == "new-disk"

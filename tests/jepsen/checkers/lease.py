@@ -50,7 +50,7 @@ class Shown:
 
 
 class LeaderLease:
-    """See the head of the module. Without an acknowledged operation of each name given, it is in doubt."""
+    """See the head of the module. In doubt without an acknowledged write, or a partition that was shown."""
 
     def __init__(
         self, write: str | None = WRITE_AT, office: str | None = OFFICE, name: str = "lease"
@@ -72,9 +72,9 @@ class LeaderLease:
             "two-leaders-of-epoch": list(_two_leaders_of_epoch(shown)),
         }
         untested = [
-            f for f, seen in ((self._write, writes), (self._office, offices)) if f is not None and not seen
+            f for f, seen in ((self._write, writes), (self._office, shown)) if f is not None and not seen
         ]
-        doubt = Verdict.UNKNOWN if untested or not (writes or offices) else Verdict.VALID
+        doubt = Verdict.UNKNOWN if untested or not (writes or shown) else Verdict.VALID
         return {
             VALID_KEY: Verdict.INVALID if any(found.values()) else doubt,
             "writes": len(writes),

@@ -26,7 +26,7 @@ def _hunt(workload: str, nemesis: str, *more: str) -> tuple[str, ...]:
 _QUICK = ("--quiet", "2", "--fault", "5")
 _HUNTS: dict[str, tuple[str, ...]] = {
     # Acknowledged before commit.
-    "answers_before_commit": _hunt("topics-set", "slow-links+kill-leader", "--quiet", "3", "--fault", "8"),
+    "answers_before_commit": _hunt("topics-set,log-order", "halves", *_QUICK),
     "leader_counts_unflushed": _hunt("topics-set,log-order", "power-cut", *_QUICK),
     "acknowledge_before_flush": _hunt("topics-set,log-order", "power-cut", *_QUICK),
     "minority_commits": _hunt("log-order", "halves,isolate-leader", *_QUICK, "--nodes", "5"),

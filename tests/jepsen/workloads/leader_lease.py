@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Sequence
 from tests.jepsen.checkers.broker_epochs import REJOIN, BrokerEpochs
 from tests.jepsen.checkers.claims import CLAIM, Claims
 from tests.jepsen.checkers.lease import OFFICE, WRITE_AT, LeaderLease
+from tests.jepsen.checkers.lease_writes import LIST_WRITES, LeaseWrites
 from tests.jepsen.checkers.verdicts import Checker
 from tests.jepsen.generator import (
     Generator,
@@ -26,6 +27,7 @@ from tests.jepsen.generator import (
 )
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.workloads.lease_workers import (
+    MARKER_PREFIX,
     BrokerWorker,
     MarkerPlaces,
     WriteAtWorker,
@@ -52,6 +54,7 @@ class LeaderLeaseWorkload:
         self._readers = self._writers + len(self._brokers)
         self._askers = self._readers + len(self._controllers)
         self._count = 0
+        self._barrier: str | None = None
 
     def seats(self) -> Sequence[Seat]:
         setup, seats = self._setup, []
@@ -78,13 +81,26 @@ class LeaderLeaseWorkload:
         return TimeLimit(time_ns, Phases(self._made(), going_on))
 
     def final(self) -> Generator:
-        """A write at whoever leads, and what every broker shows in the end."""
-        writes = Only(lambda turn: turn.seat < self._writers, UntilOk(self._write))
-        reads = Only(
-            lambda turn: self._writers <= turn.seat < self._readers,
-            OncePerNode(self._brokers, lambda turn: turn.invoke(OFFICE), lambda op: op.type is OpType.OK),
+        """A write at whoever leads; then every broker is read until it shows that one, and all that was before."""
+        writes = Only(lambda turn: turn.seat < self._writers, UntilOk(self._write_last))
+        offices = self._at_each_broker(OFFICE, lambda op: op.type is OpType.OK)
+        return Phases(
+            TimeLimit(RECOVERY_NS, writes), self._at_each_broker(LIST_WRITES, self._shows_last), offices
         )
-        return Phases(TimeLimit(RECOVERY_NS, writes), TimeLimit(RECOVERY_NS, reads))
+
+    def _at_each_broker(self, f: str, is_done: Callable[[Op], bool]) -> Generator:
+        reads = OncePerNode(self._brokers, lambda turn: turn.invoke(f, final=True), is_done)
+        return TimeLimit(
+            RECOVERY_NS, Only(lambda turn: self._writers <= turn.seat < self._readers, reads)
+        )
+
+    def _write_last(self, turn: Turn) -> Op:
+        op = self._write(turn)
+        self._barrier = op.value["marker"]
+        return op
+
+    def _shows_last(self, op: Op) -> bool:
+        return op.type is OpType.OK and self._barrier in op.value
 
     def _made(self) -> Generator:
         make = UntilOk(lambda turn: turn.invoke(MAKE_OFFICES))
@@ -95,11 +111,11 @@ class LeaderLeaseWorkload:
 
     def _write(self, turn: Turn) -> Op:
         self._count += 1
-        return turn.invoke(WRITE_AT, {"controller": turn.node, "marker": f"lease-{self._count:06d}"})
+        return turn.invoke(WRITE_AT, {"controller": turn.node, "marker": f"{MARKER_PREFIX}{self._count:06d}"})
 
 
 def _checkers(_: Judged) -> list[Checker]:
-    return [LeaderLease(), Claims(), BrokerEpochs()]
+    return [LeaderLease(), LeaseWrites(), Claims(), BrokerEpochs()]
 
 
 KIND = WorkloadKind(

@@ -7,8 +7,9 @@ from typing import Any
 
 from cli.config.addresses import HostPort
 from tests.jepsen.checkers.lease import OFFICE
+from tests.jepsen.checkers.lease_writes import LIST_WRITES, UNPLACED
 from tests.jepsen.client import RawClient, TopicsClient
-from tests.jepsen.errors import ClientError, refused
+from tests.jepsen.errors import ClientError, refused, unanswered
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.inspector import Inspector, LogFollower, Seen
 from tests.jepsen.workloads.workload import Setup
@@ -17,7 +18,10 @@ from wire.protocol.apis import ApiKey
 OFFICES_TOPIC = "offices"
 OFFICES = 6
 _PLACE_TIMEOUT_S = 3.0
+MARKER_PREFIX = "lease-"
+_READS = frozenset({OFFICE, LIST_WRITES})
 _PREFERRED = 0
+_ELECTION_NOT_NEEDED = 84
 
 
 class MarkerPlaces:
@@ -57,9 +61,9 @@ class MarkerPlaces:
 
     def _note(self, seen: Seen) -> None:
         if seen.type == "TopicRecord":
-            _, _, rest = seen.json.partition('"lease-')
+            _, _, rest = seen.json.partition(f'"{MARKER_PREFIX}')
             if rest:
-                self._places["lease-" + rest.partition('"')[0]] = seen.offset, seen.epoch
+                self._places[MARKER_PREFIX + rest.partition('"')[0]] = seen.offset, seen.epoch
 
 
 class WriteAtWorker:
@@ -88,7 +92,7 @@ class WriteAtWorker:
             return op.ended(OpType.FAIL if error.definite else OpType.INFO, op.value, error.reason)
         place = self._places.find(marker)
         if place is None:
-            return op.ended(OpType.INFO, op.value, "acknowledged, but the controller did not show its place")
+            return op.ended(OpType.INFO, op.value, UNPLACED)
         return op.ended(OpType.OK, {**op.value, "offset": place[0], "epoch": place[1]})
 
     def close(self) -> None:
@@ -118,9 +122,11 @@ class BrokerWorker:
         try:
             if op.f == OFFICE:
                 return op.ended(OpType.OK, self._offices(self._raw))
+            if op.f == LIST_WRITES:
+                return op.ended(OpType.OK, self._writes(self._raw))
             return op.ended(OpType.OK, (self._make if op.f == "make-offices" else self._swap)(self._raw))
         except ClientError as error:
-            kind = OpType.FAIL if error.definite or op.f == OFFICE else OpType.INFO
+            kind = OpType.FAIL if error.definite or op.f in _READS else OpType.INFO
             return op.ended(kind, op.value, error.reason)
 
     def close(self) -> None:
@@ -146,6 +152,10 @@ class BrokerWorker:
             for partition in topic.partitions
         }
         return {"broker": self._broker_id, "partitions": partitions}
+
+    def _writes(self, raw: RawClient) -> list[str]:
+        topics = TopicsClient(raw, self._timeout_ms).list()
+        return [name for name in topics if name.startswith(MARKER_PREFIX)]
 
     def _make(self, raw: RawClient) -> None:
         brokers = self._setup.members.brokers
@@ -184,7 +194,7 @@ class BrokerWorker:
                 "topics": [{"name": OFFICES_TOPIC, "partitions": [wanted]}],
             },
         )
-        _check(response.error_code, response.error_message)
+        _check_reassigned(response)
         elected = raw.request(
             ApiKey.ELECT_LEADERS,
             {
@@ -193,7 +203,7 @@ class BrokerWorker:
                 "timeout_ms": self._timeout_ms,
             },
         )
-        _check(elected.error_code, None)
+        _check_elected(elected)
         return wanted
 
     @property
@@ -201,6 +211,17 @@ class BrokerWorker:
         return round(self._setup.op_timeout_s * 1000)
 
 
-def _check(code: Any, message: str | None) -> None:
-    if int(code):
-        raise refused(int(code), code.name, message)
+def _check_reassigned(response: Any) -> None:
+    """Each partition's outcome counts: the request as a whole succeeds also for a topic that is not there."""
+    parts = [part for topic in response.responses for part in topic.partitions]
+    for outcome in (response, *parts):
+        if code := int(outcome.error_code):
+            raise refused(code, outcome.error_code.name, outcome.error_message)
+
+
+def _check_elected(response: Any) -> None:
+    """In doubt whatever it says: the replicas are in their new order by then."""
+    parts = [part for topic in response.replica_election_results for part in topic.partition_result]
+    for outcome in (response, *parts):
+        if int(outcome.error_code) not in (0, _ELECTION_NOT_NEEDED):
+            raise unanswered(f"no election: {outcome.error_code.name.upper()}")
