@@ -31,6 +31,7 @@ from raft.adapters.driver import RaftDriver
 from raft.adapters.election_log import ElectionLog
 from raft.adapters.raft_requests import RaftRequests
 from raft.adapters.transport import KafkaTransport, endpoints_of
+from raft.messages import NO_LEADER
 from raft.ports import StateMachine
 from raft.ready import RoleChanged, VotersChanged
 from raft.replica_state import FIRST_BOOTSTRAP_ID
@@ -178,7 +179,7 @@ class QuorumMember:
     def who_leads(self, what: str) -> str:
         """A refusal of what only the leader can do."""
         leader_id = self.driver.leader_id
-        if leader_id < 0:
+        if leader_id in (NO_LEADER, self.config.node_id):  # one that resigned remembers itself
             return f"only the leader can serve {what}; node {self.config.node_id} knows of none at the moment"
         place = self.driver.endpoint_of(leader_id)
         where = "" if place is None else f" at {place.host}:{place.port}"

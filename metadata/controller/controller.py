@@ -147,7 +147,7 @@ class Controller(ControllerCore):
             return
         active = self._active
         if active is None:
-            reply(refusal(request, not_controller(self._raft.leader_id)))
+            reply(refusal(request, not_controller(self._raft.leader_id, self._raft.node_id)))
         else:
             self._write(now_ms, active, handler, request, reply)
 
@@ -182,7 +182,7 @@ class Controller(ControllerCore):
             values = result.response
         except NotLeaderError as error:
             self._renounce(error.leader_id)
-            reply(refusal(request, not_controller(error.leader_id)))
+            reply(refusal(request, not_controller(error.leader_id, self._raft.node_id)))
             return
         except ApiError as error:
             result, values = None, refusal(request, error)

@@ -132,9 +132,9 @@ class ControllerCore:
         removals = self._active.removals if self._active is not None else ()
         self._active = None
         self._timeline.revert()
-        self._replies.fail(not_controller(leader_id))
+        self._replies.fail(not_controller(leader_id, self._raft.node_id))
         for _, request, reply in removals:
-            reply(refusal(request, not_controller(leader_id)))
+            reply(refusal(request, not_controller(leader_id, self._raft.node_id)))
 
     def _context(
         self, now_ms: int, active: Active, charges: MutationCharges | None = None

@@ -56,6 +56,8 @@ def cut_message(message: str) -> str:
     return message if len(message) <= MAX_MESSAGE_CHARACTERS else f"{message[:MAX_MESSAGE_CHARACTERS]}..."
 
 
-def not_controller(leader_id: int) -> ApiError:
-    known = f"node {leader_id} is" if leader_id >= 0 else "no active controller is known"
+def not_controller(leader_id: int, node_id: int) -> ApiError:
+    """A replica that resigned remembers itself as the leader of its epoch; that is no news for a client."""
+    is_known = leader_id >= 0 and leader_id != node_id
+    known = f"node {leader_id} is" if is_known else "no active controller is known"
     return ApiError(ErrorCode.not_controller, f"This node is not the active controller; {known}.")

@@ -35,7 +35,7 @@ class LeaseWrites:
         lost = _missing(acknowledged, lists)
         phantoms = _shown([each for each in writes if each.kind is OpType.FAIL], lists)
         silent = sorted({each.invoke.node or 0 for each in asked} - lists.keys())
-        doubt = bool(silent) or bool(asked) and not acknowledged
+        doubt = bool(silent) or (bool(asked) and not acknowledged)
         passed = Verdict.UNKNOWN if doubt else Verdict.VALID
         return {
             VALID_KEY: Verdict.INVALID if lost or phantoms else passed,

@@ -90,9 +90,7 @@ class LeaderLeaseWorkload:
 
     def _at_each_broker(self, f: str, is_done: Callable[[Op], bool]) -> Generator:
         reads = OncePerNode(self._brokers, lambda turn: turn.invoke(f, final=True), is_done)
-        return TimeLimit(
-            RECOVERY_NS, Only(lambda turn: self._writers <= turn.seat < self._readers, reads)
-        )
+        return TimeLimit(RECOVERY_NS, Only(lambda turn: self._writers <= turn.seat < self._readers, reads))
 
     def _write_last(self, turn: Turn) -> Op:
         op = self._write(turn)

@@ -7,10 +7,13 @@ each node, controllers and brokers alike, and reads what the node shows as commi
 from collections.abc import Sequence
 from typing import Any
 
+from tests.jepsen.checkers.images import PICTURE, Images
 from tests.jepsen.checkers.log_order import COMMIT, OBSERVE, LogOrder
+from tests.jepsen.checkers.verdicts import Checker
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.errors import ClientError
 from tests.jepsen.generator import (
+    SECOND_NS,
     Generator,
     OncePerNode,
     Only,
@@ -24,13 +27,18 @@ from tests.jepsen.generator import (
 )
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.inspector import Delivered, Inspector, LogFollower, Seen
+from tests.jepsen.pictures import picture_of
 from tests.jepsen.workloads.workload import RECOVERY_NS, Judged, Seat, Setup, WorkloadKind
+from wire.proto import inspect_pb2 as pb
 
 NAME = "log-order"
 MARKER_PREFIX = "marker-"
 OBSERVES_PER_S = 2.0
 _WAIT_S = 0.2
 _WRITERS = 4
+_PICTURE_PAUSE_NS = SECOND_NS // 2
+_PICTURE_TIMEOUT_S = 20.0
+"""Of a run of half an hour an image holds tens of thousands of topics."""
 
 
 class LogOrderWorkload:
@@ -60,10 +68,17 @@ class LogOrderWorkload:
         )
 
     def final(self) -> Generator:
-        """A last marker; then every observer looks until it was shown it."""
+        """A last marker; then every observer looks until it was shown it, and all images until they are the same."""
         barrier = Only(self._is_writer, UntilOk(self._commit_last))
         looks = Only(self._is_observer, OncePerNode(self._nodes, self._look_at_last, self._has_seen_last))
-        return Phases(TimeLimit(RECOVERY_NS, barrier), TimeLimit(RECOVERY_NS, looks))
+        pictures = OncePerNode(
+            self._nodes, self._picture, SameImage(self._nodes).is_shown_with, _PICTURE_PAUSE_NS
+        )
+        return Phases(
+            TimeLimit(RECOVERY_NS, barrier),
+            TimeLimit(RECOVERY_NS, looks),
+            TimeLimit(RECOVERY_NS, Only(self._is_observer, pictures)),
+        )
 
     def _is_observer(self, turn: Turn) -> bool:
         return 0 <= turn.seat < len(self._nodes)
@@ -86,6 +101,9 @@ class LogOrderWorkload:
     def _look_at_last(self, turn: Turn) -> Op:
         return self._observe(turn, final=True)
 
+    def _picture(self, turn: Turn) -> Op:
+        return turn.invoke(PICTURE, {"observer": turn.node}, final=True)
+
     def _has_seen_last(self, op: Op) -> bool:
         """The last marker, or what stands behind it: who was down may find it in a snapshot only."""
         if op.type is not OpType.OK:
@@ -95,6 +113,21 @@ class LogOrderWorkload:
                 self._barrier_offset = offset
         place = self._barrier_offset
         return place is not None and any(offset >= place for offset, *_ in op.value["records"])
+
+
+class SameImage:
+    """Whether all nodes have shown the same image, each in its last picture; once they have, that is enough."""
+
+    def __init__(self, nodes: Sequence[int]) -> None:
+        self._last: dict[int | None, str | None] = dict.fromkeys(nodes)
+        self._is_reached = False
+
+    def is_shown_with(self, op: Op) -> bool:
+        if op.type is OpType.OK:
+            self._last[op.node] = op.value["digest"]
+        shown = set(self._last.values())
+        self._is_reached = self._is_reached or (len(shown) == 1 and None not in shown)
+        return self._is_reached
 
 
 class ObserverWorker:
@@ -112,12 +145,23 @@ class ObserverWorker:
 
     def invoke(self, op: Op) -> Op:
         assert self._follower is not None
+        if op.f == PICTURE:
+            return self._picture(op)
         return op.ended(OpType.OK, value_of(self._node_id, self._follower.take(_WAIT_S)))
 
     def close(self) -> None:
         if self._follower is not None:
             self._follower.close()
             self._follower = None
+
+    def _picture(self, op: Op) -> Op:
+        inspector = Inspector(self._address, _PICTURE_TIMEOUT_S)
+        try:
+            return op.ended(OpType.OK, picture_of(self._node_id, inspector.image(pb.COMMITTED)))
+        except ClientError as error:
+            return op.ended(OpType.FAIL, op.value, error.reason)  # a read has no effect
+        finally:
+            inspector.close()
 
 
 def value_of(observer: int, delivered: Delivered) -> dict[str, Any]:
@@ -166,8 +210,8 @@ class MarkerWorker:
             self._client.close()
 
 
-def _checkers(judged: Judged) -> list[LogOrder]:
-    return [LogOrder(judged.members.all)]
+def _checkers(judged: Judged) -> list[Checker]:
+    return [LogOrder(judged.members.all), Images()]
 
 
 KIND = WorkloadKind(

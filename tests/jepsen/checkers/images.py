@@ -1,0 +1,79 @@
+"""Whatever way an image came about, by the log or by a snapshot and the rest of the log, it is one image.
+
+`picture` is made when all is healed and little is written any more: `{"observer", "offset", "epoch", "digest",
+"problems"}`. The digest is of all that a node's image tells of brokers, topics and partitions as of that offset;
+`problems` are what no image may hold, such as a partition that a fenced broker leads. Clients that only list topics
+see little of that: not a record applied twice, nor one that a snapshot lacks.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
+from tests.jepsen.history import History, Operation
+
+PICTURE = "picture"
+_SHOWN_MAX = 20
+
+
+class Images:
+    """Two nodes that show two images of one offset **differ**; an image may not be **impossible**, nor one of a node
+    that went on running have **gone back**.
+
+    In doubt when a node that was asked showed none, or all never showed the same one. Runs from before there were
+    pictures have nothing to judge here.
+    """
+
+    name = "images"
+
+    def check(self, history: History) -> Results:
+        asked = [each for each in history.operations() if each.invoke.f == PICTURE]
+        pictures = [each for each in asked if each.is_ok]
+        last = {each.invoke.node: each.value for each in pictures}
+        silent = sorted({each.invoke.node or 0 for each in asked} - last.keys())
+        found = {
+            "differ": list(_differing(pictures)),
+            "impossible": [_row(each, problems=each.value["problems"]) for each in pictures if _is_odd(each)],
+            "gone_back": list(_gone_back(pictures)),
+        }
+        is_agreed = len({value["digest"] for value in last.values()}) < 2
+        passed = Verdict.UNKNOWN if silent or not is_agreed else Verdict.VALID
+        return {
+            VALID_KEY: Verdict.INVALID if any(found.values()) else passed,
+            "pictures": len(pictures),
+            "is_agreed": is_agreed,
+            **{f"{anomaly}_count": len(rows) for anomaly, rows in found.items()},
+            **{anomaly: rows[:_SHOWN_MAX] for anomaly, rows in found.items()},
+            "last": {str(node): [value["offset"], value["digest"]] for node, value in last.items()},
+            "nodes_without_picture": silent,
+        }
+
+
+def _is_odd(picture: Operation) -> bool:
+    return bool(picture.value["problems"])
+
+
+def _differing(pictures: Sequence[Operation]) -> Iterator[Results]:
+    first: dict[int, Operation] = {}
+    for each in pictures:
+        other = first.setdefault(each.value["offset"], each)
+        if other.value["digest"] != each.value["digest"]:
+            yield _row(each, unlike=_row(other))
+
+
+def _gone_back(pictures: Sequence[Operation]) -> Iterator[Results]:
+    """One client asks each node, one time after the other."""
+    chains: dict[int | None, list[Operation]] = {}
+    for each in pictures:
+        chains.setdefault(each.invoke.node, []).append(each)
+    for chain in chains.values():
+        for before, after in pairwise(chain):
+            if after.value["offset"] < before.value["offset"]:
+                yield _row(after, before=_row(before))
+
+
+def _row(picture: Operation, **more: Any) -> Results:
+    assert picture.end is not None
+    value = picture.value
+    return {"node": value["observer"], "offset": value["offset"], "index": picture.end.index, **more}
