@@ -3,6 +3,10 @@
 A cell is a run of one nemesis with workloads side by side (`--workloads a,b+c`: first a alone, then b and c in one
 cluster). Its row goes into STORE/matrix.jsonl as soon as it is judged; `--resume` leaves out what has a row already,
 but for verdicts named by `--again`. Seeds are made of the cell's name, so that a row tells how to run it again.
+
+The audit's tables need Spark, which is slow to start: cells leave them out, and are unknown where the audit is among
+their workloads. `python -m tests.jepsen.audit_replay FOLDER...` makes those of many runs at once, and `--rejudge` then
+judges every cell anew, from what lies in the store.
 """
 
 import argparse
@@ -14,16 +18,17 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tests.jepsen.checkers.verdicts import EXIT_STATUS, VALID_KEY, Verdict
+from tests.jepsen.checkers.verdicts import EXIT_STATUS, VALID_KEY, Verdict, as_json
 from tests.jepsen.faults.catalogue import ALL, FAULTS, NONE
 from tests.jepsen.history import NEMESIS_NAME
+from tests.jepsen.judging import judge_stored
 from tests.jepsen.store import HISTORY_FILE, LATEST, RESULTS_FILE
 from tests.jepsen.workloads.catalogue import WORKLOADS
 
@@ -85,6 +90,7 @@ class Matrix:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                env={**os.environ, "KQUORUM_JEPSEN_AUDIT": "later"},
                 check=False,
             )
         verdict = _VERDICTS.get(done.returncode, f"exit status {done.returncode}")
@@ -117,6 +123,17 @@ def _row(cell: Cell, seed: int, time_s: float, verdict: str, home: Path, command
         load=round(os.getloadavg()[0], 1),
         at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     )
+
+
+def rejudged(row: Row, store: Path) -> Row:
+    """As today's checkers see it; the row itself where its run is gone."""
+    folder = store / row.folder
+    if not (folder / HISTORY_FILE).exists():
+        return row
+    results = judge_stored(folder)
+    (folder / RESULTS_FILE).write_text(json.dumps(as_json(results), indent=2, default=str) + "\n")
+    verdicts = {name: each[VALID_KEY].value for name, each in results.items() if name != VALID_KEY}
+    return replace(row, verdict=results[VALID_KEY].value, verdicts=verdicts)
 
 
 def _results(folder: Path) -> dict[str, Any]:
@@ -172,6 +189,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rows", type=Path, help="the file of rows, if not STORE/matrix.jsonl")
     parser.add_argument("--resume", action="store_true", help="leave out cells that have a row")
     parser.add_argument("--again", default="", help="with --resume: verdicts that are tried again")
+    parser.add_argument("--rejudge", action="store_true", help="run nothing, judge what is in the store anew")
     parser.add_argument("more", nargs="*", metavar="-- OPTION", help="for every run, such as --brokers 2")
     return parser.parse_args(arguments)
 
@@ -189,6 +207,8 @@ def main() -> int:
     )
     rows_path = chosen.rows or chosen.store / ROWS_FILE
     chosen.store.mkdir(parents=True, exist_ok=True)
+    if chosen.rejudge:
+        return _rejudge(chosen.store, rows_path)
     if chosen.resume:
         again = set(chosen.again.split(","))
         done = {name for name, row in rows_of(rows_path).items() if row.verdict not in again}
@@ -196,6 +216,24 @@ def main() -> int:
     return _run_all(
         wanted, Matrix(chosen.store, chosen.time, chosen.seed, chosen.more), rows_path, chosen.jobs
     )
+
+
+def _rejudge(store: Path, rows_path: Path) -> int:
+    """A cell whose verdict is another one now gets another row, and the last one counts."""
+    console = Console()
+    rows = []
+    for row in rows_of(rows_path).values():
+        rows.append(rejudged(row, store))
+        if rows[-1] != row:
+            _keep(rows[-1], rows_path)
+        if rows[-1].verdict != row.verdict:
+            console.print(f"{row.cell}: {row.verdict}, now {rows[-1].verdict}", highlight=False)
+    return 0 if all(row.verdict == Verdict.VALID for row in rows) else 1
+
+
+def _keep(row: Row, rows_path: Path) -> None:
+    with rows_path.open("a") as lines:
+        lines.write(json.dumps(asdict(row)) + "\n")
 
 
 def _run_all(wanted: Sequence[Cell], matrix: Matrix, rows_path: Path, jobs: int) -> int:
@@ -206,8 +244,7 @@ def _run_all(wanted: Sequence[Cell], matrix: Matrix, rows_path: Path, jobs: int)
         task = progress.add_task("cells", total=len(wanted))
         for done in as_completed([pool.submit(matrix.run, cell) for cell in wanted]):
             row = done.result()
-            with rows_path.open("a") as lines:
-                lines.write(json.dumps(asdict(row)) + "\n")
+            _keep(row, rows_path)
             progress.advance(task)
             console.print(f"{row.at} {row.cell}: {row.verdict}", highlight=False)
             all_valid = all_valid and row.verdict == Verdict.VALID

@@ -18,7 +18,8 @@ _SHOWN_MAX = 20
 
 class NodeLogs:
     """A node that ended by itself, or logged an error of ours, makes the run invalid, whatever clients saw; and so do
-    two nodes that say of one epoch that they lead it."""
+    two nodes that say of one epoch that they lead it, or one that says so twice: whoever led and was started anew has
+    to win another epoch. In doubt when nobody ever said that it leads, for then their words have changed."""
 
     name = "nodes"
 
@@ -31,22 +32,25 @@ class NodeLogs:
         exits = json.loads((self._folder / EXITS_FILE).read_text())
         ended = {node: status for node, status in exits.items() if status is not None}
         marks = [mark for path in self._logs() for mark in self._marks_in(path)]
-        twice_led = self._twice_led()
+        leaders = self._leaders()
+        twice_led = {epoch: nodes for epoch, nodes in sorted(leaders.items()) if len(nodes) > 1}
+        passed = Verdict.VALID if leaders else Verdict.UNKNOWN
         return {
-            VALID_KEY: Verdict.INVALID if ended or marks or twice_led else Verdict.VALID,
+            VALID_KEY: Verdict.INVALID if ended or marks or twice_led else passed,
+            "epochs_led": len(leaders),
             "epochs_led_twice": twice_led,
             "ended_by_themselves": ended,
             "suspicious_line_count": len(marks),
             "suspicious_lines": marks[:_SHOWN_MAX],
         }
 
-    def _twice_led(self) -> dict[int, list[str]]:
-        """Raft's election safety: an epoch has one leader."""
-        leaders: dict[int, set[str]] = {}
-        for path in self._folder.glob("*/output.log"):
+    def _leaders(self) -> dict[int, list[str]]:
+        """Raft's election safety: an epoch has one leader, once."""
+        leaders: dict[int, list[str]] = {}
+        for path in sorted(self._folder.glob("*/output.log")):
             for epoch in _LED.findall(path.read_text(errors="replace")):
-                leaders.setdefault(int(epoch), set()).add(path.parent.name)
-        return {epoch: sorted(nodes) for epoch, nodes in sorted(leaders.items()) if len(nodes) > 1}
+                leaders.setdefault(int(epoch), []).append(path.parent.name)
+        return leaders
 
     def _logs(self) -> list[Path]:
         found = sorted(self._folder.glob("*/output.log")) + sorted(

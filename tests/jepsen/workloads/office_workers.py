@@ -124,7 +124,7 @@ class TransferWorker:
                     kind = OpType.INFO
             else:
                 return op.ended(OpType.OK, {"from": node_id, "to": target})
-        return op.ended(OpType.FAIL, op.value, why)
+        return op.ended(kind, op.value, why)
 
     def close(self) -> None:
         for _, channel in self._channels:
