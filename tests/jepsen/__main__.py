@@ -42,7 +42,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         "--nemesis",
         default="isolate-leader",
         metavar="N",
-        help=f"a fault of --list; a,b: one after the other; a+b: at the same time; {ALL_FAULTS}: every fault, at "
+        help=f"a fault of --list; a,b: one after the other; a+b: at the same time; a>b: b half-way through a; {ALL_FAULTS}: every fault, at "
         f"random, several at once; {NONE} (isolate-leader)",
     )
     parser.add_argument("--time", type=float, default=20.0, metavar="S", help="seconds of load (20)")

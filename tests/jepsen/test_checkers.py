@@ -296,7 +296,7 @@ def _nodes_folder(folder: Path, log: str, status: int | None) -> Path:
 
 
 def test_a_traceback_or_an_early_end_of_a_node_is_invalid(tmp_path: Path) -> None:
-    well = NodeLogs(_nodes_folder(tmp_path / "well", "ready\n", None))
+    well = NodeLogs(_nodes_folder(tmp_path / "well", "ready\n05:48:14 leader in epoch 1: x\n", None))
     failing = NodeLogs(_nodes_folder(tmp_path / "failing", "x\nTraceback (most recent call last):\n", None))
     ended = NodeLogs(_nodes_folder(tmp_path / "ended", "ready\n", 70))
     assert well.check(History())[VALID_KEY] is Verdict.VALID
@@ -341,8 +341,25 @@ def test_an_epoch_that_two_nodes_led_is_invalid(tmp_path: Path) -> None:
     assert results["epochs_led_twice"] == {1: ["1", "2"]}
 
 
+def test_a_node_that_leads_one_epoch_twice_is_invalid(tmp_path: Path) -> None:
+    folder = _nodes_folder(
+        tmp_path, "1 leader in epoch 3: x\n2 resigned in epoch 3: x\n3 leader in epoch 4: x\n", None
+    )
+    assert NodeLogs(folder).check(History())[VALID_KEY] is Verdict.VALID
+    with (folder / NODES_FOLDER / "1" / "output.log").open("a") as log:
+        log.write("4 leader in epoch 4: after a restart\n")
+    results = NodeLogs(folder).check(History())
+    assert (results[VALID_KEY], results["epochs_led_twice"]) == (Verdict.INVALID, {4: ["1", "1"]})
+
+
+def test_nodes_of_which_none_says_that_it_leads_leave_doubt(tmp_path: Path) -> None:
+    folder = _nodes_folder(tmp_path, "05:48:14 is now the leader of epoch 1\n", None)
+    assert NodeLogs(folder).check(History())[VALID_KEY] is Verdict.UNKNOWN
+
+
 def test_a_node_may_say_that_its_failing_disk_fails(tmp_path: Path) -> None:
     said = (
+        "2026-11-22 06:36:40.001 node 1 INFO leader in epoch 1: x\n"
         "2026-11-22 06:36:46.777 node 1 CRITICAL raft: node 1 stops: cannot flush to stable storage x\n"
         "Traceback (most recent call last):\nOSError: [Errno 5] Input/output error\n"
     )
@@ -355,7 +372,7 @@ def test_a_node_may_say_that_its_failing_disk_fails(tmp_path: Path) -> None:
         said + "2026-11-22 06:36:47.000 node 1 ERROR x\nTraceback (most recent call last):\nKeyError: 3\n"
     )
     marks = NodeLogs(folder, {1}).check(History())["suspicious_lines"]
-    assert marks == ["1/output.log:5: Traceback (most recent call last):"]
+    assert marks == ["1/output.log:6: Traceback (most recent call last):"]
 
 
 def test_what_is_incidental_need_not_succeed() -> None:

@@ -182,6 +182,11 @@ def test_faults_come_in_turn_or_at_the_same_time() -> None:
     assert both == (Step(5, "kill-one"), Step(0, "isolate-leader"), Step(8, HEAL))
 
 
+def test_one_fault_comes_half_way_through_another() -> None:
+    steps = plan("slow-fsync>kill-one+isolate-leader", 20, 5, 8, Random(0)).steps
+    assert steps == (Step(5, "slow-fsync"), Step(4, "kill-one"), Step(0, "isolate-leader"), Step(4, HEAL))
+
+
 def test_an_unknown_fault_is_named_with_those_that_there_are() -> None:
     with pytest.raises(UnknownFault, match=r"no nemesis 'rust'; there are none, .*kill-one.*, all"):
         plan("kill-one,rust", 20, 5, 8, Random(0))

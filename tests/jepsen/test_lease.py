@@ -164,6 +164,13 @@ def test_without_an_acknowledged_write_or_an_office_nothing_is_known() -> None:
     assert LeaderLease(write=None, office=None).check(History())[VALID_KEY] is Verdict.UNKNOWN
 
 
+def test_brokers_that_show_no_partition_leave_doubt() -> None:
+    story = Told().write(1, 1, 1)
+    story.end(story.begin("office"), {"broker": 11, "partitions": {}})
+    results = story.judged()
+    assert (results[VALID_KEY], results["untested"]) == (Verdict.UNKNOWN, ["office"])
+
+
 def test_only_operations_of_the_given_names_are_looked_at() -> None:
     history = Told().write(1, 1, 10).write(2, 1, 11).history
     assert LeaderLease(write="other", office=None).check(history)["writes"] == 0

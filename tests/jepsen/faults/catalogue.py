@@ -58,30 +58,42 @@ def plan(text: str, time_s: float, quiet_s: float, fault_s: float, dice: Random)
     """What `--nemesis` asks for. Raises UnknownFault.
 
     `a,b`: a, then b, then a again, each `fault_s` long with `quiet_s` before it, as long as a whole one has room;
-    `a+b`: both at the same time; `all`: every fault of the catalogue at random, up to three at once.
+    `a+b`: both at the same time; `a>b`: b when a has lasted for half of its time, and both end together; `all`: every
+    fault of the catalogue at random, up to three at once.
     """
     if text == NONE:
         return NemesisPlan((), ())
     if text == ALL:
         return NemesisPlan(tuple(FAULTS.values()), _at_random(list(FAULTS), time_s, quiet_s, fault_s, dice))
-    turns = [[name.strip() for name in turn.split("+")] for turn in text.split(",")]
-    names = dict.fromkeys(name for turn in turns for name in turn)
+    turns = [_turn(words) for words in text.split(",")]
+    names = dict.fromkeys(name for turn in turns for stage in turn for name in stage)
     if unknown := [name for name in names if name not in FAULTS]:
         known = ", ".join([NONE, *FAULTS, ALL])
         raise UnknownFault(f"no nemesis {', '.join(map(repr, unknown))}; there are {known}")
     return NemesisPlan(tuple(FAULTS[name] for name in names), _in_turn(turns, time_s, quiet_s, fault_s))
 
 
-def _in_turn(turns: list[list[str]], time_s: float, quiet_s: float, fault_s: float) -> tuple[Step, ...]:
+Stages = list[list[str]]
+"""Stage after stage, the faults that begin in it."""
+
+
+def _turn(words: str) -> Stages:
+    return [[name.strip() for name in stage.split("+")] for stage in words.split(">")]
+
+
+def _in_turn(turns: list[Stages], time_s: float, quiet_s: float, fault_s: float) -> tuple[Step, ...]:
     steps: list[Step] = []
     at_s, place = 0.0, 0
     while True:
-        names = turns[place % len(turns)]
-        lasts_s = fault_s * max(FAULTS[name].lasts for name in names)
+        stages = turns[place % len(turns)]
+        lasts_s = fault_s * max(FAULTS[name].lasts for stage in stages for name in stage)
         if at_s + quiet_s + lasts_s >= time_s:
             return tuple(steps)
-        steps += [Step(0.0 if later else quiet_s, name) for later, name in enumerate(names)]
-        steps.append(Step(lasts_s, HEAL))
+        stage_s = lasts_s / len(stages)
+        for number, names in enumerate(stages):
+            first_s = stage_s if number else quiet_s
+            steps += [Step(0.0 if later else first_s, name) for later, name in enumerate(names)]
+        steps.append(Step(stage_s, HEAL))
         at_s += quiet_s + lasts_s
         place += 1
 

@@ -30,7 +30,7 @@ def disk_of(scene: Scene, node_id: int) -> FaultyDisk:
 
 class Ailing:
     """The disks (or clocks) of some controllers are not as they should be until the heal. A node whose disk fails may
-    end by itself, and is started again then."""
+    end by itself, and is started again then; with other ailments it may be killed by other faults meanwhile."""
 
     def __init__(self, name: str, choose: Choice, ail: Ail, *, may_end: bool = False) -> None:
         self.name = name
@@ -43,7 +43,8 @@ class Ailing:
     def begin(self, scene: Scene) -> Value:
         nodes = list(self._choose(scene))
         disks = {node_id: disk_of(scene, node_id) for node_id in nodes}
-        scene.claim(self.name, nodes)
+        if self._may_end:
+            scene.claim(self.name, nodes)
         value: dict[str, Any] = {"nodes": nodes}
         for node_id, disk in disks.items():
             self._nodes.append(node_id)
@@ -55,7 +56,7 @@ class Ailing:
 
     def end(self, scene: Scene) -> Value | None:
         nodes, self._nodes = self._nodes, []
-        ended = [node_id for node_id in nodes if not scene.cluster.is_running(node_id)]
+        ended = [node_id for node_id in nodes if self._may_end and not scene.cluster.is_running(node_id)]
         felt: dict[str, int] = {}
         for node_id in nodes:
             disk = disk_of(scene, node_id)

@@ -194,7 +194,7 @@ class BrokerWorker:
                 "topics": [{"name": OFFICES_TOPIC, "partitions": [wanted]}],
             },
         )
-        _check_reassigned(response)
+        check_reassigned(response)
         elected = raw.request(
             ApiKey.ELECT_LEADERS,
             {
@@ -203,7 +203,7 @@ class BrokerWorker:
                 "timeout_ms": self._timeout_ms,
             },
         )
-        _check_elected(elected)
+        check_elected(elected)
         return wanted
 
     @property
@@ -211,7 +211,7 @@ class BrokerWorker:
         return round(self._setup.op_timeout_s * 1000)
 
 
-def _check_reassigned(response: Any) -> None:
+def check_reassigned(response: Any) -> None:
     """Each partition's outcome counts: the request as a whole succeeds also for a topic that is not there."""
     parts = [part for topic in response.responses for part in topic.partitions]
     for outcome in (response, *parts):
@@ -219,7 +219,7 @@ def _check_reassigned(response: Any) -> None:
             raise refused(code, outcome.error_code.name, outcome.error_message)
 
 
-def _check_elected(response: Any) -> None:
+def check_elected(response: Any) -> None:
     """In doubt whatever it says: the replicas are in their new order by then."""
     parts = [part for topic in response.replica_election_results for part in topic.partition_result]
     for outcome in (response, *parts):
