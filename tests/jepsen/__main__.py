@@ -42,8 +42,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         "--nemesis",
         default="isolate-leader",
         metavar="N",
-        help=f"a fault of --list; a,b: one after the other; a+b: at the same time; a>b: b half-way through a; {ALL_FAULTS}: every fault, at "
-        f"random, several at once; {NONE} (isolate-leader)",
+        help=f"a fault of --list; a,b: one after the other; a+b: at the same time; a>b: b half-way through a; "
+        f"{ALL_FAULTS}: every fault, at random, several at once; {NONE} (isolate-leader)",
     )
     parser.add_argument("--time", type=float, default=20.0, metavar="S", help="seconds of load (20)")
     parser.add_argument("--nodes", type=_counts, default=(3,), metavar="N[,N]", help="controllers (3)")
