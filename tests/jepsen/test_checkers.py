@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.jepsen.checkers.availability import HEAL, Availability
-from tests.jepsen.checkers.node_logs import NodeLogs
 from tests.jepsen.checkers.set_full import SetFull
 from tests.jepsen.checkers.verdicts import (
     VALID_KEY,
@@ -295,20 +294,6 @@ def _nodes_folder(folder: Path, log: str, status: int | None) -> Path:
     return folder
 
 
-def test_a_traceback_or_an_early_end_of_a_node_is_invalid(tmp_path: Path) -> None:
-    well = NodeLogs(_nodes_folder(tmp_path / "well", "ready\n05:48:14 leader in epoch 1: x\n", None))
-    failing = NodeLogs(_nodes_folder(tmp_path / "failing", "x\nTraceback (most recent call last):\n", None))
-    ended = NodeLogs(_nodes_folder(tmp_path / "ended", "ready\n", 70))
-    assert well.check(History())[VALID_KEY] is Verdict.VALID
-    assert failing.check(History())["suspicious_lines"][0].startswith("1/output.log:2:")
-    assert failing.check(History())[VALID_KEY] is Verdict.INVALID
-    assert ended.check(History())["ended_by_themselves"] == {"1": 70}
-
-
-def test_no_logs_at_all_make_the_run_unknown(tmp_path: Path) -> None:
-    assert check_safely(NodeLogs(tmp_path), History())[VALID_KEY] is Verdict.UNKNOWN
-
-
 def test_verdicts_are_written_as_jepsen_writes_them() -> None:
     results = {VALID_KEY: Verdict.INVALID, "a": {VALID_KEY: Verdict.UNKNOWN}, "b": [Verdict.VALID]}
     assert as_json(results) == {VALID_KEY: False, "a": {VALID_KEY: "unknown"}, "b": [True]}
@@ -327,52 +312,6 @@ def test_a_line_that_is_no_operation_is_named(tmp_path: Path) -> None:
     path.write_text(path.read_text() + '{"type": "ok"}\n')
     with pytest.raises(MalformedHistory, match="operation 2 "):
         read_history(path)
-
-
-def test_an_epoch_that_two_nodes_led_is_invalid(tmp_path: Path) -> None:
-    folder = _nodes_folder(tmp_path, "05:48:14 leader in epoch 1: fetch timeout\n", None)
-    other = folder / NODES_FOLDER / "2" / "output.log"
-    other.parent.mkdir()
-    other.write_text("05:48:20 leader in epoch 2: the leader left\n")
-    assert NodeLogs(folder).check(History())[VALID_KEY] is Verdict.VALID
-    other.write_text("05:48:20 leader in epoch 1: fetch timeout\n")
-    results = NodeLogs(folder).check(History())
-    assert results[VALID_KEY] is Verdict.INVALID
-    assert results["epochs_led_twice"] == {1: ["1", "2"]}
-
-
-def test_a_node_that_leads_one_epoch_twice_is_invalid(tmp_path: Path) -> None:
-    folder = _nodes_folder(
-        tmp_path, "1 leader in epoch 3: x\n2 resigned in epoch 3: x\n3 leader in epoch 4: x\n", None
-    )
-    assert NodeLogs(folder).check(History())[VALID_KEY] is Verdict.VALID
-    with (folder / NODES_FOLDER / "1" / "output.log").open("a") as log:
-        log.write("4 leader in epoch 4: after a restart\n")
-    results = NodeLogs(folder).check(History())
-    assert (results[VALID_KEY], results["epochs_led_twice"]) == (Verdict.INVALID, {4: ["1", "1"]})
-
-
-def test_nodes_of_which_none_says_that_it_leads_leave_doubt(tmp_path: Path) -> None:
-    folder = _nodes_folder(tmp_path, "05:48:14 is now the leader of epoch 1\n", None)
-    assert NodeLogs(folder).check(History())[VALID_KEY] is Verdict.UNKNOWN
-
-
-def test_a_node_may_say_that_its_failing_disk_fails(tmp_path: Path) -> None:
-    said = (
-        "2026-11-22 06:36:40.001 node 1 INFO leader in epoch 1: x\n"
-        "2026-11-22 06:36:46.777 node 1 CRITICAL raft: node 1 stops: cannot flush to stable storage x\n"
-        "Traceback (most recent call last):\nOSError: [Errno 5] Input/output error\n"
-    )
-    folder = _nodes_folder(tmp_path, said, None)
-    assert NodeLogs(folder).check(History())["suspicious_line_count"] == 2
-    assert NodeLogs(folder, {1}).check(History())[VALID_KEY] is Verdict.VALID
-    assert NodeLogs(folder, {2}).check(History())[VALID_KEY] is Verdict.INVALID
-    log = folder / NODES_FOLDER / "1" / "output.log"
-    log.write_text(
-        said + "2026-11-22 06:36:47.000 node 1 ERROR x\nTraceback (most recent call last):\nKeyError: 3\n"
-    )
-    marks = NodeLogs(folder, {1}).check(History())["suspicious_lines"]
-    assert marks == ["1/output.log:6: Traceback (most recent call last):"]
 
 
 def test_what_is_incidental_need_not_succeed() -> None:
