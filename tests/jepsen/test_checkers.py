@@ -1,6 +1,5 @@
 """Each checker finds what it is for, in histories made by hand, and nothing in good ones."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from tests.jepsen.checkers.verdicts import (
     check_safely,
     worst,
 )
-from tests.jepsen.cluster import EXITS_FILE, NODES_FOLDER
 from tests.jepsen.history import NEMESIS, History, MalformedHistory, Op, OpType, read_history, write_history
 
 A, B = 11, 12
@@ -284,14 +282,6 @@ def test_availability_measures_the_gap_around_a_fault() -> None:
 def test_a_cluster_that_takes_no_write_after_the_heal_is_invalid() -> None:
     story = Story().create(1).nemesis("isolate-leader").nemesis(HEAL).create(2, OpType.INFO)
     assert Availability({"create", "delete"}, {"list"}).check(story.history)[VALID_KEY] is Verdict.INVALID
-
-
-def _nodes_folder(folder: Path, log: str, status: int | None) -> Path:
-    node = folder / NODES_FOLDER / "1"
-    node.mkdir(parents=True)
-    (node / "output.log").write_text(log)
-    (folder / NODES_FOLDER / EXITS_FILE).write_text(json.dumps({"1": status}))
-    return folder
 
 
 def test_verdicts_are_written_as_jepsen_writes_them() -> None:

@@ -8,6 +8,14 @@ from tests.jepsen.cluster import NODES_FOLDER
 from tests.jepsen.history import History
 
 
+def _nodes_folder(folder: Path, log: str, status: int | None) -> Path:
+    node = folder / NODES_FOLDER / "1"
+    node.mkdir(parents=True)
+    (node / "output.log").write_text(log)
+    (folder / NODES_FOLDER / EXITS_FILE).write_text(json.dumps({"1": status}))
+    return folder
+
+
 def test_a_traceback_or_an_early_end_of_a_node_is_invalid(tmp_path: Path) -> None:
     well = NodeLogs(_nodes_folder(tmp_path / "well", "ready\n05:48:14 leader in epoch 1: x\n", None))
     failing = NodeLogs(_nodes_folder(tmp_path / "failing", "x\nTraceback (most recent call last):\n", None))
