@@ -103,6 +103,20 @@ def test_only_the_last_final_read_of_a_broker_counts() -> None:
     assert results["stale_reads"] == 1
 
 
+def test_what_one_broker_had_shown_as_gone_does_not_come_back_on_another() -> None:
+    """The answer to the delete was lost; that it had its effect is known all the same."""
+    story = Story().create(1).create(2).read(A, 1, 2).delete(1, OpType.INFO).read(A, 2)
+    results = story.read(A, 2, final=True).read(B, 1, 2, final=True).judged()
+    assert results[VALID_KEY] is Verdict.INVALID
+    assert (elements(results["reappeared"]), results["reappeared"][0]["shown_on"]) == ([1], [B])
+
+
+def test_a_delete_in_doubt_may_have_its_effect_between_two_final_reads() -> None:
+    story = Story().create(1).create(2).read(A, 1, 2).delete(1, OpType.INFO)
+    story.read(A, 1, 2, final=True).read(A, 2, final=True).read(B, 1, 2, final=True)
+    assert story.judged()[VALID_KEY] is Verdict.VALID
+
+
 @pytest.mark.parametrize("kind", [OpType.OK, OpType.INFO])
 def test_what_may_have_been_deleted_is_not_lost(kind: OpType) -> None:
     assert Story().create(1).create(2).delete(1, kind).final(2).judged()[VALID_KEY] is Verdict.VALID

@@ -1,10 +1,11 @@
 """What nodes say of themselves, judged."""
 
+import json
 from pathlib import Path
 
 from tests.jepsen.checkers.node_logs import NodeLogs
 from tests.jepsen.checkers.verdicts import VALID_KEY, Verdict, check_safely
-from tests.jepsen.cluster import NODES_FOLDER
+from tests.jepsen.cluster import EXITS_FILE, NODES_FOLDER
 from tests.jepsen.history import History
 
 

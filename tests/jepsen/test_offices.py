@@ -93,6 +93,11 @@ def test_an_old_epoch_that_is_still_taken_is_invalid() -> None:
     assert results["old-epoch-accepted_count"] == 1
 
 
+def test_a_broker_whose_old_epochs_nobody_tried_leaves_doubt() -> None:
+    results = BrokerEpochs().check(Story().rejoined(5, 0, None).rejoined(9, 3, None).history)
+    assert (results[VALID_KEY], results["old_epochs_tried"]) == (Verdict.UNKNOWN, 0)
+
+
 def test_a_nemesis_that_did_nothing_leaves_doubt() -> None:
     done = Story().did("kill-one", {"nodes": [1]}, 1, NEMESIS).did("heal", {}, 2, NEMESIS)
     assert FaultsHappened().check(done.history)[VALID_KEY] is Verdict.VALID

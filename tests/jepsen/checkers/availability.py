@@ -1,6 +1,6 @@
 """How long no write succeeded, around each fault and in the whole run."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -50,10 +50,17 @@ class Availability:
 
     name = "availability"
 
-    def __init__(self, writes: Collection[str], reads: Collection[str]) -> None:
-        """The names of the operations that count as such."""
+    def __init__(
+        self,
+        writes: Collection[str],
+        reads: Collection[str],
+        each: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """The names of the operations that count as such; `each` has the writes of each workload, of which everyone's
+        must succeed again: where topics can be created, configs may still be refused for ever."""
         self._writes = frozenset(writes)
         self._reads = frozenset(reads)
+        self._each = {"all": self._writes} if each is None else each
 
     def check(self, history: History) -> Results:
         operations = history.operations()
@@ -64,13 +71,16 @@ class Availability:
         faults = faults_of(history)
         healed_ns = max((fault.heal_ns or 0 for fault in faults), default=0)
         unhealed = [fault for fault in faults if fault.heal_ns is None]
-        recovered = any(each.invoke.time_ns > healed_ns for each in writes)
+        late = {each.invoke.f for each in writes if each.invoke.time_ns > healed_ns}
+        not_recovered = [name for name, fs in self._each.items() if not late & frozenset(fs)]
+        recovered = not not_recovered
         verdict = Verdict.INVALID
         if recovered:
             verdict = Verdict.UNKNOWN if unhealed else Verdict.VALID
         return {
             VALID_KEY: verdict,
             "recovered": recovered,
+            "not_recovered": not_recovered,
             "faults": [_fault_row(fault, writes, end_ns) for fault in faults],
             "longest_without_write_ms": _longest_gap_ms(writes, 0, end_ns, end_ns),
             "longest_without_read_ms": _longest_gap_ms(

@@ -22,10 +22,12 @@ class BrokerEpochs:
             for each in joined
             if each.end is not None and each.end.value["old_epoch_refused"] is False
         ]
-        doubt = Verdict.VALID if len(joined) > 1 else Verdict.UNKNOWN
+        told = [each for each in joined if each.value["old_epoch_refused"] is not None]
+        doubt = Verdict.VALID if len(joined) > 1 and told else Verdict.UNKNOWN
         return {
             VALID_KEY: Verdict.INVALID if reused or accepted else doubt,
             "registrations": len(joined),
+            "old_epochs_tried": len(told),
             "reused_count": len(reused),
             "reused": reused,
             "old-epoch-accepted_count": len(accepted),

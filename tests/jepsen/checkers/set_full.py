@@ -11,6 +11,8 @@ rules:
   is read until it shows the barrier, and so everything that the log held before it. What was known before these
   final reads, and was never asked to be deleted, is in the last one of *every* broker: else it is **lost**. What
   was deleted with an acknowledgement is in none: else it has **reappeared**.
+- What a broker showed, and then did not, before the barrier was created, is in none of the final reads either, whoever
+  asked to delete it and however that ended: else it has **reappeared**.
 - A broker goes forward only: what it showed and shows no more, though nobody asked for a delete, has
   **vanished**; what it showed, did not show, and shows again has **reappeared**. One read is after another when
   it was invoked after the other had ended.
@@ -49,7 +51,11 @@ class SetFull:
         violations = {
             "lost": [found for life in lives.values() if (found := _lost(life, finals, settled))],
             "vanished": list(_vanished(lives, reads)),
-            "reappeared": [*_undeleted(lives, finals, settled), *_came_back(lives, reads)],
+            "reappeared": [
+                *_undeleted(lives, finals, settled),
+                *_resurrected(lives, reads, finals),
+                *_came_back(lives, reads),
+            ],
             "unexpected": [found for life in lives.values() if (found := _unexpected(life, reads))],
             "duplicated": [
                 {"element": element, "node": read.node, "index": read.ended}
@@ -117,6 +123,26 @@ def _undeleted(lives: dict[Any, Life], finals: dict[int, Read], settled: int) ->
                 "shown_on": shown_on,
                 "deleted_at": life.delete_acknowledged,
                 "why": "a final read shows it after its delete was acknowledged",
+            }
+
+
+def _resurrected(lives: dict[Any, Life], reads: Iterable[Read], finals: dict[int, Read]) -> Iterator[Results]:
+    """Deletes in doubt that one broker had applied; of those that were acknowledged, `_undeleted` tells."""
+    gone: dict[Any, Read] = {}
+    for chain in in_sequence(read for read in reads if not read.final).values():
+        for before, after in pairwise(chain):
+            for element in before.elements - after.elements:
+                gone.setdefault(element, after)
+    for element, read in gone.items():
+        life = lives[element]
+        if life.delete_acknowledged is not None or not life.may_lack(read):
+            continue
+        if shown_on := sorted(node for node, each in finals.items() if element in each.elements):
+            yield {
+                "element": element,
+                "shown_on": shown_on,
+                "missing_at": read.ended,
+                "why": f"a final read shows it, though broker {read.node} had shown that it was gone",
             }
 
 
