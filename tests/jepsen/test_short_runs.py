@@ -24,7 +24,8 @@ RUNS = {
 }
 # A machine that is busy with other things may be too slow to prove anything, once.
 ATTEMPTS = 2
-TIMEOUT_S = 240
+# Also the first time, when Porcupine has to be fetched and built.
+TIMEOUT_S = 400
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -211,6 +211,10 @@ def _one(scene: Scene) -> list[int]:
     return [scene.any_unclaimed(scene.members.controllers)]
 
 
+def _leader(scene: Scene) -> list[int]:
+    return [scene.leader_unclaimed()]
+
+
 def _some(scene: Scene) -> list[int]:
     """From one controller to all of them."""
     free = scene.unclaimed(scene.members.controllers)
@@ -234,6 +238,10 @@ KINDS: tuple[tuple[str, Callable[[], Fault]], ...] = (
     ("some controllers' disks are full", lambda: Ailing("disk-full", _some, _full)),
     (f"some controllers' flushes take {SLOW_FSYNC_MS} ms longer", lambda: Ailing("slow-fsync", _some, _slow)),
     (
+        f"the leader's flushes take {SLOW_FSYNC_MS} ms longer",
+        lambda: Ailing("slow-fsync-leader", _leader, _slow),
+    ),
+    (
         "a controller's flush fails (EIO), once or for good",
         lambda: Ailing("fsync-error", _one, _fail_fsync, may_end=True),
     ),
@@ -255,7 +263,16 @@ KINDS: tuple[tuple[str, Callable[[], Fault]], ...] = (
 )
 
 NEED_SHIM = frozenset(
-    {"disk-full", "slow-fsync", "fsync-error", "write-error", "torn-write", "power-cut", "clock-jump"}
+    {
+        "disk-full",
+        "slow-fsync",
+        "slow-fsync-leader",
+        "fsync-error",
+        "write-error",
+        "torn-write",
+        "power-cut",
+        "clock-jump",
+    }
 )
 # After these a log may lawfully have a hole until it has been fetched again.
 TAKE_RECORDS = frozenset({"bit-flip", "wiped-disk", "torn-write", "power-cut"})

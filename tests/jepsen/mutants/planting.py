@@ -27,7 +27,7 @@ _QUICK = ("--quiet", "2", "--fault", "5")
 _HUNTS: dict[str, tuple[str, ...]] = {
     # Acknowledged before commit.
     "answers_before_commit": _hunt("topics-set,log-order", "halves", *_QUICK),
-    "leader_counts_unflushed": _hunt("topics-set,log-order", "slow-fsync>power-cut", *_QUICK),
+    "leader_counts_unflushed": _hunt("topics-set,log-order", "slow-fsync-leader>power-cut", *_QUICK),
     "acknowledge_before_flush": _hunt("topics-set,log-order", "slow-fsync>power-cut", *_QUICK),
     "minority_commits": _hunt("log-order", "halves,isolate-leader", *_QUICK, "--nodes", "5"),
     # Elections.
