@@ -39,11 +39,30 @@ class Seen:
 @dataclass(frozen=True, slots=True)
 class Delivered:
     """What came since the last look. `is_reset`: the stream began anew, at whatever offset the first record has;
-    `image`: offset and epoch of the image from which it goes on, when the log before was gone."""
+    `image`: offset and epoch of the image from which it goes on, when the log before was gone. `broken` says what was
+    wrong with the node's high watermark."""
 
     records: tuple[Seen, ...]
     is_reset: bool
     image: tuple[int, int] | None
+    broken: tuple[str, ...] = ()
+
+
+class Watermark:
+    """A node's high watermark, as the records of one stream tell it: it never goes back while the node runs, and what
+    is shown as committed is below it."""
+
+    def __init__(self) -> None:
+        self._highest = 0
+
+    def broken_by(self, record: pb.LogRecord) -> str | None:
+        mark, before = record.high_watermark, self._highest
+        self._highest = max(mark, before)
+        if mark < before:
+            return f"the high watermark went back from {before} to {mark}, at offset {record.offset}"
+        if record.offset >= mark:
+            return f"offset {record.offset} was shown with a high watermark of {mark}"
+        return None
 
 
 class Inspector:
@@ -85,6 +104,7 @@ class _Mail:
     records: deque[Seen] = field(default_factory=deque)
     is_reset: bool = True
     image: tuple[int, int] | None = None
+    broken: list[str] = field(default_factory=list)
 
 
 class LogFollower:
@@ -114,7 +134,7 @@ class LogFollower:
                 # Nothing came after the reset yet: the next delivery is the one that begins anew.
                 self._mail.is_reset, self._mail.image = mail.is_reset, mail.image
                 return Delivered((), is_reset=False, image=None)
-        return Delivered(tuple(mail.records), mail.is_reset, mail.image)
+        return Delivered(tuple(mail.records), mail.is_reset, mail.image, tuple(mail.broken))
 
     def close(self) -> None:
         self._over.set()
@@ -137,8 +157,9 @@ class LogFollower:
     def _read(self) -> None:
         start = max(0, self._next_offset - self._overlap)
         self._stream = self._inspector.follow(start)
-        is_first = True
+        is_first, watermark = True, Watermark()
         for record in self._stream:
+            broken = watermark.broken_by(record)
             with self._arrived:
                 if is_first and not self._mail.records:
                     self._mail.is_reset = True
@@ -150,6 +171,7 @@ class LogFollower:
                 self._overlap = self.OVERLAP
                 self._is_surely_gone = False
                 self._mail.records.append(_seen(record))
+                self._mail.broken += [] if broken is None else [broken]
                 self._next_offset = record.offset + 1
                 self._arrived.notify_all()
                 self._arrived.wait_for(lambda: len(self._mail.records) < _KEPT_MAX or self._over.is_set())

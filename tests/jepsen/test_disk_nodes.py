@@ -14,7 +14,7 @@ from tests.jepsen.disk.faulty_disk import FaultyDisk
 from tests.jepsen.errors import ClientError
 from tests.support.cluster import PROJECT_ROOT, Cluster
 
-pytestmark = pytest.mark.jepsen
+pytestmark = [pytest.mark.jepsen, pytest.mark.slow]
 PATIENCE_S = 60.0
 HOUR_MS = 3_600_000
 

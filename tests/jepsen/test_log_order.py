@@ -5,6 +5,8 @@ from typing import Any
 from tests.jepsen.checkers.log_order import ANOMALIES, LogOrder
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.history import History, Op, OpType
+from tests.jepsen.inspector import Watermark
+from wire.proto import inspect_pb2 as pb
 
 INFO, FAIL = OpType.INFO, OpType.FAIL
 Record = list[Any]
@@ -178,6 +180,30 @@ def test_an_observers_own_epoch_does_not_go_back() -> None:
     assert good().observe("A", epoch_end=4, final=True).observe("A", epoch_end=3, final=True).anomalies() == {
         "went-back"
     }
+
+
+def test_a_broken_high_watermark_is_named() -> None:
+    story = (
+        Log()
+        .commit("a")
+        .observe("A", record(0, "a"), broken=["it went back from 7 to 5"])
+        .final(record(0, "a"))
+    )
+    assert story.anomalies() == {"went-back"}
+    assert story.judged()["went-back"][0]["why"] == "it went back from 7 to 5"
+
+
+def test_a_high_watermark_rises_and_is_above_what_is_shown() -> None:
+    def broken(*marks: tuple[int, int]) -> list[bool]:
+        watermark = Watermark()
+        return [
+            watermark.broken_by(pb.LogRecord(offset=offset, high_watermark=mark)) is not None
+            for offset, mark in marks
+        ]
+
+    assert broken((0, 1), (1, 5), (2, 5), (3, 6)) == [False] * 4
+    assert broken((0, 7), (1, 5), (2, 7)) == [False, True, False]
+    assert broken((0, 1), (1, 1)) == [False, True]
 
 
 def test_a_record_shown_twice_is_repeated() -> None:

@@ -169,6 +169,7 @@ def test_what_did_not_end_well_is_asked_again_until_it_does() -> None:
 
 
 @pytest.mark.jepsen
+@pytest.mark.slow
 def test_a_run_with_an_isolated_leader_is_valid_and_tampered_with_it_is_not(tmp_path: Path) -> None:
     options = Options(
         workload="register,config-set",

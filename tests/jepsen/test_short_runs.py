@@ -30,6 +30,7 @@ TIMEOUT_S = 400
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_short_run_is_valid(name: str, tmp_path: Path) -> None:
+    said = ""
     for attempt in range(1, ATTEMPTS + 1):
         status, said = run(*RUNS[name], "--seed", str(attempt), "--store", str(tmp_path))
         assert status != EXIT_STATUS[Verdict.INVALID], said

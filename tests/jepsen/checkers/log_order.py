@@ -2,12 +2,14 @@
 
 `observe` ends with what one observer was delivered since its last one, in order: `{"observer": id, "records":
 [[offset, epoch, hash, marker or null], ...]}`, with `"snapshot": [offset, epoch]` first when it loaded a snapshot of
-all before that offset, `"reset": true` when it began anew, and `"epoch_end"`, the epoch in which it then was.
+all before that offset, `"reset": true` when it began anew, `"epoch_end"`, the epoch in which it then was, and
+`"broken"`, what was wrong with the high watermark that came with the records.
 `commit` writes a record with `{"marker": m}`; its reply may add the record's own `offset`.
 
 - An observer is shown offset after offset; it begins at the first or with a snapshot. Else there is a **gap**.
   What comes a second time without a reset is **repeated**.
-- Epochs never go back, nor does a snapshot behind what was shown: else the observer **went-back**.
+- Epochs never go back, nor does a snapshot behind what was shown, nor a node's high watermark, and what is shown is
+  below it: else the observer **went-back**.
 - One offset has one epoch and hash, whoever shows it and whenever: else the log **diverged**. So it has when a
   marker is not where its acknowledgement said.
 - An acknowledged marker is in the log once: else it is **lost** or **duplicated**. A marker whose commit failed,

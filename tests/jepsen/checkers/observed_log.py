@@ -105,6 +105,8 @@ class ObservedLog:
             entry = Entry(offset, epoch, content, marker[0] if marker else None, name, index)
             self._step(observer, entry)
             self._compare(entry)
+        for why in value.get("broken", ()):
+            self.violations.append((WENT_BACK, {"observer": name, "index": index, "why": why}))
         self._end_epoch(observer, value, index)
         if operation.invoke.final:
             observer.final = observer.next

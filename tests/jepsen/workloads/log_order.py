@@ -174,6 +174,8 @@ def value_of(observer: int, delivered: Delivered) -> dict[str, Any]:
     if delivered.image is not None:
         offset, epoch = delivered.image
         value["snapshot"] = [offset + 1, epoch]
+    if delivered.broken:
+        value["broken"] = list(delivered.broken)
     return value
 
 
