@@ -1,6 +1,14 @@
 """Every workload by its name."""
 
-from tests.jepsen.workloads import audit, config_set, leader_lease, log_order, membership, register, topics_set
+from tests.jepsen.workloads import (
+    audit,
+    config_set,
+    leader_lease,
+    log_order,
+    membership,
+    register,
+    topics_set,
+)
 from tests.jepsen.workloads.workload import WorkloadKind
 
 WORKLOADS: dict[str, WorkloadKind] = {

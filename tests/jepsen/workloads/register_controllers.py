@@ -67,8 +67,10 @@ class Controllers:
         return self._inspectors[node_id]
 
     def close(self) -> None:
-        for client in (*self._lookups.values(), *self._clients.values(), *self._inspectors.values()):
+        for client in (*self._lookups.values(), *self._clients.values()):
             client.close()
+        for inspector in self._inspectors.values():
+            inspector.close()
         # A channel that was closed is of no more use.
         self._inspectors.clear()
 
