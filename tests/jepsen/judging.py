@@ -33,7 +33,7 @@ def judge(
     disks_were_hurt = any(op.f in TAKE_RECORDS for op in history if not op.is_client)
     checkers += [
         Replicas(folder, members, disks_were_hurt=disks_were_hurt),
-        Availability(writes, reads),
+        Availability(writes, reads, {kind.name: kind.writes for kind in kinds}),
         Performance(),
         NodeLogs(folder, _nodes_with_failed_disks(history)),
     ]
