@@ -144,6 +144,16 @@ def test_violations_are_in_doubt_where_a_controller_had_reason_to_fence() -> Non
     assert verdict(changed(history, last, {**last.value, "fencings": 1})) is Verdict.VALID
 
 
+def test_a_violation_long_before_a_fencing_is_none_of_its_doing() -> None:
+    history = driven(5)
+    early, last = ends(history, READ)[20], ends(history, READ)[-1]
+    tampered = changed(history, early, {**early.value, "version": early.value["version"] + 7})
+    late_ns = last.time_ns + 200 * SECOND_NS
+    noticed = [replace(op, time_ns=late_ns) if op.index >= last.index else op for op in tampered]
+    noticed[last.index] = replace(noticed[last.index], value={**last.value, "fencings": 1})
+    assert verdict(History(noticed)) is Verdict.INVALID
+
+
 def test_another_isr_has_the_leader_and_is_another() -> None:
     dice = Random(5)
     current = list(REPLICAS)

@@ -228,7 +228,10 @@ class Heard:
 
 
 class Undisturbed:
-    """A checker's violations are in doubt if a controller had reason to fence a pretend broker."""
+    """A checker's violations are in doubt if a controller had reason to fence a pretend broker; but not those of the
+    time well before anything of that kind was noticed."""
+
+    MARGIN_NS = 120 * SECOND_NS
 
     def __init__(self, inner: Checker) -> None:
         self.name = inner.name
@@ -236,11 +239,17 @@ class Undisturbed:
 
     def check(self, history: History) -> Results:
         results = self._inner.check(history)
-        fencings = max((_fencings(op) for op in history), default=0)
-        if not fencings:
+        noticed = next((op for op in history if _fencings(op)), None)
+        if noticed is None:
             return results
-        is_invalid = results[VALID_KEY] is Verdict.INVALID
-        verdict = Verdict.UNKNOWN if is_invalid else results[VALID_KEY]
+        fencings = max(_fencings(op) for op in history)
+        verdict = results[VALID_KEY]
+        if verdict is Verdict.INVALID:
+            before = History(op for op in history if op.time_ns < noticed.time_ns - self.MARGIN_NS)
+            earlier = self._inner.check(before)
+            if earlier[VALID_KEY] is Verdict.INVALID:
+                return earlier | {"fencings": fencings}
+            verdict = Verdict.UNKNOWN
         return results | {VALID_KEY: verdict, "fencings": fencings}
 
 
