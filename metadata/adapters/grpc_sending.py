@@ -1,5 +1,6 @@
 """Streams of the gRPC services: messages one by one as fast as the client takes them, and refusals as statuses."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Final, Protocol
@@ -51,8 +52,23 @@ class Context(Protocol):
         ...
 
 
+# The library cancels the call of a client that is gone, as soon as it has noticed.
+GONE_CLIENT_S = 5.0
+
+
 async def send_all(messages: AsyncGenerator[object], context: Context, node_id: int) -> None:
     """`node_id` is this node's, for the text of a status."""
+    try:
+        await _send(messages, context, node_id)
+    except grpc.aio.InternalError:
+        # The connection broke under the message. To say anything more, the end of the stream included, would fail
+        # likewise, and the library would log the trace of it as our mistake.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GONE_CLIENT_S):
+                await asyncio.Event().wait()
+
+
+async def _send(messages: AsyncGenerator[object], context: Context, node_id: int) -> None:
     await context.send_initial_metadata(())  # a client of a quiet stream learns that it is connected
     try:
         async with contextlib.aclosing(messages):
