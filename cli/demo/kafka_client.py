@@ -19,6 +19,7 @@ class KafkaClient:
     def __init__(self, bootstrap: str) -> None:
         try:
             from kafka import KafkaAdminClient
+            from kafka.errors import KafkaError
         except ImportError:
             raise CliError(
                 "the demo talks to the brokers with kafka-python: install it with `pip install 'kquorum[dev]'`",
@@ -26,6 +27,7 @@ class KafkaClient:
             ) from None
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
         self.bootstrap = bootstrap
+        self.errors: type[Exception] = KafkaError
         self._admin = KafkaAdminClient(bootstrap_servers=[bootstrap], request_timeout_ms=REQUEST_TIMEOUT_MS)
 
     def create(self, topics: Mapping[str, int]) -> None:

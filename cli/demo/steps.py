@@ -132,7 +132,12 @@ def _led_by(client: KafkaClient, broker_id: int) -> int:
 
 
 def _is_out(client: KafkaClient, broker_id: int) -> bool:
-    return not any(broker_id in (part["leader_id"], *part["isr_nodes"]) for part in _partitions(client))
+    """Not before the client has an answer: it may ask the dead broker first, and does not ask another by itself."""
+    try:
+        partitions = _partitions(client)
+    except client.errors:
+        return False
+    return not any(broker_id in (part["leader_id"], *part["isr_nodes"]) for part in partitions)
 
 
 def read_the_log(stage: Stage) -> None:
