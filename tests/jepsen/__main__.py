@@ -5,6 +5,7 @@ Of several runs (--nodes 3,5) the worst counts.
 """
 
 import argparse
+import math
 import sys
 import time
 from pathlib import Path
@@ -66,6 +67,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         "--judge", type=Path, metavar="FOLDER", help="only judge the history of an earlier run"
     )
     options = parser.parse_args(arguments)
+    figures = (options.time, options.rate, options.fault, options.op_timeout, options.quiet)
+    if not all(math.isfinite(figure) for figure in figures):
+        parser.error("times and rates must be numbers that are finite")
     if min(options.time, options.rate, options.fault, options.op_timeout) <= 0 or options.quiet < 0:
         parser.error("times and rates must be above 0")
     if options.brokers < 1 or options.concurrency < 1:
@@ -81,10 +85,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def _counts(text: str) -> tuple[int, ...]:
-    counts = tuple(int(part) for part in text.split(","))
-    if not counts or any(count not in _CONTROLLERS for count in counts):
-        raise argparse.ArgumentTypeError(f"from 1 to {CONTROLLERS_MAX} controllers, not {text}")
-    return counts
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) in _CONTROLLERS for part in parts):
+        raise argparse.ArgumentTypeError(f"from 1 to {CONTROLLERS_MAX} controllers, not {text!r}")
+    return tuple(int(part) for part in parts)
 
 
 def main() -> int:
@@ -168,4 +172,7 @@ def _options(chosen: argparse.Namespace, nodes: int) -> Options:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:  # while nothing runs yet, or while a stored run is judged
+        sys.exit(130)

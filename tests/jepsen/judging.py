@@ -41,10 +41,13 @@ def judge(
 
 
 def judge_stored(folder: Path) -> Results:
-    """Judge the history in a run's folder again. Raises OSError, MalformedHistory or UnknownWorkload."""
+    """Judge the history in a run's folder again. Raises OSError, ValueError, MalformedHistory or UnknownWorkload."""
     history = read_history(folder / HISTORY_FILE)
     test = json.loads((folder / TEST_FILE).read_text())
-    members = Members(**{name: tuple(node_ids) for name, node_ids in test["members"].items()})
+    try:
+        members = Members(**{name: tuple(node_ids) for name, node_ids in test["members"].items()})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{folder / TEST_FILE} does not describe a run") from error
     return judge(folder, kinds_of(test["workload"]), members, history, is_hurt=test["nemesis"] != NONE)
 
 

@@ -32,3 +32,9 @@ def test_a_workload_whose_writes_never_succeed_again_is_invalid() -> None:
 def test_one_kind_of_write_is_enough_for_each_workload() -> None:
     results = judged(("delete", OpType.OK), ("append", OpType.OK))
     assert (results[VALID_KEY], results["not_recovered"]) == (Verdict.VALID, [])
+
+
+def test_a_history_in_which_nobody_tried_leaves_doubt() -> None:
+    results = Availability({"create"}, {"list"}).check(History())
+    assert results[VALID_KEY] is Verdict.UNKNOWN
+    assert results["not_tried"] == ["all"]

@@ -71,16 +71,21 @@ class Availability:
         faults = faults_of(history)
         healed_ns = max((fault.heal_ns or 0 for fault in faults), default=0)
         unhealed = [fault for fault in faults if fault.heal_ns is None]
+        tried_late = {each.invoke.f for each in tried if each.invoke.time_ns > healed_ns}
         late = {each.invoke.f for each in writes if each.invoke.time_ns > healed_ns}
-        not_recovered = [name for name, fs in self._each.items() if not late & frozenset(fs)]
+        not_tried = [name for name, fs in self._each.items() if not tried_late & frozenset(fs)]
+        not_recovered = [
+            name for name, fs in self._each.items() if name not in not_tried and not late & frozenset(fs)
+        ]
         recovered = not not_recovered
         verdict = Verdict.INVALID
         if recovered:
-            verdict = Verdict.UNKNOWN if unhealed else Verdict.VALID
+            verdict = Verdict.UNKNOWN if unhealed or not_tried else Verdict.VALID
         return {
             VALID_KEY: verdict,
             "recovered": recovered,
             "not_recovered": not_recovered,
+            "not_tried": not_tried,
             "faults": [_fault_row(fault, writes, end_ns) for fault in faults],
             "longest_without_write_ms": _longest_gap_ms(writes, 0, end_ns, end_ns),
             "longest_without_read_ms": _longest_gap_ms(
