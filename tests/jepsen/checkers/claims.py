@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tests.jepsen.checkers.lease import two_leaders
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.history import History
 
@@ -40,16 +41,16 @@ class Claims:
             if each.invoke.f == CLAIM and each.is_ok and each.end is not None and each.end.value["leads"]
         ]
         leads_on = list(_leads_on(claims))
-        two_leaders = list(_two_leaders(claims))
+        twice = list(two_leaders((each.epoch, each.controller, each.index) for each in claims))
         doubt = Verdict.VALID if claims else Verdict.UNKNOWN
         return {
-            VALID_KEY: Verdict.INVALID if leads_on or two_leaders else doubt,
+            VALID_KEY: Verdict.INVALID if leads_on or twice else doubt,
             "claims": len(claims),
             "epochs": len({each.epoch for each in claims}),
             "leads-on_count": len(leads_on),
             "leads-on": leads_on[:_SHOWN_MAX],
-            "two-leaders_count": len(two_leaders),
-            "two-leaders": two_leaders[:_SHOWN_MAX],
+            "two-leaders_count": len(twice),
+            "two-leaders": twice[:_SHOWN_MAX],
         }
 
 
@@ -72,16 +73,4 @@ def _leads_on(claims: Sequence[Claim]) -> Iterator[Results]:
                 "index": claim.index,
                 "since_index": first.index,
                 "by_then": {"controller": by_then.controller, "epoch": by_then.epoch, "index": by_then.index},
-            }
-
-
-def _two_leaders(claims: Sequence[Claim]) -> Iterator[Results]:
-    first: dict[int, Claim] = {}
-    for claim in claims:
-        other = first.setdefault(claim.epoch, claim)
-        if other.controller != claim.controller:
-            yield {
-                "epoch": claim.epoch,
-                "controllers": [other.controller, claim.controller],
-                "indexes": [other.index, claim.index],
             }

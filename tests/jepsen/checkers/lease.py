@@ -14,7 +14,7 @@ leader epochs never go back (**epoch-went-back**), and one leader epoch of a par
 is shown (**two-leaders-of-epoch**). Partitions that are deleted and made again need the topic's id in their names.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -65,7 +65,7 @@ class LeaderLease:
         offices = [each for each in ok if each.invoke.f == self._office]
         shown = [row for each in offices for row in _shown(each)]
         found = {
-            "two-leaders": list(_two_leaders(writes)),
+            "two-leaders": list(two_leaders((each.epoch, each.controller, each.ended) for each in writes)),
             "deposed-leader-acked": list(_deposed(writes)),
             "offset-went-back": [*_behind(writes), *_epochs_mixed(writes)],
             "epoch-went-back": list(_epoch_went_back(shown)),
@@ -114,16 +114,13 @@ def _shown(operation: Operation) -> Iterator[Shown]:
         )
 
 
-def _two_leaders(writes: Sequence[Written]) -> Iterator[Results]:
-    first: dict[int, Written] = {}
-    for write in writes:
-        other = first.setdefault(write.epoch, write)
-        if other.controller != write.controller:
-            yield {
-                "epoch": write.epoch,
-                "controllers": [other.controller, write.controller],
-                "indexes": [other.ended, write.ended],
-            }
+def two_leaders(acts: Iterable[tuple[int, Any, int]]) -> Iterator[Results]:
+    """Of (epoch, controller, line of the history): epochs in which two controllers acted as the leader."""
+    first: dict[int, tuple[Any, int]] = {}
+    for epoch, controller, index in acts:
+        other, other_index = first.setdefault(epoch, (controller, index))
+        if other != controller:
+            yield {"epoch": epoch, "controllers": [other, controller], "indexes": [other_index, index]}
 
 
 def _with_known(writes: Sequence[Written], rank: str) -> Iterator[tuple[Written, Written]]:

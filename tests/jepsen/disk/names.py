@@ -24,10 +24,6 @@ class NamesHistory:
     folder: Folder
     graves: dict[int, int] = field(default_factory=dict)
 
-    @property
-    def is_pending(self) -> bool:
-        return self.folder.entries != self.folder.durable
-
     def after_power_cut(self, dice: Random | None) -> Entries:
         """Without dice nothing of what is pending is left."""
         return self.folder.durable if dice is None else self.folder.after_power_cut(dice).entries
