@@ -6,9 +6,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.jepsen.checkers.linear.checker import Linearizable
+from tests.jepsen.checkers.linear.models import Model
+from tests.jepsen.checkers.linear.versioned import VersionedRegister
+from tests.jepsen.checkers.verdicts import Results
 from tests.jepsen.history import History, Op, Operation, OpType
 
 KEY = "k"
+VERSIONED = ("read", "cas")
+PLAIN = ("read", "write", "cas")
+CONFIG = ("append", "subtract", "set", "describe")
+INFO, FAIL = OpType.INFO, OpType.FAIL
 
 
 class Told:
@@ -202,3 +210,7 @@ def _left_a_trace(operation: Operation) -> bool:
 def _ended(operation: Operation) -> int:
     """0 while it may still happen."""
     return 0 if operation.kind is OpType.INFO or operation.end is None else operation.end.index
+
+
+def judged(history: History, model: Model | None = None, fs: Any = VERSIONED, **more: Any) -> Results:
+    return Linearizable(model or VersionedRegister(), fs, **more).check(history)

@@ -7,22 +7,18 @@ import pytest
 from tests.jepsen.checkers.linear.checker import Linearizable, calls_by_key
 from tests.jepsen.checkers.linear.models import ConfigSet, Model, Register
 from tests.jepsen.checkers.linear.versioned import VersionedRegister
-from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, OpType
+from tests.jepsen.checkers.verdicts import VALID_KEY, Verdict
 from tests.jepsen.register_histories import (
+    CONFIG,
+    FAIL,
+    INFO,
+    PLAIN,
+    VERSIONED,
     Told,
     cas,
+    judged,
     shown,
 )
-
-VERSIONED = ("read", "cas")
-PLAIN = ("read", "write", "cas")
-CONFIG = ("append", "subtract", "set", "describe")
-INFO, FAIL = OpType.INFO, OpType.FAIL
-
-
-def judged(history: History, model: Model | None = None, fs: Any = VERSIONED, **more: Any) -> Results:
-    return Linearizable(model or VersionedRegister(), fs, **more).check(history)
 
 
 def verdict(told: Told, model: Model | None = None, fs: Any = VERSIONED) -> Verdict:

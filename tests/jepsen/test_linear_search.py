@@ -1,33 +1,27 @@
 """The search agrees with trying every order, and does not grow with what is unfinished."""
 
 from random import Random
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.jepsen.checkers.linear.checker import Linearizable
-from tests.jepsen.checkers.linear.models import ConfigSet, Model, Register
+from tests.jepsen.checkers.linear.models import ConfigSet, Register
 from tests.jepsen.checkers.linear.versioned import VersionedRegister
-from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History, Operation, OpType
+from tests.jepsen.checkers.verdicts import VALID_KEY, Verdict
+from tests.jepsen.history import History, Operation
 from tests.jepsen.register_histories import (
+    CONFIG,
+    FAIL,
+    INFO,
+    PLAIN,
     Told,
     correct_histories,
     has_an_order,
+    judged,
     shown,
     tampered_histories,
     wild_histories,
 )
-
-VERSIONED = ("read", "cas")
-PLAIN = ("read", "write", "cas")
-CONFIG = ("append", "subtract", "set", "describe")
-INFO, FAIL = OpType.INFO, OpType.FAIL
-
-
-def judged(history: History, model: Model | None = None, fs: Any = VERSIONED, **more: Any) -> Results:
-    return Linearizable(model or VersionedRegister(), fs, **more).check(history)
 
 
 def plain(told: Told) -> Verdict:
