@@ -61,10 +61,17 @@ def test_images_that_never_became_the_same_leave_doubt() -> None:
     assert (results[VALID_KEY], results["nodes_without_picture"]) == (Verdict.UNKNOWN, [2])
 
 
-def test_nodes_are_asked_until_all_show_the_same() -> None:
+def test_an_image_that_all_have_shown_is_enough_though_some_were_asked_later() -> None:
+    results = Story().picture(1, 10).picture(2, 9, "b").picture(2, 10).picture(2, 11, "b").judged()
+    assert (results[VALID_KEY], results["is_agreed"]) == (Verdict.VALID, True)
+
+
+def test_nodes_are_asked_until_all_have_shown_the_same() -> None:
     same = SameImage((1, 2))
-    shown = Story().picture(1, 5).picture(2, 6, "b").picture(2, 7).picture(1, 8, "c").ops[1::2]
-    assert [same.is_shown_with(op) for op in shown] == [False, False, True, True]
+    shown = (
+        Story().picture(1, 5).picture(2, 6, "b").picture(1, 6, "c").picture(2, 7).picture(1, 8, "c").ops[1::2]
+    )
+    assert [same.is_shown_with(op) for op in shown] == [False, False, False, True, True]
 
 
 def part(topic: str = "t", place: int = 0, **more: Any) -> pb.Partition:

@@ -21,8 +21,9 @@ class Images:
     """Two nodes that show two images of one offset **differ**; an image may not be **impossible**, nor one of a node
     that went on running have **gone back**.
 
-    In doubt when a node that was asked showed none, or all never showed the same one. Runs from before there were
-    pictures have nothing to judge here.
+    In doubt when a node that was asked showed none, or there is none that all showed: brokers go on to be fenced
+    meanwhile, so that nodes which were asked at different times need not have shown it last. Runs from before there
+    were pictures have nothing to judge here.
     """
 
     name = "images"
@@ -31,13 +32,16 @@ class Images:
         asked = [each for each in history.operations() if each.invoke.f == PICTURE]
         pictures = [each for each in asked if each.is_ok]
         last = {each.invoke.node: each.value for each in pictures}
+        shown: dict[int | None, set[str]] = {}
+        for each in pictures:
+            shown.setdefault(each.invoke.node, set()).add(each.value["digest"])
         silent = sorted({each.invoke.node or 0 for each in asked} - last.keys())
         found = {
             "differ": list(_differing(pictures)),
             "impossible": [_row(each, problems=each.value["problems"]) for each in pictures if _is_odd(each)],
             "gone_back": list(_gone_back(pictures)),
         }
-        is_agreed = len({value["digest"] for value in last.values()}) < 2
+        is_agreed = not shown or bool(set.intersection(*shown.values()))
         passed = Verdict.UNKNOWN if silent or not is_agreed else Verdict.VALID
         return {
             VALID_KEY: Verdict.INVALID if any(found.values()) else passed,

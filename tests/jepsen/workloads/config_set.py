@@ -81,7 +81,10 @@ class ConfigSet:
 
     def final(self) -> Generator:
         """Each part gives up some time; the checkers see what is missing then."""
-        confirmed = UntilOk(lambda turn: turn.invoke(READ_ITEMS, final=True))
+        confirmed = Phases(
+            UntilOk(lambda turn: turn.invoke(READ_ITEMS, final=True)),
+            *(UntilOk(lambda turn, key=key: self._final_config(turn, key)) for key in TOPICS),  # type: ignore[misc]
+        )
         return Phases(
             TimeLimit(RECOVERY_NS, UntilOk(self._append_barrier)),
             TimeLimit(RECOVERY_NS, OncePerNode(self._brokers, self._final_describe, self._shows_barrier)),
@@ -122,6 +125,9 @@ class ConfigSet:
 
     def _final_describe(self, turn: Turn) -> Op:
         return turn.invoke(DESCRIBE, final=True)
+
+    def _final_config(self, turn: Turn, key: str) -> Op:
+        return turn.invoke(READ_CONFIG, {"key": key}, final=True)
 
     def _shows_barrier(self, op: Op) -> bool:
         return op.type is OpType.OK and self._barrier in op.value

@@ -14,6 +14,7 @@ from tests.jepsen.checkers.lease import OFFICE, WRITE_AT, LeaderLease
 from tests.jepsen.checkers.lease_writes import LIST_WRITES, LeaseWrites
 from tests.jepsen.checkers.verdicts import Checker
 from tests.jepsen.generator import (
+    SECOND_NS,
     Generator,
     OncePerNode,
     Only,
@@ -81,11 +82,17 @@ class LeaderLeaseWorkload:
         return TimeLimit(time_ns, Phases(self._made(), going_on))
 
     def final(self) -> Generator:
-        """A write at whoever leads; then every broker is read until it shows that one, and all that was before."""
+        """A write at whoever leads; then every broker is read until it shows that one, and all that was before.
+
+        Meanwhile the broker that rejoins does so twice: in a run with few moments of peace it may not have yet.
+        """
         writes = Only(lambda turn: turn.seat < self._writers, UntilOk(self._write_last))
+        rejoins = Phases(self._rejoined(), self._rejoined())
         offices = self._at_each_broker(OFFICE, lambda op: op.type is OpType.OK)
         return Phases(
-            TimeLimit(RECOVERY_NS, writes), self._at_each_broker(LIST_WRITES, self._shows_last), offices
+            SideBySide(TimeLimit(RECOVERY_NS, writes), TimeLimit(RECOVERY_NS, rejoins)),
+            self._at_each_broker(LIST_WRITES, self._shows_last),
+            offices,
         )
 
     def _at_each_broker(self, f: str, is_done: Callable[[Op], bool]) -> Generator:
@@ -103,6 +110,10 @@ class LeaderLeaseWorkload:
     def _made(self) -> Generator:
         make = UntilOk(lambda turn: turn.invoke(MAKE_OFFICES))
         return Only(lambda turn: turn.seat == self._askers, make)
+
+    def _rejoined(self) -> Generator:
+        rejoin = UntilOk(lambda turn: turn.invoke(REJOIN, final=True), pause_ns=SECOND_NS // 2)
+        return Only(lambda turn: turn.seat == self._askers + 2, rejoin)
 
     def _at(self, seats: Container[int], rate: float, make: Callable[[Turn], Op]) -> Generator:
         return Stagger(rate, Only(lambda turn: turn.seat in seats, Ops(make)), self._setup.dice)

@@ -116,18 +116,15 @@ class LogOrderWorkload:
 
 
 class SameImage:
-    """Whether all nodes have shown the same image, each in its last picture; once they have, that is enough."""
+    """Whether there is an image that all nodes have shown; once there is, that is enough."""
 
     def __init__(self, nodes: Sequence[int]) -> None:
-        self._last: dict[int | None, str | None] = dict.fromkeys(nodes)
-        self._is_reached = False
+        self._shown: dict[int | None, set[str]] = {node: set() for node in nodes}
 
     def is_shown_with(self, op: Op) -> bool:
         if op.type is OpType.OK:
-            self._last[op.node] = op.value["digest"]
-        shown = set(self._last.values())
-        self._is_reached = self._is_reached or (len(shown) == 1 and None not in shown)
-        return self._is_reached
+            self._shown[op.node].add(op.value["digest"])
+        return bool(set.intersection(*self._shown.values()))
 
 
 class ObserverWorker:
