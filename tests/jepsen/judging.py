@@ -8,9 +8,10 @@ from tests.jepsen.checkers.availability import Availability
 from tests.jepsen.checkers.faults_happened import FaultsHappened
 from tests.jepsen.checkers.node_logs import NodeLogs
 from tests.jepsen.checkers.performance import Performance
+from tests.jepsen.checkers.progress import Progress
 from tests.jepsen.checkers.replicas import Replicas
 from tests.jepsen.checkers.verdicts import Checker, Results, Stats, check_all
-from tests.jepsen.faults.catalogue import NONE
+from tests.jepsen.faults.catalogue import ALL, NONE
 from tests.jepsen.faults.disk_faults import FAIL_DISKS, TAKE_RECORDS
 from tests.jepsen.history import History, read_history
 from tests.jepsen.members import Members
@@ -20,16 +21,16 @@ from tests.jepsen.workloads.workload import Judged, WorkloadKind
 
 
 def judge(
-    folder: Path, kinds: Sequence[WorkloadKind], members: Members, history: History, *, is_hurt: bool
+    folder: Path, kinds: Sequence[WorkloadKind], members: Members, history: History, *, nemesis: str
 ) -> Results:
-    """`is_hurt`: there should have been faults."""
+    """`nemesis` is what was asked for, or NONE where no fault was to be."""
     judged = Judged(folder=folder, members=members)
     writes = frozenset(f for kind in kinds for f in kind.writes)
     reads = frozenset(f for kind in kinds for f in kind.reads)
     incidental = frozenset(f for kind in kinds for f in kind.incidental)
     checkers: list[Checker] = [Stats(incidental), *(each for kind in kinds for each in kind.checkers(judged))]
-    if is_hurt:
-        checkers.append(FaultsHappened())
+    if nemesis != NONE:
+        checkers += [FaultsHappened(each=nemesis != ALL), Progress(writes)]
     disks_were_hurt = any(op.f in TAKE_RECORDS for op in history if not op.is_client)
     checkers += [
         Replicas(folder, members, disks_were_hurt=disks_were_hurt),
@@ -48,7 +49,7 @@ def judge_stored(folder: Path) -> Results:
         members = Members(**{name: tuple(node_ids) for name, node_ids in test["members"].items()})
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{folder / TEST_FILE} does not describe a run") from error
-    return judge(folder, kinds_of(test["workload"]), members, history, is_hurt=test["nemesis"] != NONE)
+    return judge(folder, kinds_of(test["workload"]), members, history, nemesis=test["nemesis"])
 
 
 def _nodes_with_failed_disks(history: History) -> frozenset[int]:

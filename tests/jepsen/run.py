@@ -128,7 +128,7 @@ def run(options: Options, store: Path, console: Console) -> Outcome:
         scene = Scene(network, cluster, members, QuorumView(network, members.quorum), dice)
         history = Operations(options, kinds, scene, reporter, folder).run(nemesis)
         counters = network.counters()
-    results = judge(folder.path, kinds, members, history, is_hurt=bool(nemesis.steps))
+    results = judge(folder.path, kinds, members, history, nemesis=options.nemesis)
     results["network"] = {"name": network.name, "counters": counters}
     folder.write_results(results)
     if options.pages:

@@ -100,14 +100,22 @@ def test_a_broker_whose_old_epochs_nobody_tried_leaves_doubt() -> None:
 
 def test_a_nemesis_that_did_nothing_leaves_doubt() -> None:
     done = Story().did("kill-one", {"nodes": [1]}, 1, NEMESIS).did("heal", {}, 2, NEMESIS)
-    assert FaultsHappened().check(done.history)[VALID_KEY] is Verdict.VALID
+    assert FaultsHappened(each=True).check(done.history)[VALID_KEY] is Verdict.VALID
     refused = Story().did("kill-one", None, 1, NEMESIS, error="node 1 is taken").did("heal", {}, 2, NEMESIS)
-    results = FaultsHappened().check(refused.history)
+    results = FaultsHappened(each=True).check(refused.history)
     assert results[VALID_KEY] is Verdict.UNKNOWN
     assert results["refused"] == {"kill-one: node 1 is taken": 1}
+
+
+def test_a_fault_that_was_asked_for_and_never_came_leaves_doubt() -> None:
+    story = Story().did("kill-one", {"nodes": [1]}, 1, NEMESIS).did("heal", {}, 2, NEMESIS)
+    story.did("bridge", None, 3, NEMESIS, error="no node to stand between")
+    results = FaultsHappened(each=True).check(story.history)
+    assert (results[VALID_KEY], results["never_happened"]) == (Verdict.UNKNOWN, ["bridge"])
+    assert FaultsHappened(each=False).check(story.history)[VALID_KEY] is Verdict.VALID
 
 
 def test_a_heal_that_went_wrong_leaves_doubt() -> None:
     story = Story().did("kill-one", {"nodes": [1]}, 1, NEMESIS)
     story.did("heal", {}, 2, NEMESIS, error="kill-one: OSError: no such node")
-    assert FaultsHappened().check(story.history)[VALID_KEY] is Verdict.UNKNOWN
+    assert FaultsHappened(each=True).check(story.history)[VALID_KEY] is Verdict.UNKNOWN

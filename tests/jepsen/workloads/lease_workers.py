@@ -39,7 +39,9 @@ class MarkerPlaces:
         with self._lock:
             self._users += 1
             if self._follower is None:
-                self._follower = LogFollower(Inspector(self._address, self._timeout_s))
+                # By the time that it had an image to go on from, the marker looked for would lie behind that image.
+                inspector = Inspector(self._address, self._timeout_s)
+                self._follower = LogFollower(inspector, misses_the_gone=True)
 
     def close(self) -> None:
         with self._lock:
