@@ -163,7 +163,8 @@ class Cluster:
         said = self._group[node_id].output_path.read_bytes()[since_bytes:].decode(errors="replace")
         lacked = max(said.rfind(text) for text in _LACKS)
         regained = max(said.rfind(text) for text in _WHOLE)
-        return self._group[node_id].is_ready and regained >= lacked
+        node = self._group[node_id]
+        return node.is_running and node.is_ready and regained >= lacked
 
     def grpc_address(self, node_id: int) -> HostPort:
         return self._configs.grpc_addresses[node_id]

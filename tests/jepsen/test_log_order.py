@@ -121,6 +121,13 @@ def test_a_snapshot_of_another_epoch_than_its_last_record_diverges() -> None:
     assert story.anomalies() == {"diverged"}
 
 
+def test_nobody_has_to_look_at_what_is_behind_all_that_was_acknowledged() -> None:
+    story = Log().commit("x").observe("A", FIRST, X, final=True)
+    story.observe("B", record(9), snapshot=[9, 1], final=True)
+    assert story.judged()[VALID_KEY] is Verdict.VALID
+    assert story.commit("y").judged()[VALID_KEY] is Verdict.UNKNOWN
+
+
 def test_what_all_observers_jumped_over_is_in_doubt() -> None:
     story = Log().commit("x").commit("y")
     for observer in ("A", "B"):

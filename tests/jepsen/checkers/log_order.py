@@ -17,7 +17,8 @@ all before that offset, `"reset": true` when it began anew, `"epoch_end"`, the e
   was **reordered**.
 
 Nothing is said of an offset over which all observers jumped by snapshots, or which nobody has reached: there is
-doubt then, as there is when an observer's final observe did not come to the last acknowledged offset.
+doubt then, as there is when an observer's final observe did not come to the last acknowledged offset. What stands
+behind that one nobody has to look at: who comes late may find it in a snapshot.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -91,9 +92,10 @@ class LogOrder:
         for anomaly, row in [*log.violations, *_unasked(commits, log), *_misplaced(commits), *missing]:
             found.setdefault(anomaly, []).append(row)
         unplaced = found.pop(_UNPLACED, [])
-        behind = self._behind(commits, log)
+        last = self._last(commits)
+        behind = self._behind(last, log)
         acknowledged = [each for each in commits.values() if each.acknowledged]
-        holes = log.holes()
+        holes = [hole for hole in log.holes() if hole[0] <= last]
         doubt = bool(holes or unplaced or behind) or not (acknowledged and log.entries)
         verdict = Verdict.UNKNOWN if doubt else Verdict.VALID
         return {
@@ -112,13 +114,16 @@ class LogOrder:
             "observers_behind": behind,
         }
 
-    def _behind(self, commits: Mapping[Any, Commit], log: ObservedLog) -> list[Results]:
-        """Whose final observe did not reach what was acknowledged, or what it had been shown itself."""
+    def _last(self, commits: Mapping[Any, Commit]) -> int:
+        """The last offset that was acknowledged."""
         acknowledged = [each for each in commits.values() if each.acknowledged]
-        last = max(
+        return max(
             (offset for each in acknowledged for offset in (each.told, *each.places) if offset is not None),
             default=self._first_offset - 1,
         )
+
+    def _behind(self, last: int, log: ObservedLog) -> list[Results]:
+        """Whose final observe did not reach what was acknowledged, or what it had been shown itself."""
         rows: list[Results] = []
         for name in dict.fromkeys([*self._observers, *log.observers]):
             observer = log.observers.get(name)
