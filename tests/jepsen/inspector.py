@@ -84,8 +84,8 @@ class Inspector:
             raise unanswered("the image was cut short")
         return chunks
 
-    def follow(self, from_offset: int | None) -> Any:
-        """A stream of pb.LogRecord, with `cancel`. None: from wherever the log begins."""
+    def follow(self, from_offset: int) -> Any:
+        """A stream of pb.LogRecord, with `cancel`."""
         request = pb.ReadLogRequest(from_offset=from_offset, follow=True, include_control=True)
         return self._stub.ReadLog(request)
 
@@ -113,10 +113,9 @@ class LogFollower:
 
     OVERLAP = 32
 
-    def __init__(self, inspector: Inspector, *, misses_the_gone: bool = False) -> None:
-        """`misses_the_gone`: begin where the log does; otherwise at 0, and with an image where that is gone."""
+    def __init__(self, inspector: Inspector, from_offset: int = 0) -> None:
         self._inspector = inspector
-        self._next_offset: int | None = None if misses_the_gone else 0
+        self._next_offset = from_offset
         self._overlap = self.OVERLAP
         self._is_surely_gone = False
         self._arrived = threading.Condition()
@@ -156,7 +155,7 @@ class LogFollower:
             self._over.wait(0.2)
 
     def _read(self) -> None:
-        start = None if self._next_offset is None else max(0, self._next_offset - self._overlap)
+        start = max(0, self._next_offset - self._overlap)
         self._stream = self._inspector.follow(start)
         is_first, watermark = True, Watermark()
         for record in self._stream:
@@ -180,7 +179,7 @@ class LogFollower:
     def _go_elsewhere(self) -> None:
         """What was asked for is not to be had: a node that just started may not know yet that it is committed, or the
         log begins behind it. That is sure only when it is refused although the node's image is ahead of it."""
-        if self._overlap or self._next_offset is None:
+        if self._overlap:
             self._overlap = 0
             return
         with suppress(ClientError):

@@ -1,4 +1,4 @@
-"""A follower begins where it is told to: at the first record of all, or wherever the log begins."""
+"""A follower begins where it is told to, if the log still has that."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -32,11 +32,11 @@ class Node:
     """An inspector of a node that keeps offsets 40 to 49 and has an image of the log up to 44."""
 
     def __init__(self) -> None:
-        self.asked: list[int | None] = []
+        self.asked: list[int] = []
 
-    def follow(self, from_offset: int | None) -> Stream:
+    def follow(self, from_offset: int) -> Stream:
         self.asked.append(from_offset)
-        return Stream(self._from(LOG_START if from_offset is None else from_offset))
+        return Stream(self._from(from_offset))
 
     def image(self, _consistency: int) -> list[pb.ImageChunk]:
         return [pb.ImageChunk(header=pb.ImageHeader(provenance=pb.Provenance(offset=IMAGE, epoch=3)))]
@@ -51,14 +51,14 @@ class Node:
 
 
 @pytest.mark.parametrize(
-    ("misses_the_gone", "first_asked", "first_shown", "image"),
-    [(True, None, LOG_START, None), (False, 0, IMAGE + 1, (IMAGE, 3))],
+    ("from_offset", "first_asked", "first_shown", "image"),
+    [(0, 0, IMAGE + 1, (IMAGE, 3)), (45 + LogFollower.OVERLAP, 45, 45, None)],
 )
-def test_a_follower_of_a_log_whose_begin_is_gone(
-    misses_the_gone: bool, first_asked: int | None, first_shown: int, image: tuple[int, int] | None
+def test_a_follower_begins_a_little_before_its_place_or_with_an_image_where_that_is_gone(
+    from_offset: int, first_asked: int, first_shown: int, image: tuple[int, int] | None
 ) -> None:
     node: Any = Node()
-    follower = LogFollower(node, misses_the_gone=misses_the_gone)
+    follower = LogFollower(node, from_offset)
     try:
         delivered = follower.take(WAIT_S)
     finally:

@@ -1,9 +1,11 @@
 """Each anomaly of the observed log has its name, and good histories have none."""
 
+from dataclasses import replace
 from typing import Any
 
 from tests.jepsen.checkers.log_order import ANOMALIES, LogOrder
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
+from tests.jepsen.generator import SECOND_NS
 from tests.jepsen.history import History, Op, OpType
 from tests.jepsen.inspector import Watermark
 from wire.proto import inspect_pb2 as pb
@@ -119,6 +121,15 @@ def test_a_snapshot_of_what_was_shown_goes_back_unless_the_observer_was_reset() 
 def test_a_snapshot_of_another_epoch_than_its_last_record_diverges() -> None:
     story = good().observe("C", Y, snapshot=[2, 0], final=True)
     assert story.anomalies() == {"diverged"}
+
+
+def test_a_node_that_answers_and_does_not_come_up_is_stuck() -> None:
+    for second, expected in ((44, Verdict.UNKNOWN), (45, Verdict.INVALID)):
+        story = Log().commit("x").observe("A", FIRST, X, final=True).observe("B", FIRST, final=True)
+        later = [replace(op, time_ns=second * SECOND_NS) for op in Log().observe("B", final=True).history]
+        for op in later:
+            story.history.append(replace(op, process=99))
+        assert story.judged()[VALID_KEY] is expected, second
 
 
 def test_nobody_has_to_look_at_what_is_behind_all_that_was_acknowledged() -> None:

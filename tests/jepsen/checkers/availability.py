@@ -10,6 +10,7 @@ from tests.jepsen.history import History, Operation
 
 HEAL = "heal"
 FAULT_KEY = "fault"
+STUCK_NS = 30_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,8 @@ def faults_of(history: History) -> list[Fault]:
 
 
 class Availability:
-    """Writes must succeed again once all is healed: if none does, the run is invalid.
+    """Writes must succeed again once all is healed: if none does, the run is invalid; and so it is with a node that is
+    **stuck**: it goes on to refuse the last writes for STUCK_NS after another one took its own.
 
     `writes_in_fault` counts those that were begun and acknowledged while the fault lasted: with one controller of
     three cut off, the other two have to go on.
@@ -77,21 +79,39 @@ class Availability:
         not_recovered = [
             name for name, fs in self._each.items() if name not in not_tried and not late & frozenset(fs)
         ]
+        stuck = _stuck([each for each in tried if each.invoke.final])
         recovered = not not_recovered
         verdict = Verdict.INVALID
-        if recovered:
+        if recovered and not stuck:
             verdict = Verdict.UNKNOWN if unhealed or not_tried else Verdict.VALID
         return {
             VALID_KEY: verdict,
             "recovered": recovered,
             "not_recovered": not_recovered,
             "not_tried": not_tried,
+            "stuck": stuck,
             "faults": [_fault_row(fault, writes, end_ns) for fault in faults],
             "longest_without_write_ms": _longest_gap_ms(writes, 0, end_ns, end_ns),
             "longest_without_read_ms": _longest_gap_ms(
                 [each for each in read if each.is_ok], 0, _last_ns(read), _last_ns(read)
             ),
         }
+
+
+def _stuck(last_writes: Sequence[Operation]) -> list[Results]:
+    """Kind by kind, for a controller refuses lawfully what a broker takes."""
+    rows = []
+    for f in dict.fromkeys(each.invoke.f for each in last_writes):
+        of_kind = [each for each in last_writes if each.invoke.f == f]
+        served = {each.invoke.node for each in of_kind if each.is_ok}
+        first_ns = min((_ended_ns(each) for each in of_kind if each.is_ok), default=None)
+        refused = {each.invoke.node: each for each in of_kind if each.end and each.invoke.node not in served}
+        rows += [
+            {"node": node, "f": f, "error": each.end.error, "refused_for_ms": waited_ns // 1_000_000}
+            for node, each in refused.items()
+            if each.end and first_ns is not None and (waited_ns := each.end.time_ns - first_ns) >= STUCK_NS
+        ]
+    return rows
 
 
 def _fault_row(fault: Fault, writes: Sequence[Operation], end_ns: int) -> Results:

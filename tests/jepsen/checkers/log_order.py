@@ -15,6 +15,8 @@ all before that offset, `"reset": true` when it began anew, `"epoch_end"`, the e
 - An acknowledged marker is in the log once: else it is **lost** or **duplicated**. A marker whose commit failed,
   or had not begun, is a **phantom**. What was committed after another's acknowledgement is behind it: else it
   was **reordered**.
+- A node that goes on to answer for STUCK_NS of the last phase, and does not come to what was acknowledged, is
+  **stuck**.
 
 Nothing is said of an offset over which all observers jumped by snapshots, or which nobody has reached: there is
 doubt then, as there is when an observer's final observe did not come to the last acknowledged offset. What stands
@@ -30,8 +32,9 @@ from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.history import History, Operation, OpType
 
 OBSERVE, COMMIT = "observe", "commit"
-LOST, DUPLICATED, PHANTOM, REORDERED = "lost", "duplicated", "phantom", "reordered"
-ANOMALIES = (GAP, DIVERGED, WENT_BACK, REPEATED, LOST, DUPLICATED, PHANTOM, REORDERED)
+LOST, DUPLICATED, PHANTOM, REORDERED, STUCK = "lost", "duplicated", "phantom", "reordered", "stuck"
+ANOMALIES = (GAP, DIVERGED, WENT_BACK, REPEATED, LOST, DUPLICATED, PHANTOM, REORDERED, STUCK)
+STUCK_NS = 45_000_000_000
 _SHOWN_MAX = 50
 
 
@@ -94,6 +97,7 @@ class LogOrder:
         unplaced = found.pop(_UNPLACED, [])
         last = self._last(commits)
         behind = self._behind(last, log)
+        found[STUCK] = list(self._stuck(behind, operations))
         acknowledged = [each for each in commits.values() if each.acknowledged]
         holes = [hole for hole in log.holes() if hole[0] <= last]
         doubt = bool(holes or unplaced or behind) or not (acknowledged and log.entries)
@@ -132,6 +136,18 @@ class LogOrder:
             if final is None or final < wanted:
                 rows.append({"observer": name, "final": final, "wanted": wanted})
         return rows
+
+    def _stuck(self, behind: Iterable[Results], operations: Iterable[Operation]) -> Iterator[Results]:
+        looks: dict[Any, list[Operation]] = {}
+        for each in operations:
+            if each.invoke.f == self._observe and each.invoke.final and each.is_ok:
+                looks.setdefault(each.value["observer"], []).append(each)
+        for row in behind:
+            if not (own := looks.get(row["observer"])):
+                continue
+            assert own[-1].end is not None
+            if own[-1].end.time_ns - own[0].invoke.time_ns >= STUCK_NS:
+                yield {**row, "index": own[-1].end.index}
 
 
 def _commits(operations: Sequence[Operation], log: ObservedLog) -> dict[Any, Commit]:

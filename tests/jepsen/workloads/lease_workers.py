@@ -34,14 +34,15 @@ class MarkerPlaces:
         self._places: dict[str, tuple[int, int]] = {}
         self._follower: LogFollower | None = None
         self._users = 0
+        self._next_offset = 0
 
     def open(self) -> None:
         with self._lock:
             self._users += 1
             if self._follower is None:
-                # By the time that it had an image to go on from, the marker looked for would lie behind that image.
+                # Where the one before ended: a long log takes longer to read than a writer waits for its marker.
                 inspector = Inspector(self._address, self._timeout_s)
-                self._follower = LogFollower(inspector, misses_the_gone=True)
+                self._follower = LogFollower(inspector, self._next_offset)
 
     def close(self) -> None:
         with self._lock:
@@ -62,6 +63,7 @@ class MarkerPlaces:
         return self._places.get(marker)
 
     def _note(self, seen: Seen) -> None:
+        self._next_offset = seen.offset + 1
         if seen.type == "TopicRecord":
             _, _, rest = seen.json.partition(f'"{MARKER_PREFIX}')
             if rest:

@@ -68,13 +68,18 @@ class LogOrderWorkload:
         )
 
     def final(self) -> Generator:
-        """A last marker; then every observer looks until it was shown it, and all images until they are the same."""
+        """A marker by each broker and a last one; then every observer looks until it was shown that, and all images
+        until they are the same."""
+        by_each = OncePerNode(
+            self._setup.members.brokers, self._final_commit, lambda op: op.type is OpType.OK
+        )
         barrier = Only(self._is_writer, UntilOk(self._commit_last))
         looks = Only(self._is_observer, OncePerNode(self._nodes, self._look_at_last, self._has_seen_last))
         pictures = OncePerNode(
             self._nodes, self._picture, SameImage(self._nodes).is_shown_with, _PICTURE_PAUSE_NS
         )
         return Phases(
+            TimeLimit(RECOVERY_NS, Only(self._is_writer, by_each)),
             TimeLimit(RECOVERY_NS, barrier),
             TimeLimit(RECOVERY_NS, looks),
             TimeLimit(RECOVERY_NS, Only(self._is_observer, pictures)),
@@ -93,8 +98,11 @@ class LogOrderWorkload:
         self._count += 1
         return turn.invoke(COMMIT, {"marker": f"{MARKER_PREFIX}{self._count:06d}"}, final=final)
 
+    def _final_commit(self, turn: Turn) -> Op:
+        return self._commit(turn, final=True)
+
     def _commit_last(self, turn: Turn) -> Op:
-        op = self._commit(turn, final=True)
+        op = self._final_commit(turn)
         self._barrier = op.value["marker"]
         return op
 
