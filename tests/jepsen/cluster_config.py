@@ -22,11 +22,12 @@ DEFAULTS: dict[str, object] = {
     "controller.quorum.fetch.timeout.ms": 2000,
     "broker.heartbeat.interval.ms": 1000,
     "broker.session.timeout.ms": 6000,
-    # A run of a minute sees some segments and snapshots, and logs that begin behind one.
+    # A run of a minute sees some segments and snapshots; no log begins behind one, for all are judged from their start.
     "metadata.log.segment.bytes": 65_536,
     "metadata.log.max.record.bytes.between.snapshots": 131_072,
-    # A broker that cannot register while faults last tries on until they heal.
-    "initial.broker.registration.timeout.ms": 300_000,
+    # A broker that cannot register while faults last tries on until they heal: each new leader gives the session of its
+    # former process anew, and in a run of many faults the next leader may come before that is over, for minutes.
+    "initial.broker.registration.timeout.ms": 3_600_000,
     # The addresses are those of network namespaces, or loopback: nobody else reaches them.
     "kquorum.allow.unsecured.listeners": True,
 }

@@ -1,8 +1,11 @@
 """What the command line refuses, in one line each."""
 
+from collections import Counter
+
 import pytest
 
 from tests.jepsen.__main__ import parse
+from tests.jepsen.workloads.catalogue import WORKLOADS
 
 
 @pytest.mark.parametrize(
@@ -30,3 +33,9 @@ def test_what_makes_no_sense_is_refused(
 
 def test_several_sizes_are_taken() -> None:
     assert parse(["--nodes", "3,5"]).nodes == (3, 5)
+
+
+def test_an_operation_belongs_to_one_workload() -> None:
+    """Side by side they write one history, in which each finds its own by their names."""
+    names = [f for kind in WORKLOADS.values() for f in kind.writes | kind.reads | kind.incidental]
+    assert [name for name, count in Counter(names).items() if count > 1] == []

@@ -29,7 +29,7 @@ class Story:
         return self
 
     def judged(self) -> Results:
-        return Images().check(History(self.ops))
+        return Images({op.node for op in self.ops if op.node}).check(History(self.ops))
 
 
 def test_one_image_on_all_nodes_is_valid() -> None:
@@ -52,6 +52,19 @@ def test_an_image_that_cannot_be_is_invalid() -> None:
 
 def test_a_node_that_shows_an_older_image_has_gone_back() -> None:
     results = Story().picture(1, 10).picture(2, 9).picture(1, 9).judged()
+    assert (results[VALID_KEY], results["gone_back_count"]) == (Verdict.INVALID, 1)
+
+
+def test_an_image_behind_what_the_node_had_shown_of_its_log_has_gone_back() -> None:
+    story = Story().picture(1, 9)
+    look = {"observer": 1, "records": [[10, 1, 77, None]]}
+    observed = [
+        Op(type=kind, f="observe", value=look, process=5, node=1, final=True)
+        for kind in (OpType.INVOKE, OpType.OK)
+    ]
+    story.ops = [*story.ops, *observed]
+    assert story.judged()["gone_back_count"] == 0
+    results = story.picture(1, 9).judged()
     assert (results[VALID_KEY], results["gone_back_count"]) == (Verdict.INVALID, 1)
 
 

@@ -14,6 +14,7 @@ ANOMALIES = (
     "offset-went-back",
     "epoch-went-back",
     "two-leaders-of-epoch",
+    "vanished",
 )
 
 
@@ -24,9 +25,10 @@ class Told:
         self.history = History()
         self._fs: list[str] = []
 
-    def begin(self, f: str = "write-at", value: Any = None) -> int:
+    def begin(self, f: str = "write-at", value: Any = None, *, final: bool = False) -> int:
         self._fs.append(f)
-        self.history.append(Op(type=OpType.INVOKE, f=f, value=value, process=len(self._fs) - 1))
+        process = len(self._fs) - 1
+        self.history.append(Op(type=OpType.INVOKE, f=f, value=value, process=process, final=final))
         return len(self._fs) - 1
 
     def end(self, process: int, value: Any, kind: OpType = OpType.OK) -> "Told":
@@ -42,6 +44,10 @@ class Told:
     def office(self, broker: int, leader: int, leader_epoch: int, partition: str = "t-0") -> "Told":
         value = {"broker": broker, "partitions": {partition: [leader, leader_epoch]}, "controller": 1}
         return self.end(self.begin("office"), value)
+
+    def last_office(self, broker: int, *partitions: str) -> "Told":
+        value = {"broker": broker, "partitions": {each: [12, 0] for each in partitions}}
+        return self.end(self.begin("office", final=True), value)
 
     def judged(self) -> Results:
         return LeaderLease().check(self.history)
@@ -174,3 +180,17 @@ def test_brokers_that_show_no_partition_leave_doubt() -> None:
 def test_only_operations_of_the_given_names_are_looked_at() -> None:
     history = Told().write(1, 1, 10).write(2, 1, 11).history
     assert LeaderLease(write="other", office=None).check(history)["writes"] == 0
+
+
+def test_two_writes_at_one_offset_are_never_right_even_at_the_same_time() -> None:
+    story = Told()
+    first, second = story.begin(), story.begin()
+    assert story.acked(first, 1, 1, 10).acked(second, 1, 1, 10).anomalies() == {"offset-went-back"}
+
+
+def test_a_partition_that_a_last_look_lacks_has_vanished() -> None:
+    story = Told().write(1, 1, 10).office(11, 12, 0).last_office(11, "t-0")
+    assert story.anomalies() == set()
+    story.last_office(12, "t-1")
+    assert story.anomalies() == {"vanished"}
+    assert [row["partitions"] for row in story.judged()["vanished"]] == [["t-1"], ["t-0"]]

@@ -35,7 +35,7 @@ class Story:
         return self
 
     def judged(self) -> Results:
-        return LeaseWrites().check(History(self.ops))
+        return LeaseWrites((11, 12)).check(History(self.ops))
 
 
 def test_what_was_acknowledged_and_is_listed_by_all_is_valid() -> None:
@@ -62,7 +62,18 @@ def test_a_write_that_surely_failed_and_is_there_is_a_phantom() -> None:
 
 
 def test_only_a_brokers_last_list_counts() -> None:
-    assert Story().write("a").list(11).list(11, "a").judged()[VALID_KEY] is Verdict.VALID
+    assert Story().write("a").list(11).list(11, "a").list(12, "a").judged()[VALID_KEY] is Verdict.VALID
+
+
+@pytest.mark.parametrize("listed", [("a", "of nobody"), ("a", "a")])
+def test_what_nobody_wrote_or_stands_there_twice_is_a_phantom(listed: tuple[str, ...]) -> None:
+    results = Story().write("a").list(11, "a").list(12, *listed).judged()
+    assert (results[VALID_KEY], results["phantom_count"]) == (Verdict.INVALID, 1)
+
+
+def test_a_broker_that_was_never_asked_leaves_doubt() -> None:
+    results = Story().write("a").list(11, "a").judged()
+    assert (results[VALID_KEY], results["brokers_without_list"]) == (Verdict.UNKNOWN, [12])
 
 
 def test_a_write_after_the_first_list_may_be_missing() -> None:

@@ -161,6 +161,14 @@ def test_controllers_agree_once_all_name_one_leader_and_hold_what_it_had_committ
     assert heard(agreement, 3, leader=1)
 
 
+def test_an_agreement_that_was_reached_stays_so_when_another_leader_comes() -> None:
+    agreement = Agreement((1, 2, 3), READ)
+    led(agreement, 5, n1=5, n2=5, n3=5)
+    heard(agreement, 2, leader=1)
+    assert heard(agreement, 3, leader=1)
+    assert heard(agreement, 2, leader=3, epoch=2), "node 1 is not asked any more"
+
+
 def test_a_leader_of_another_epoch_is_no_agreement() -> None:
     agreement = Agreement((1, 2, 3), READ)
     led(agreement, 5, n1=5, n2=5, n3=5)

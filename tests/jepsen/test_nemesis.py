@@ -18,6 +18,13 @@ from tests.jepsen.members import Members
 MEMBERS = Members.of(3, 2)
 
 
+class OfAll(Random):
+    """Dice that take all where some are asked for."""
+
+    def sample(self, population: Any, *_: Any, **__: Any) -> Any:
+        return list(population)
+
+
 class FakeDisk:
     """Everything is done, and noted."""
 
@@ -42,6 +49,7 @@ class FakeCluster:
         self.disks = {node_id: FakeDisk() for node_id in MEMBERS.all}
         self.no_disks = "no disks here"
         self.whole = True
+        self.may_end: set[int] = set()
         self.configured: set[int] = set()
         self.formatted: list[tuple[int, tuple[str, ...]]] = []
         self._folder = folder
@@ -71,7 +79,8 @@ class FakeCluster:
     def await_ready(self, node_id: int, *_: Any) -> bool:
         return node_id in self.running
 
-    def allow_end(self, node_id: int, *, allowed: bool = True) -> None: ...
+    def allow_end(self, node_id: int, *, allowed: bool = True) -> None:
+        (self.may_end.add if allowed else self.may_end.discard)(node_id)
 
     def reconfigure(self, node_id: int, _: Any) -> None:
         self.configured.add(node_id)
@@ -198,6 +207,17 @@ def test_records_are_taken_from_one_node_at_a_time(stage: Stage) -> None:
     assert "has not all records back" in str(stage.does("wiped-disk").error)
     stage.cluster.whole = True
     assert stage.does("wiped-disk").error is None
+
+
+def test_another_ailment_that_ends_leaves_a_failing_disk_its_leave(stage: Stage) -> None:
+    stage.scene.dice = OfAll()
+    slow = stage.does("slow-fsync").value["nodes"]
+    (node_id,) = stage.does("write-error").value["nodes"]
+    assert node_id in slow
+    stage.does("heal", {"fault": "slow-fsync"})
+    assert stage.cluster.may_end == {node_id}
+    stage.does("heal", {"fault": "write-error"})
+    assert stage.cluster.may_end == set()
 
 
 def test_a_node_that_ended_on_its_failing_disk_is_started_again(stage: Stage) -> None:

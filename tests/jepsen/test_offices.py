@@ -46,6 +46,18 @@ def claims(story: Story) -> Results:
     return Claims().check(story.history)
 
 
+def test_who_claimed_an_epoch_claims_no_earlier_one() -> None:
+    results = claims(Story().claims(1, 4, 0).claims(2, 3, 1).claims(1, 3, 2))
+    assert results[VALID_KEY] is Verdict.INVALID
+    assert results["went-back"] == [{"controller": 1, "epochs": [4, 3], "indexes": [1, 5]}]
+
+
+def test_who_claims_and_who_writes_in_an_epoch_are_one() -> None:
+    story = Story().claims(1, 2, 0).did("write-at", {"controller": 3, "epoch": 2, "offset": 9}, 1)
+    results = claims(story)
+    assert (results[VALID_KEY], results["two-leaders_count"]) == (Verdict.INVALID, 1)
+
+
 def test_leaders_that_follow_each_other_are_valid() -> None:
     story = Story().claims(1, 1, 0).claims(1, 1, 9).claims(2, 2, 12).claims(2, 2, 30)
     assert claims(story)[VALID_KEY] is Verdict.VALID

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from rich.console import Console
 
+from tests.jepsen.checkers.trespass import TRESPASS
 from tests.jepsen.checkers.verdicts import VALID_KEY, Verdict, check_all
 from tests.jepsen.generator import SECOND_NS, Phases
 from tests.jepsen.history import History, Op, OpType
@@ -45,6 +46,8 @@ class Partitions:
         version, value = self.states[key]
         if op.f == READ:
             return op.ended(OpType.OK, {"key": key, "version": version, "value": value, "fencings": 0})
+        if op.f == TRESPASS:
+            return op.ended(OpType.OK, {**op.value, "refused": "STALE_BROKER_EPOCH"})
         if op.value["expected"] != version:
             return op.ended(OpType.FAIL, op.value, "INVALID_UPDATE_VERSION")
         assert op.value["value"] != value, "a cas that changes nothing has no version of its own"

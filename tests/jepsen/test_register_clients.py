@@ -9,8 +9,16 @@ from typing import Any, cast
 
 import pytest
 
+from tests.jepsen.checkers.trespass import (
+    BROKER_EPOCH,
+    LEADER_EPOCH,
+    MEMBER_EPOCH,
+    NOT_LEADER,
+    OWN_CODES,
+    TRESPASS,
+)
 from tests.jepsen.client import RawClient
-from tests.jepsen.errors import ClientError
+from tests.jepsen.errors import ClientError, not_sent
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.inspector import Inspector
 from tests.jepsen.instant import setup_of
@@ -113,6 +121,68 @@ def test_a_refused_report_is_definite_if_nothing_was_written(error: ErrorCode, d
         with pytest.raises(ClientError) as refusal:
             alter_at(answers)
         assert refusal.value.definite is definite
+
+
+def sent(trespass: str | None) -> dict[str, Any]:
+    """What of the request says who somebody is, and since when; in the in-sync set 103 is the last one."""
+    answers = altered(ErrorCode.none, 5)
+    alter(cast("RawClient", answers), TOPIC_ID, EPOCHS, 4, [LEADER, 103], trespass)
+    ((partition,),) = (topic["partitions"] for topic in answers.asked["topics"])
+    assert (partition["partition_epoch"], partition["new_isr"]) == (4, [LEADER, 103])
+    return {
+        "sender": (answers.asked["broker_id"], answers.asked["broker_epoch"]),
+        "leader_epoch": partition["leader_epoch"],
+        "members": {each["broker_id"]: each["broker_epoch"] for each in partition["new_isr_with_epochs"]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("trespass", "wrong"),
+    [
+        (None, {}),
+        (LEADER_EPOCH, {"leader_epoch": -1}),
+        (BROKER_EPOCH, {"sender": (LEADER, 6)}),
+        (MEMBER_EPOCH, {"members": {LEADER: 7, 103: 6}}),
+        (NOT_LEADER, {"sender": (102, 7)}),
+    ],
+)
+def test_of_each_trespass_one_thing_is_wrong(trespass: str | None, wrong: dict[str, Any]) -> None:
+    right = {"sender": (LEADER, 7), "leader_epoch": 0, "members": {LEADER: 7, 103: 7}}
+    assert sent(trespass) == right | wrong
+
+
+def trespassed(client: object) -> Op:
+    brokers, _ = pretend_brokers()
+    controllers: Any = SimpleNamespace(leader=lambda: 1, client=lambda _: client)
+    worker = RegisterWorker(setup_of(1).network, controllers, brokers, {1: TOPIC_ID}, 1.0)
+    value = {"as": NOT_LEADER, "key": 1, "expected": 0, "value": [LEADER]}
+    return worker.invoke(Op(type=OpType.INVOKE, f=TRESPASS, value=value, process=0))
+
+
+def test_a_trespass_that_is_refused_is_ok_and_says_by_which_code() -> None:
+    for code in OWN_CODES.values():
+        error = ErrorCode[code.lower()]
+        for answers in (altered(error), Answers(SimpleNamespace(error_code=error, topics=()))):
+            op = trespassed(answers)
+            assert (op.type, op.value["refused"], op.value["as"]) == (OpType.OK, code, NOT_LEADER)
+
+
+def test_a_trespass_that_is_accepted_is_ok_and_says_so() -> None:
+    answers = altered(ErrorCode.none, 1)
+    op = trespassed(answers)
+    assert (op.type, op.value["refused"]) == (OpType.OK, None)
+    assert answers.asked["broker_id"] != LEADER, "it was the one that was asked for"
+
+
+def test_a_trespass_without_a_clear_answer_is_in_doubt_and_one_that_was_not_sent_is_none() -> None:
+    for client in (altered(ErrorCode.not_controller), altered(ErrorCode.unknown_server_error), Unanswering()):
+        assert trespassed(client).type is OpType.INFO
+    assert trespassed(NotConnected()).type is OpType.FAIL
+
+
+class NotConnected:
+    def request(self, *_: object) -> object:
+        raise not_sent("cannot connect")
 
 
 class Images:

@@ -47,6 +47,10 @@ class Run:
     def seal(self, node: int, offset: int) -> None:
         (self.log_of(node).parent / f"{offset:020d}-{1:010d}.checkpoint").touch()
 
+    def judged_with(self, f: str, value: object) -> Results:
+        history = History([Op(type=OpType.OK, f=f, process=0, value=value)])
+        return Replicas(self.path, MEMBERS).check(history)
+
     def judged(self, *, told: int = 0, disks_were_hurt: bool = False) -> Results:
         value = {"high_watermark": told}
         history = History([Op(type=OpType.OK, f="read", process=0, value=value)])
@@ -102,6 +106,21 @@ def test_what_was_told_as_committed_is_held_by_a_majority(
     results = stored.judged(told=3)
     assert results[VALID_KEY] is verdict
     assert results["lost_count"] == (verdict is Verdict.INVALID)
+
+
+OBSERVED = ("observe", {"observer": 1, "records": [[1, 1, 5, None], [2, 2, 6, None]]})
+WRITTEN = ("write-at", {"controller": 1, "marker": "m", "offset": 2, "epoch": 2})
+
+
+@pytest.mark.parametrize(("f", "value"), [OBSERVED, WRITTEN])
+def test_what_was_shown_or_acknowledged_is_held_by_a_majority_and_in_its_epoch(
+    stored: Run, f: str, value: object
+) -> None:
+    assert stored.judged_with(f, value)[VALID_KEY] is Verdict.VALID
+    for node in (2, 3):
+        stored.write(node, (*COMMON[:2], (1, b"fork"), (1, b"longer")))
+    results = stored.judged_with(f, value)
+    assert (results[VALID_KEY], results["lost"][0]["epoch"]) == (Verdict.INVALID, 2)
 
 
 def test_what_a_snapshot_holds_is_committed_as_well(stored: Run) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.jepsen.history import Operation
 
-CHANGE, DESCRIBE = "change", "describe"
+CHANGE, DESCRIBE = "change", "describe-audited"
 CREATE, GROW, SET, UNSET, DELETE = "create", "grow", "set", "unset", "delete"
 TOPIC_PREFIX = "audit-"
 

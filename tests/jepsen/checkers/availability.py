@@ -15,10 +15,12 @@ STUCK_NS = 30_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """From the end of the nemesis' operation until all was healed (None: never)."""
+    """From the end of the nemesis' operation until all was healed (None: never), which may take a while: a node that
+    was killed is ready again by then."""
 
     f: str
     start_ns: int
+    heal_begun_ns: int | None
     heal_ns: int | None
     value: Any
     healed_value: Any
@@ -33,12 +35,14 @@ def faults_of(history: History) -> list[Fault]:
         if end is None or end.error is not None:
             continue
         if invoke.f != HEAL:
-            faults.append(Fault(invoke.f, end.time_ns, None, end.value, None))
+            faults.append(Fault(invoke.f, end.time_ns, None, None, end.value, None))
             continue
         only = (invoke.value or {}).get(FAULT_KEY)
         for place, fault in enumerate(faults):
             if fault.heal_ns is None and only in (None, fault.f):
-                faults[place] = replace(fault, heal_ns=end.time_ns, healed_value=end.value)
+                faults[place] = replace(
+                    fault, heal_begun_ns=invoke.time_ns, heal_ns=end.time_ns, healed_value=end.value
+                )
     return faults
 
 

@@ -6,10 +6,11 @@
 see little of that: not a record applied twice, nor one that a snapshot lacks.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+from tests.jepsen.checkers.log_order import OBSERVE
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.history import History, Operation
 
@@ -19,27 +20,29 @@ _SHOWN_MAX = 20
 
 class Images:
     """Two nodes that show two images of one offset **differ**; an image may not be **impossible**, nor one of a node
-    that went on running have **gone back**.
+    that went on running have **gone back**, also behind what that node had shown of its log.
 
-    In doubt when a node that was asked showed none, or there is none that all showed: brokers go on to be fenced
-    meanwhile, so that nodes which were asked at different times need not have shown it last. Runs from before there
-    were pictures have nothing to judge here.
+    In doubt when a node showed none, or there is none that all showed: brokers go on to be fenced
+    meanwhile, so that nodes which were asked at different times need not have shown it last.
     """
 
     name = "images"
 
+    def __init__(self, nodes: Collection[int], observe: str = OBSERVE) -> None:
+        self._nodes = frozenset(nodes)
+        self._observe = observe
+
     def check(self, history: History) -> Results:
-        asked = [each for each in history.operations() if each.invoke.f == PICTURE]
-        pictures = [each for each in asked if each.is_ok]
+        pictures = [each for each in history.operations() if each.invoke.f == PICTURE and each.is_ok]
         last = {each.invoke.node: each.value for each in pictures}
         shown: dict[int | None, set[str]] = {}
         for each in pictures:
             shown.setdefault(each.invoke.node, set()).add(each.value["digest"])
-        silent = sorted({each.invoke.node or 0 for each in asked} - last.keys())
+        silent = sorted(self._nodes - last.keys())
         found = {
             "differ": list(_differing(pictures)),
             "impossible": [_row(each, problems=each.value["problems"]) for each in pictures if _is_odd(each)],
-            "gone_back": list(_gone_back(pictures)),
+            "gone_back": [*_gone_back(pictures), *self._behind_the_log(history, pictures)],
         }
         is_agreed = not shown or bool(set.intersection(*shown.values()))
         passed = Verdict.UNKNOWN if silent or not is_agreed else Verdict.VALID
@@ -52,6 +55,25 @@ class Images:
             "last": {str(node): [value["offset"], value["digest"]] for node, value in last.items()},
             "nodes_without_picture": silent,
         }
+
+    def _behind_the_log(self, history: History, pictures: Sequence[Operation]) -> Iterator[Results]:
+        """What was shown when all was healed; before that a node may have been started anew."""
+        looks = [
+            each for each in history.operations() if each.invoke.f == self._observe and each.invoke.final
+        ]
+        shown = [each for each in looks if each.is_ok and each.value["records"]]
+        for picture in pictures:
+            own = [
+                each.value["records"][-1][0]
+                for each in shown
+                if each.value["observer"] == picture.invoke.node and _is_before(each, picture)
+            ]
+            if (furthest := max(own, default=-1)) > picture.value["offset"]:
+                yield _row(picture, shown_before=furthest)
+
+
+def _is_before(one: Operation, other: Operation) -> bool:
+    return one.end is not None and one.end.index < other.invoke.index
 
 
 def _is_odd(picture: Operation) -> bool:

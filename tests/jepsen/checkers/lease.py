@@ -11,10 +11,11 @@
 
 `office` is what one broker shows: `{"broker", "partitions": {partition: [leader, leader epoch]}}`. A broker's
 leader epochs never go back (**epoch-went-back**), and one leader epoch of a partition has one leader wherever it
-is shown (**two-leaders-of-epoch**). Partitions that are deleted and made again need the topic's id in their names.
+is shown (**two-leaders-of-epoch**). What was ever shown is there in a broker's final look, or it has **vanished**.
+Partitions that are deleted and made again need the topic's id in their names.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -67,9 +68,10 @@ class LeaderLease:
         found = {
             "two-leaders": list(two_leaders((each.epoch, each.controller, each.ended) for each in writes)),
             "deposed-leader-acked": list(_deposed(writes)),
-            "offset-went-back": [*_behind(writes), *_epochs_mixed(writes)],
+            "offset-went-back": [*_behind(writes), *_at_one_offset(writes), *_epochs_mixed(writes)],
             "epoch-went-back": list(_epoch_went_back(shown)),
             "two-leaders-of-epoch": list(_two_leaders_of_epoch(shown)),
+            "vanished": list(_vanished(offices, {each.partition for each in shown})),
         }
         untested = [
             f for f, seen in ((self._write, writes), (self._office, shown)) if f is not None and not seen
@@ -162,6 +164,19 @@ def _behind(writes: Sequence[Written]) -> Iterator[Results]:
             }
 
 
+def _at_one_offset(writes: Sequence[Written]) -> Iterator[Results]:
+    """Also of writes at the same time, of which each may come first."""
+    first: dict[int, Written] = {}
+    for write in writes:
+        other = first.setdefault(write.offset, write)
+        if other is not write:
+            yield {
+                "offset": write.offset,
+                "indexes": [other.ended, write.ended],
+                "why": "two writes at one offset",
+            }
+
+
 def _epochs_mixed(writes: Sequence[Written]) -> Iterator[Results]:
     last: dict[int, Written] = {}
     first: dict[int, Written] = {}
@@ -197,6 +212,13 @@ def _epoch_went_back(shown: Sequence[Shown]) -> Iterator[Results]:
                     "leader_epochs": [before.leader_epoch, after.leader_epoch],
                     "indexes": [before.ended, after.ended],
                 }
+
+
+def _vanished(offices: Iterable[Operation], partitions: Collection[str]) -> Iterator[Results]:
+    for each in offices:
+        if each.invoke.final and (missing := sorted(set(partitions) - each.value["partitions"].keys())):
+            assert each.end is not None
+            yield {"broker": each.value["broker"], "partitions": missing, "index": each.end.index}
 
 
 def _two_leaders_of_epoch(shown: Sequence[Shown]) -> Iterator[Results]:

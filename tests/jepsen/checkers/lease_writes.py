@@ -5,7 +5,8 @@ an acknowledgement all the same: a controller that answers before a majority has
 shows any place. `list-writes` is what a broker shows when all is healed: every topic of ours.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tests.jepsen.checkers.lease import WRITE_AT
@@ -18,24 +19,28 @@ _SHOWN_MAX = 50
 
 
 class LeaseWrites:
-    """An acknowledged write that a final list lacks is **lost**; one that surely failed and is in one is a **phantom**.
+    """An acknowledged write that a final list lacks is **lost**; one that surely failed, or that nobody asked for, and
+    is in one, is a **phantom**, as is one that stands in it twice.
 
-    In doubt when a broker that was asked gave no list. Runs from before there were lists have nothing to judge here.
+    In doubt when one of the brokers gave no list.
     """
 
     name = "lease-writes"
 
+    def __init__(self, brokers: Collection[int]) -> None:
+        self._brokers = frozenset(brokers)
+
     def check(self, history: History) -> Results:
         operations = history.operations()
         writes = [each for each in operations if each.invoke.f == WRITE_AT]
-        asked = [each for each in operations if each.invoke.f == LIST_WRITES]
-        lists = {each.invoke.node: each for each in asked if each.is_ok}
+        lists = {each.invoke.node: each for each in operations if each.invoke.f == LIST_WRITES and each.is_ok}
         begun = min((each.invoke.index for each in lists.values()), default=-1)
         acknowledged = [each for each in writes if _acknowledged_by(each, begun)]
         lost = _missing(acknowledged, lists)
         phantoms = _shown([each for each in writes if each.kind is OpType.FAIL], lists)
-        silent = sorted({each.invoke.node or 0 for each in asked} - lists.keys())
-        doubt = bool(silent) or (bool(asked) and not acknowledged)
+        phantoms += _odd({each.invoke.value["marker"] for each in writes}, lists)
+        silent = sorted(self._brokers - lists.keys())
+        doubt = bool(silent) or not acknowledged
         passed = Verdict.UNKNOWN if doubt else Verdict.VALID
         return {
             VALID_KEY: Verdict.INVALID if lost or phantoms else passed,
@@ -63,6 +68,19 @@ def _missing(writes: Sequence[Operation], lists: dict[Any, Operation]) -> list[R
         assert write.end is not None
         if missing_on := sorted(node for node, each in lists.items() if marker not in each.value):
             rows.append({"marker": marker, "missing_on": missing_on, "index": write.end.index})
+    return rows
+
+
+def _odd(asked: Collection[str], lists: Mapping[Any, Operation]) -> list[Results]:
+    rows: list[Results] = []
+    for node, each in lists.items():
+        counts = Counter(each.value)
+        assert each.end is not None
+        rows += [
+            {"marker": marker, "shown_on": [node], "times": count, "index": each.end.index}
+            for marker, count in counts.items()
+            if count > 1 or marker not in asked
+        ]
     return rows
 
 

@@ -3,7 +3,8 @@
 Availability asks for writes after the heal; a quorum that only waits for the heal would satisfy it.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
@@ -19,15 +20,15 @@ SPARING: Final = frozenset(
     }
 )
 """The faults that touch one controller, and leave the others in contact."""
-ENOUGH_NS: Final = 15_000_000_000
+ENOUGH_NS: Final = 20_000_000_000
 """So long without a leader is no election any more: several of them would have had their time."""
 
 
 class Progress:
-    """No write at all in all the time that only one node was hurt is **stalled**.
+    """A fault of one node in which writes were tried and none was acknowledged before its heal was begun is **barren**;
+    ENOUGH_NS of such faults make the run invalid, for then the cluster has **stalled**.
 
-    It needs ENOUGH_NS of such time, and somebody who tried; otherwise it has nothing to say. The faults of a run are
-    taken together, for one of them may fall into a moment in which the machine is busy.
+    They are taken together, because one of them may fall into a moment in which the machine is busy.
     """
 
     name = "progress"
@@ -36,24 +37,46 @@ class Progress:
         self._writes = frozenset(writes)
 
     def check(self, history: History) -> Results:
-        spared = list(_spared(faults_of(history)))
-        tried = [each for each in history.operations() if each.invoke.f in self._writes]
-        begun = [each for each in tried if any(_is_begun_in(each, fault) for fault in spared)]
-        acknowledged = [each for each in begun if any(_is_ended_in(each, fault) for fault in spared)]
-        hurt_ns = sum((fault.heal_ns or 0) - fault.start_ns for fault in spared)
-        stalled = bool(begun) and not acknowledged and hurt_ns >= ENOUGH_NS
+        spared = [_Spared(fault.f, fault.start_ns, fault.heal_begun_ns or 0) for fault in _spared(history)]
+        for each in history.operations():
+            if each.invoke.f in self._writes:
+                _count(each, spared)
+        barren = [each for each in spared if each.tried and not each.acknowledged]
+        stalled = sum(each.until_ns - each.start_ns for each in barren) >= ENOUGH_NS
         return {
             VALID_KEY: Verdict.INVALID if stalled else Verdict.VALID,
             "faults_of_one_node": len(spared),
-            "hurt_s": round(hurt_ns / 1e9, 1),
-            "tried": len(begun),
-            "acknowledged": len(acknowledged),
+            "tried": sum(each.tried for each in spared),
+            "acknowledged": sum(each.acknowledged for each in spared),
+            "barren": [
+                {"f": each.f, "start_ms": each.start_ns // 1_000_000, "heal_ms": each.until_ns // 1_000_000}
+                for each in barren
+            ],
             "stalled": stalled,
         }
 
 
-def _spared(faults: Sequence[Fault]) -> list[Fault]:
-    """Those that were healed, and had the cluster to themselves."""
+@dataclass(slots=True)
+class _Spared:
+    f: str
+    start_ns: int
+    until_ns: int
+    tried: int = 0
+    acknowledged: int = 0
+
+
+def _count(write: Operation, faults: Iterable[_Spared]) -> None:
+    """Only what was begun and ended within the fault."""
+    end_ns = None if write.end is None or not write.is_ok else write.end.time_ns
+    for fault in faults:
+        if fault.start_ns < write.invoke.time_ns < fault.until_ns:
+            fault.tried += 1
+            fault.acknowledged += end_ns is not None and end_ns < fault.until_ns
+
+
+def _spared(history: History) -> list[Fault]:
+    """Those of one node that were healed, and had the cluster to themselves."""
+    faults = faults_of(history)
     mixed = {fault.start_ns for pair in combinations(faults, 2) if _overlap(*pair) for fault in pair}
     return [
         fault
@@ -65,17 +88,3 @@ def _spared(faults: Sequence[Fault]) -> list[Fault]:
 def _overlap(one: Fault, other: Fault) -> bool:
     first, second = sorted((one, other), key=lambda fault: fault.start_ns)
     return first.heal_ns is None or second.start_ns < first.heal_ns
-
-
-def _is_begun_in(operation: Operation, fault: Fault) -> bool:
-    return fault.start_ns < operation.invoke.time_ns < (fault.heal_ns or 0)
-
-
-def _is_ended_in(operation: Operation, fault: Fault) -> bool:
-    end = operation.end
-    return (
-        end is not None
-        and operation.is_ok
-        and _is_begun_in(operation, fault)
-        and end.time_ns < (fault.heal_ns or 0)
-    )

@@ -3,14 +3,26 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
+from tests.jepsen.checkers.lease import WRITE_AT
+from tests.jepsen.checkers.log_order import OBSERVE
 from tests.jepsen.checkers.node_batches import Batch, NodeLog, node_logs
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
-from tests.jepsen.history import History
+from tests.jepsen.history import History, OpType
 from tests.jepsen.members import Members
 
 HIGH_WATERMARK = "high_watermark"
 _SHOWN_MAX = 20
+_ANY_EPOCH = -1
+
+
+class Committed(NamedTuple):
+    """All below an offset was committed, and the record before that offset in the epoch, if that is known."""
+
+    below: int
+    epoch: int
+    known_by: str
 
 
 class Replicas:
@@ -20,8 +32,9 @@ class Replicas:
       from there to the end of one of them: else they have **rejoined**.
     - The shorter branch of a fork is of an older epoch, an end that nobody cut yet: lawful, and counted as **behind**.
       But not below a snapshot of that node, nor of both: what a snapshot holds was committed (**forked committed**).
-    - What was committed, as a snapshot shows or a client was told (`high_watermark` in the value of an operation), a
-      majority of the last voters holds: else it is **lost**.
+    - What was committed, as a snapshot shows or a client was told (by `high_watermark` in the value of an operation,
+      by a record that an observer was shown, by the place of a write), a majority of the last voters holds, and in its
+      epoch where that was told: else it is **lost**.
     - A log has no hole and no broken batch, but for a torn end: else it is **damaged**. Where disks were hurt on
       purpose (`disks_were_hurt`) that leaves the rest of the rules, and is told.
     """
@@ -61,16 +74,24 @@ class Replicas:
         }
 
     def _lost(self, logs: Sequence[NodeLog], history: History) -> Iterator[Results]:
-        committed, known_by = max([*_snapshots(logs), *_told(history)], default=(0, ""))
+        committed = max([*_snapshots(logs), *_told(history)], default=Committed(0, _ANY_EPOCH, ""))
         voters = last_voters(logs, self._members)
-        ends = {log.node: log.end for log in logs if log.node in voters}
-        holders = [node for node, end in ends.items() if end >= committed]
+        theirs = [log for log in logs if log.node in voters]
+        holders = [log.node for log in theirs if _holds(log, committed)]
         if len(holders) <= len(voters) // 2:
             yield {
-                "committed_below": committed,
-                "known_by": known_by,
-                "ends": {str(node): end for node, end in ends.items()},
+                "committed_below": committed.below,
+                "epoch": committed.epoch,
+                "known_by": committed.known_by,
+                "ends": {str(log.node): log.end for log in theirs},
             }
+
+
+def _holds(log: NodeLog, committed: Committed) -> bool:
+    """What stands in a hole, or in a snapshot, may be the right thing."""
+    if log.end < committed.below or committed.epoch == _ANY_EPOCH:
+        return log.end >= committed.below
+    return _epoch_at(log, committed.below - 1) in (committed.epoch, _ANY_EPOCH)
 
 
 def _verdict(is_violated: bool, is_compared: bool) -> Verdict:
@@ -89,15 +110,23 @@ def last_voters(logs: Iterable[NodeLog], members: Members) -> frozenset[int]:
     return frozenset(members.controllers if newest is None else newest[1].ids)
 
 
-def _snapshots(logs: Iterable[NodeLog]) -> Iterator[tuple[int, str]]:
+def _snapshots(logs: Iterable[NodeLog]) -> Iterator[Committed]:
     for log in logs:
-        yield from ((end, f"a snapshot of node {log.node}") for end in log.snapshots)
+        yield from (Committed(end, _ANY_EPOCH, f"a snapshot of node {log.node}") for end in log.snapshots)
 
 
-def _told(history: History) -> Iterator[tuple[int, str]]:
+def _told(history: History) -> Iterator[Committed]:
     for op in history:
-        if isinstance(op.value, Mapping) and isinstance(mark := op.value.get(HIGH_WATERMARK), int):
-            yield mark, f"operation {op.index} of the history"
+        if op.type is not OpType.OK or not isinstance(op.value, Mapping):
+            continue
+        told_by = f"operation {op.index} of the history"
+        if isinstance(mark := op.value.get(HIGH_WATERMARK), int):
+            yield Committed(mark, _ANY_EPOCH, told_by)
+        if op.f == WRITE_AT:
+            yield Committed(op.value["offset"] + 1, op.value["epoch"], told_by)
+        if op.f == OBSERVE and op.value["records"]:
+            offset, epoch, *_ = op.value["records"][-1]
+            yield Committed(offset + 1, epoch, told_by)
 
 
 def _difference(one: NodeLog, other: NodeLog) -> Results | None:
@@ -146,4 +175,5 @@ def _kind(one: NodeLog, other: NodeLog, offset: int, equal: Sequence[int]) -> tu
 
 
 def _epoch_at(log: NodeLog, offset: int) -> int:
-    return next((each.epoch for each in log.batches if each.base_offset <= offset < each.next_offset), -1)
+    covering = (each.epoch for each in log.batches if each.base_offset <= offset < each.next_offset)
+    return next(covering, _ANY_EPOCH)

@@ -65,7 +65,8 @@ class Ailing:
                     felt[name] = felt.get(name, 0) + rise
             disk.heal()
         start_again(scene, ended)
-        for node_id in nodes:
+        # The leave is its own: another ailment of the same node may have given one that lasts.
+        for node_id in nodes if self._may_end else ():
             scene.cluster.allow_end(node_id, allowed=False)
         return {"ended": ended, "felt": felt} if nodes else None
 

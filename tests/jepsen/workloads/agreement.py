@@ -30,6 +30,7 @@ class Agreement:
         self._f = f
         self._last_views: dict[int, dict[str, Any]] = {}
         self._mark: int | None = None
+        self._is_reached = False
 
     def phase(self) -> Generator:
         """It gives up after RECOVERY_NS; a checker sees what is missing then."""
@@ -37,7 +38,12 @@ class Agreement:
         return TimeLimit(RECOVERY_NS, reads)
 
     def is_reached_with(self, op: Op) -> bool:
-        """All name one leader, and it knows that all hold what it had committed when it was first named by all."""
+        """All name one leader, and it knows that all hold what it had committed when it was first named by all. Once
+        that was so it is enough: who was asked before is not asked about a leader that came after."""
+        self._is_reached = self._is_reached or self._is_shown_with(op)
+        return self._is_reached
+
+    def _is_shown_with(self, op: Op) -> bool:
         if op.type is not OpType.OK or op.node is None:
             return False
         self._last_views[op.node] = op.value

@@ -169,5 +169,6 @@ KIND = WorkloadKind(
     checkers=checkers,
     writes=frozenset({APPEND, SUBTRACT, SET_CONFIG}),
     reads=frozenset({DESCRIBE}),
+    incidental=frozenset({ADD_TOPIC, SUBTRACT, SET_CONFIG}),
     seats_min=lambda members: len(members.brokers) + 2,
 )

@@ -123,8 +123,8 @@ class LeaderLeaseWorkload:
         return turn.invoke(WRITE_AT, {"controller": turn.node, "marker": f"{MARKER_PREFIX}{self._count:06d}"})
 
 
-def _checkers(_: Judged) -> list[Checker]:
-    return [LeaderLease(), LeaseWrites(), Claims(), BrokerEpochs()]
+def _checkers(judged: Judged) -> list[Checker]:
+    return [LeaderLease(), LeaseWrites(judged.members.brokers), Claims(), BrokerEpochs()]
 
 
 KIND = WorkloadKind(

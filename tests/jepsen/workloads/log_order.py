@@ -218,7 +218,7 @@ class MarkerWorker:
 
 
 def _checkers(judged: Judged) -> list[Checker]:
-    return [LogOrder(judged.members.all), Images()]
+    return [LogOrder(judged.members.all), Images(judged.members.all)]
 
 
 KIND = WorkloadKind(

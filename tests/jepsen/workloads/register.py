@@ -8,6 +8,10 @@ Only clients change a partition here, for the pretend brokers stay alive: their 
 own, which is on no link that a fault could cut. Should one be fenced nevertheless, the controller has changed
 in-sync sets by itself, and what looks like a violation is in doubt (`Undisturbed`).
 
+Some reports are a `trespass` (tests.jepsen.checkers.trespass): nobody may do that, and nothing comes of it. If one were
+accepted, or refused and carried out all the same, the epoch would have moved by nobody's cas, and those who judge the
+order say so as well: a phantom.
+
 A key is given up after `_KEY_OPS` operations that did not fail, so that the search for an order of them stays short,
 and another topic is created in its place. At the end every key is read once more.
 """
@@ -15,11 +19,13 @@ and another topic is created in its place. At the end every key is read once mor
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from random import Random
 
 from tests.jepsen.checkers.linear.checker import Linearizable
 from tests.jepsen.checkers.linear.versioned import VersionedRegister
 from tests.jepsen.checkers.linear.versions import VersionOrder
+from tests.jepsen.checkers.trespass import OWN_CODES, TRESPASS, Trespass
 from tests.jepsen.checkers.verdicts import VALID_KEY, Checker, Results, Verdict
 from tests.jepsen.generator import (
     SECOND_NS,
@@ -44,7 +50,7 @@ from tests.jepsen.workloads.workload import RECOVERY_NS, Judged, Seat, Setup, Wo
 NAME = "register"
 _KEYS, _KEY_OPS = 5, 100
 _ADDS = 0.25
-_READS, _CASES, _STALE_CASES = 20, 68, 12  # of a hundred operations of a client that writes
+_READS, _CASES, _STALE_CASES, _TRESPASSES = 16, 58, 10, 16  # of a hundred operations of a client that writes
 _IMPATIENT_S = 0.7
 
 
@@ -69,7 +75,7 @@ class Key:
 
 
 class Register:
-    """What to do: reads, cas of the newest version known, and some of an older one, which must be refused."""
+    """What to do: reads, cas of the newest version known, and what must be refused: cas of an older one, trespasses."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -80,6 +86,7 @@ class Register:
         self._in_use: list[Key] = []
         self._asked_for: set[int] = set()
         self._next_key = 0
+        self._trespasses = cycle(OWN_CODES)
 
     def seats(self) -> Sequence[Seat]:
         """Each client is at home at one controller, so that some are with a leader whom nobody follows any more.
@@ -122,14 +129,19 @@ class Register:
         if not self._in_use:
             return Wait()
         key = self._dice.choice(self._in_use)
-        (share,) = self._dice.choices(("read", "cas", "stale"), weights=(_READS, _CASES, _STALE_CASES))
+        shares = {"read": _READS, "cas": _CASES, "stale": _STALE_CASES, "trespass": _TRESPASSES}
+        (share,) = self._dice.choices(list(shares), weights=list(shares.values()))
         only_reads = turn.seat < len(self._setup.members.quorum)
         if share == "read" or only_reads or key.is_doubtful:
             return turn.invoke(READ, {"key": key.number})
         older = [version for version in key.values if version < key.newest]
         expected = self._dice.choice(older) if share == "stale" and older else key.newest
         value = another_isr(key.values[expected], self._dice)
-        return turn.invoke(CAS, {"key": key.number, "expected": expected, "value": value})
+        asked = {"key": key.number, "expected": expected, "value": value}
+        if share == "trespass":
+            # Nothing is to be wrong with it but what it is.
+            return turn.invoke(TRESPASS, {"as": next(self._trespasses), **asked})
+        return turn.invoke(CAS, asked)
 
     def _add_key(self, turn: Turn) -> Op:
         self._next_key += 1
@@ -147,6 +159,9 @@ class Register:
                 self._in_use.append(self._keys[number])
             return
         key = self._keys[number]
+        if op.f == TRESPASS:
+            key.is_doubtful |= op.type is OpType.OK and op.value["refused"] is None
+            return
         if op.type is not OpType.FAIL:
             key.done += 1
             if key.done == _KEY_OPS:
@@ -267,6 +282,7 @@ def checkers(judged: Judged) -> list[Checker]:
         Undisturbed(Linearizable(model, names, name="register-linear")),
         Undisturbed(VersionOrder(model, names, name="register-versions")),
         Undisturbed(Porcupine(judged.folder, spec=spec)),
+        Trespass(),
     ]
 
 

@@ -2,12 +2,15 @@
 
 A read is `Inspect.Image` with LINEARIZABLE: the leader answers once a majority has said that it still follows.
 An AlterPartition that changes nothing would be none: a controller that was left behind answers it from what it has.
+
+A trespass is one that has to be refused (tests.jepsen.checkers.trespass), and ends as ok when the controller answers.
 """
 
 import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tests.jepsen.checkers.trespass import BROKER_EPOCH, LEADER_EPOCH, MEMBER_EPOCH, NOT_LEADER, TRESPASS
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError, refused
 from tests.jepsen.history import Op, OpType
@@ -21,6 +24,9 @@ from wire.protocol.apis import ApiKey
 READ, CAS, ADD_KEY = "read", "cas", "add-key"
 REPLICAS: Final = (101, 102, 103, 104, 105)
 LEADER: Final = REPLICAS[0]
+# It leads as long as no pretend broker is fenced; a partition that has another leader has a higher epoch as well.
+_LEADER_EPOCH: Final = 0
+_FOLLOWER: Final = REPLICAS[1]
 NO_VERSION: Final = -1
 _NONE, _RECOVERED = 0, 0
 
@@ -36,6 +42,13 @@ _REFUSED: Final = {
     100: "UNKNOWN_TOPIC_ID",
     107: "INELIGIBLE_REPLICA",
 }
+
+
+class ReportRefused(ClientError):
+    """A controller said no before it wrote anything; the reason is the code's name."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, definite=True)
 
 
 def topic_of(key: int) -> str:
@@ -87,9 +100,20 @@ class RegisterWorker:
         if op.f == ADD_KEY:
             self._topic_ids[key] = create(client, key, round(self._timeout_s * 1000))
             return op.value
+        if op.f == TRESPASS:
+            return {**op.value, "refused": self._trespass(client, op.value, epochs), "by": leader}
         assert op.f == CAS, op.f
         version = alter(client, self._topic_ids[key], epochs, op.value["expected"], op.value["value"])
         return {**op.value, "version": version, "by": leader}
+
+    def _trespass(self, client: RawClient, asked: Mapping[str, Any], epochs: Mapping[int, int]) -> str | None:
+        """The name of the code it was refused with, None if it was accepted. Raises ClientError if nobody knows."""
+        topic_id = self._topic_ids[asked["key"]]
+        try:
+            alter(client, topic_id, epochs, asked["expected"], asked["value"], asked["as"])
+        except ReportRefused as refusal:
+            return refusal.reason
+        return None
 
     def close(self) -> None:
         self._controllers.close()
@@ -124,13 +148,26 @@ def create(client: RawClient, key: int, timeout_ms: int) -> uuid.UUID:
 
 
 def alter(
-    client: RawClient, topic_id: uuid.UUID, epochs: Mapping[int, int], expected: int, isr: list[int]
+    client: RawClient,
+    topic_id: uuid.UUID,
+    epochs: Mapping[int, int],
+    expected: int,
+    isr: list[int],
+    trespass: str | None = None,
 ) -> int:
-    """The new partition epoch. Raises ClientError."""
-    members = [{"broker_id": broker_id, "broker_epoch": epochs[broker_id]} for broker_id in isr]
+    """The new partition epoch. `trespass` is what is to be wrong with the report, if anything.
+
+    Raises ClientError.
+    """
+    sender = _FOLLOWER if trespass == NOT_LEADER else LEADER
+    stale = isr[-1] if trespass == MEMBER_EPOCH else None
+    members = [
+        {"broker_id": broker_id, "broker_epoch": epochs[broker_id] - (broker_id == stale)}
+        for broker_id in isr
+    ]
     partition = {
         "partition_index": 0,
-        "leader_epoch": 0,
+        "leader_epoch": _LEADER_EPOCH - (trespass == LEADER_EPOCH),
         "new_isr": isr,
         "new_isr_with_epochs": members,
         "leader_recovery_state": _RECOVERED,
@@ -139,8 +176,8 @@ def alter(
     response = client.request(
         ApiKey.ALTER_PARTITION,
         {
-            "broker_id": LEADER,
-            "broker_epoch": epochs[LEADER],
+            "broker_id": sender,
+            "broker_epoch": epochs[sender] - (trespass == BROKER_EPOCH),
             "topics": [{"topic_id": topic_id, "partitions": [partition]}],
         },
     )
@@ -151,6 +188,7 @@ def alter(
 
 
 def _check(error_code: Any) -> None:
+    if int(error_code) in _REFUSED:
+        raise ReportRefused(error_code.name.upper())
     if int(error_code) != _NONE:
-        name = error_code.name.upper()
-        raise ClientError(name, definite=int(error_code) in _REFUSED)
+        raise ClientError(error_code.name.upper(), definite=False)

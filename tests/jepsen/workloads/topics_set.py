@@ -1,27 +1,43 @@
-"""The workload topics-set: brokers are asked to create, delete and list topics whose names are never used twice."""
+"""The workload topics-set: brokers are asked to create, delete and list topics whose names are never used twice.
+
+Beside that, on seats of their own, two clients race for one name now and then, and another gives a name to a second
+topic (tests.jepsen.checkers.names). These names are none of the set's.
+"""
 
 from collections.abc import Callable, Sequence
+from random import Random
 
+from tests.jepsen.checkers.names import RACE, REBIRTH, Names
 from tests.jepsen.checkers.set_full import SetFull
 from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.errors import ClientError
 from tests.jepsen.generator import (
+    SECOND_NS,
+    Context,
     Generator,
+    Next,
     OncePerNode,
+    Only,
     Ops,
     Phases,
+    SideBySide,
     Stagger,
     TimeLimit,
     Turn,
     UntilOk,
+    Wait,
 )
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.net.network import Network
+from tests.jepsen.workloads.name_workers import NameWorker
 from tests.jepsen.workloads.workload import RECOVERY_NS, Seat, Setup, WorkloadKind
 
 NAME = "topics-set"
 TOPIC_PREFIX = "jepsen-"
+RACES_PER_S, REBIRTHS_PER_S = 0.5, 0.5
+_RACE_PREFIX, _REBIRTH_PREFIX = "names-race-", "names-rebirth-"
+_FIRST_RETENTION_MS = 3_600_000
 _CREATES, _DELETES, _LISTS = 60, 12, 28  # of a hundred operations of a client that writes
 
 
@@ -39,7 +55,8 @@ class TopicsSet:
     """What to do: creates, lists and some deletes at a rate; at the end a barrier, and every broker's final read.
 
     One client of each broker only reads: when no controller answers, all that write are soon waiting, and what
-    brokers show in that time is what matters most.
+    brokers show in that time is what matters most. The last three seats are two that race for names, and one for
+    rebirths.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -50,23 +67,38 @@ class TopicsSet:
         self._setup = setup
         self._dice = setup.dice
         self._next_element = 0
+        self._next_rebirth = 0
         self._deletable: list[int] = []
         self._barrier: int | None = None
 
     def seats(self) -> Sequence[Seat]:
-        nodes = [self._nodes[place % len(self._nodes)] for place in range(self._setup.concurrency)]
-        return [
-            Seat(make_worker(self._setup.network, node, self._setup.op_timeout_s), node) for node in nodes
+        setup, nodes = self._setup, self._nodes
+        places = [nodes[place % len(nodes)] for place in range(setup.concurrency)]
+        of_set = [Seat(make_worker(setup.network, node, setup.op_timeout_s), node) for node in places]
+        # Whoever races does so through another broker, if there is one: the controller has to decide.
+        others = (nodes[0], nodes[-1], nodes[-1])
+        return of_set + [
+            Seat(make_name_worker(setup.network, node, setup.op_timeout_s), node) for node in others
         ]
 
     def main(self, time_ns: int) -> Generator:
-        return TimeLimit(time_ns, Stagger(self._setup.rate, Ops(self._any, self._hear), self._dice))
+        count, dice = self._setup.concurrency, self._dice
+        rebirths = Only(lambda turn: turn.seat == count + 2, Ops(self._rebirth))
+        going_on = SideBySide(
+            self._of_set(Stagger(self._setup.rate, Ops(self._any, self._hear), dice)),
+            Races(RACES_PER_S, (count, count + 1), dice),
+            Stagger(REBIRTHS_PER_S, rebirths, dice),
+        )
+        return TimeLimit(time_ns, going_on)
 
     def final(self) -> Generator:
         """Each part gives up after RECOVERY_NS; the checker sees what is missing then."""
         barrier = UntilOk(self._create_barrier)
         reads = OncePerNode(self._nodes, self._final_list, self._shows_barrier)
-        return Phases(TimeLimit(RECOVERY_NS, barrier), TimeLimit(RECOVERY_NS, reads))
+        return self._of_set(Phases(TimeLimit(RECOVERY_NS, barrier), TimeLimit(RECOVERY_NS, reads)))
+
+    def _of_set(self, inner: Generator) -> Generator:
+        return Only(lambda turn: turn.seat < self._setup.concurrency, inner)
 
     def _any(self, turn: Turn) -> Op:
         if turn.seat < len(self._nodes):
@@ -96,6 +128,42 @@ class TopicsSet:
     def _new_element(self) -> int:
         self._next_element += 1
         return self._next_element
+
+    def _rebirth(self, turn: Turn) -> Op:
+        """The config is unlike that of any other, so that what is left over says of whom."""
+        self._next_rebirth += 1
+        name = f"{_REBIRTH_PREFIX}{self._next_rebirth:06d}"
+        retention_ms = _FIRST_RETENTION_MS + self._next_rebirth
+        return turn.invoke(REBIRTH, {"name": name, "retention_ms": retention_ms})
+
+
+class Races:
+    """When both racers are free: one operation for each, at once, for one new name. So many races a second at most."""
+
+    def __init__(self, rate: float, seats: tuple[int, int], dice: Random) -> None:
+        self._mean_ns = SECOND_NS / rate
+        self._seats = seats
+        self._dice = dice
+        self._due_ns = 0
+        self._count = 0
+        self._not_off: list[int] = []
+
+    def next(self, context: Context) -> Next:
+        racers = {turn.seat: turn for turn in context.free if turn.seat in self._seats}
+        if not self._not_off:
+            if context.time_ns < self._due_ns:
+                return Wait(self._due_ns)
+            if len(racers) < len(self._seats):
+                return Wait()
+            self._not_off = self._dice.sample(self._seats, len(self._seats))
+            self._count += 1
+            self._due_ns = context.time_ns + round(self._dice.expovariate(1) * self._mean_ns)
+        # Nobody else asks the one that is to go second, so it is free still.
+        turn = racers[self._not_off.pop()]
+        return turn.invoke(RACE, {"name": f"{_RACE_PREFIX}{self._count:06d}"})
+
+    def update(self, op: Op) -> None:
+        pass
 
 
 class TopicsWorker:
@@ -145,12 +213,18 @@ def make_worker(network: Network, node_id: int, timeout_s: float) -> TopicsWorke
     return TopicsWorker(make_client, network)
 
 
+def make_name_worker(network: Network, node_id: int, timeout_s: float) -> NameWorker:
+    address = network.address_of(node_id)
+    return NameWorker(lambda: RawClient(address.host, address.port, timeout_s), network, timeout_s)
+
+
 KIND = WorkloadKind(
     name=NAME,
     about="topics created, deleted and listed; nothing acknowledged is lost, nothing deleted comes back",
     make=TopicsSet,
-    checkers=lambda judged: [SetFull(judged.members.brokers)],
+    checkers=lambda judged: [SetFull(judged.members.brokers), Names()],
     writes=frozenset({CREATE, DELETE}),
     reads=frozenset({LIST}),
+    incidental=frozenset({RACE, REBIRTH}),
     seats_min=lambda members: 2 * len(members.brokers),
 )
