@@ -6,11 +6,13 @@ from pathlib import Path
 
 from tests.jepsen.checkers.availability import Availability
 from tests.jepsen.checkers.faults_happened import FaultsHappened
+from tests.jepsen.checkers.lawful import Lawful
 from tests.jepsen.checkers.node_logs import NodeLogs
 from tests.jepsen.checkers.performance import Performance
 from tests.jepsen.checkers.progress import Progress
 from tests.jepsen.checkers.replicas import Replicas
 from tests.jepsen.checkers.verdicts import Checker, Results, Stats, check_all
+from tests.jepsen.checkers.verified import Verified
 from tests.jepsen.faults.catalogue import ALL, NONE
 from tests.jepsen.faults.disk_faults import FAIL_DISKS, TAKE_RECORDS
 from tests.jepsen.history import History, read_history
@@ -30,10 +32,14 @@ def judge(
     incidental = frozenset(f for kind in kinds for f in kind.incidental)
     checkers: list[Checker] = [Stats(incidental), *(each for kind in kinds for each in kind.checkers(judged))]
     if nemesis != NONE:
-        checkers += [FaultsHappened(each=nemesis != ALL), Progress(writes)]
+        checkers.append(FaultsHappened(each=nemesis != ALL))
+    if nemesis != NONE and len(members.controllers) > 2:  # one of two is half of them
+        checkers.append(Progress(writes))
     disks_were_hurt = any(op.f in TAKE_RECORDS for op in history if not op.is_client)
     checkers += [
         Replicas(folder, members, disks_were_hurt=disks_were_hurt),
+        Lawful(folder, members),
+        Verified(folder, members, disks_were_hurt=disks_were_hurt),
         Availability(writes, reads, {kind.name: kind.writes for kind in kinds}),
         Performance(),
         NodeLogs(folder, _nodes_with_failed_disks(history)),

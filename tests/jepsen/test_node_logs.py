@@ -3,10 +3,14 @@
 import json
 from pathlib import Path
 
-from tests.jepsen.checkers.node_logs import NodeLogs
+import pytest
+
+from tests.jepsen.checkers.node_logs import STATE_MARKS, NodeLogs
 from tests.jepsen.checkers.verdicts import VALID_KEY, Verdict, check_safely
 from tests.jepsen.cluster import EXITS_FILE, NODES_FOLDER
 from tests.jepsen.history import History
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def _nodes_folder(folder: Path, log: str, status: int | None) -> Path:
@@ -25,6 +29,13 @@ def test_a_traceback_or_an_early_end_of_a_node_is_invalid(tmp_path: Path) -> Non
     assert failing.check(History())["suspicious_lines"][0].startswith("1/output.log:2:")
     assert failing.check(History())[VALID_KEY] is Verdict.INVALID
     assert ended.check(History())["ended_by_themselves"] == {"1": 70}
+
+
+def test_a_node_whose_disk_was_made_to_fail_may_end_for_that(tmp_path: Path) -> None:
+    for status, expected in ((74, Verdict.VALID), (70, Verdict.INVALID)):
+        folder = _nodes_folder(tmp_path / str(status), "05:48:14 leader in epoch 1: x\n", status)
+        assert NodeLogs(folder, {1}).check(History())[VALID_KEY] is expected
+        assert NodeLogs(folder, {2}).check(History())[VALID_KEY] is Verdict.INVALID
 
 
 def test_no_logs_at_all_make_the_run_unknown(tmp_path: Path) -> None:
@@ -75,3 +86,41 @@ def test_a_node_may_say_that_its_failing_disk_fails(tmp_path: Path) -> None:
     )
     marks = NodeLogs(folder, {1}).check(History())["suspicious_lines"]
     assert marks == ["1/output.log:6: Traceback (most recent call last):"]
+
+
+# As the product words them, each in a line of no more than an error.
+WRONG_STATE = (
+    "STATE DIFFERS: at offset 70 node 2 has made another state of the metadata log than this node 1: its hash is a",
+    "a committed record was skipped: offset 7: cannot replay TopicRecord(x): topic 'x' exists already",
+    "no snapshots are written from now on, and the log is kept: offset 7: cannot replay a record of 3 bytes: x",
+    "applying committed records failed, which is a fault of this program; this node gives up leading",
+)
+
+
+@pytest.mark.parametrize("said", WRONG_STATE)
+def test_a_node_whose_state_is_not_that_of_the_others_is_invalid_whatever_its_disk(
+    tmp_path: Path, said: str
+) -> None:
+    first = "2026-11-22 06:36:40.001 node 1 INFO leader in epoch 1: x\n"
+    folder = _nodes_folder(tmp_path, f"{first}2026-11-22 06:36:46.777 node 1 ERROR {said}\n", None)
+    for failed_disks in ((), (1,)):
+        results = NodeLogs(folder, failed_disks).check(History())
+        assert results[VALID_KEY] is Verdict.INVALID
+        assert [line.split(" ", 1)[0] for line in results["suspicious_lines"]] == ["1/output.log:2:"]
+
+
+def test_the_marks_are_words_of_the_product() -> None:
+    """The day that it says something else, nobody would notice what it says."""
+    sources = ("cli/nodes/state_watch.py", "broker/state_machine.py", "metadata/adapters/snapshot_keeper.py")
+    text = "".join((ROOT / each).read_text() for each in (*sources, "cli/nodes/controller.py"))
+    for mark in STATE_MARKS:
+        assert mark in text, mark
+
+
+def test_a_full_disk_only_delays_a_snapshot(tmp_path: Path) -> None:
+    said = (
+        "2026-11-22 06:36:40.001 node 1 INFO leader in epoch 1: x\n"
+        "2026-11-22 06:36:46.777 node 1 WARNING snapshot 0-1.checkpoint could not be written (No space left on "
+        "device); nothing of it is left, and it is tried again in 5 s\n"
+    )
+    assert NodeLogs(_nodes_folder(tmp_path, said, None)).check(History())[VALID_KEY] is Verdict.VALID

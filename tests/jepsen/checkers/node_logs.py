@@ -5,11 +5,20 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
+from cli.exit_status import ExitStatus
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.cluster import EXITS_FILE, NODES_FOLDER
 from tests.jepsen.history import History
 
-_MARKS = ("Traceback (most recent call last)", "AssertionError", " CRITICAL ")
+# What a node says, in a line that is no more than an error, when its state is not what the log leads to. No disk
+# excuses it: who lost records or cannot read them fetches them again, and a full disk only delays a snapshot.
+STATE_MARKS = (
+    "STATE DIFFERS",
+    "a committed record was skipped",
+    "no snapshots are written from now on",
+    "which is a fault of this program",
+)
+_MARKS = ("Traceback (most recent call last)", "AssertionError", " CRITICAL ", *STATE_MARKS)
 _LED = re.compile(r"\bleader in epoch (\d+)")
 _BEGINS = re.compile(r"\d{4}-\d\d-\d\d |\d\d:\d\d:\d\d ")
 _OF_DISKS = ("Input/output error", "cannot flush to stable storage")
@@ -17,20 +26,21 @@ _SHOWN_MAX = 20
 
 
 class NodeLogs:
-    """A node that ended by itself, or logged an error of ours, makes the run invalid, whatever clients saw; and so do
-    two nodes that say of one epoch that they lead it, or one that says so twice: whoever led and was started anew has
-    to win another epoch. In doubt when nobody ever said that it leads, for then their words have changed."""
+    """A node that ended by itself, or logged an error of ours, or said that its state is not what the log leads to,
+    makes the run invalid, whatever clients saw; and so do two nodes that say of one epoch that they lead it, or one
+    that says so twice: whoever led and was started anew has to win another epoch. In doubt when nobody ever said that
+    it leads, for then their words have changed."""
 
     name = "nodes"
 
     def __init__(self, folder: Path, failed_disks: Collection[int] = ()) -> None:
-        """The nodes of `failed_disks` may say of their disks what they say."""
+        """The nodes of `failed_disks` may say of their disks what they say, and end for it."""
         self._folder = folder / NODES_FOLDER
         self._failed_disks = frozenset(map(str, failed_disks))
 
     def check(self, history: History) -> Results:
         exits = json.loads((self._folder / EXITS_FILE).read_text())
-        ended = {node: status for node, status in exits.items() if status is not None}
+        ended = {node: status for node, status in exits.items() if self._is_odd(node, status)}
         marks = [mark for path in self._logs() for mark in self._marks_in(path)]
         leaders = self._leaders()
         twice_led = {epoch: nodes for epoch, nodes in sorted(leaders.items()) if len(nodes) > 1}
@@ -43,6 +53,9 @@ class NodeLogs:
             "suspicious_line_count": len(marks),
             "suspicious_lines": marks[:_SHOWN_MAX],
         }
+
+    def _is_odd(self, node: str, status: int | None) -> bool:
+        return status is not None and not (status == ExitStatus.IO_ERROR and node in self._failed_disks)
 
     def _leaders(self) -> dict[int, list[str]]:
         """Raft's election safety: an epoch has one leader, once."""

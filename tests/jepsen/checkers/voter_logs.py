@@ -9,6 +9,7 @@ from raft.voters import VoterSet
 from tests.jepsen.checkers.node_batches import NodeLog, node_logs
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.checkers.voter_attempts import ADD, REMOVE, attempts_in
+from tests.jepsen.checkers.voters import View, Voting, settled_view, views_in
 from tests.jepsen.history import History, OpType
 from tests.jepsen.members import Members
 from wire.uuids import uuid_to_text
@@ -24,9 +25,11 @@ class VoterLogs:
       none, where a voter told a new address.)
     - The longest log has each acknowledged change as often as it was acknowledged: else one is **missing**; and no
       more often than it was asked for and not refused: else one is **unasked**.
+    - The voters that the last leader tells when all is healed are those of the last record of them in that log, as far
+      as the leader's log went then: else they are **untrue**.
 
-    The second rule is judged by a log that begins with the first record, if there is one: a node that came in by a
-    snapshot has no other.
+    The second and third rules are judged by a log that begins with the first record, if there is one: a node that came
+    in by a snapshot has no other.
     """
 
     name = "voter-logs"
@@ -46,7 +49,8 @@ class VoterLogs:
         unasked = [step for step in made - possible if not _is_of_nemesis(step, history)]
         reaches_the_end = longest.end >= max((log.voters[-1][0] for log in logs if log.voters), default=0)
         missing = _words(acknowledged - made) if is_from_the_start and reaches_the_end else []
-        is_violated = bool(leaps or missing or unasked)
+        untrue = list(_untrue(longest, settled_view(views_in(history.operations()), self._members)))
+        is_violated = bool(leaps or missing or unasked or untrue)
         passed = Verdict.VALID if made else Verdict.UNKNOWN
         return {
             VALID_KEY: Verdict.INVALID if is_violated else passed,
@@ -56,6 +60,7 @@ class VoterLogs:
             "leaps": leaps,
             "missing": missing,
             "unasked": _words(Counter(unasked)),
+            "untrue": untrue,
         }
 
 
@@ -82,8 +87,26 @@ def _leaps(log: NodeLog) -> Iterator[Results]:
             yield {"node": log.node, "offset": offset, "changes": _words(Counter(steps))}
 
 
-def _voters(voters: VoterSet) -> set[tuple[int, str]]:
-    return {(key.id, uuid_to_text(key.directory_id)) for key in (each.key for each in voters.voters.values())}
+def _untrue(log: NodeLog, settled: View | None) -> Iterator[Results]:
+    """Judged where the log has a record of the voters, and reaches as far as the leader's did when it told them."""
+    if settled is None or settled.voters is None or settled.log_end is None or log.end < settled.log_end:
+        return
+    records = [(offset, voters) for offset, voters in log.voters if offset < settled.log_end]
+    for offset, voters in records[-1:]:
+        if settled.voters != _voters(voters):
+            yield {
+                "leader": settled.leader,
+                "index": settled.ended,
+                "told": sorted(settled.voters),
+                "offset": offset,
+                "in_the_log": sorted(_voters(voters)),
+            }
+
+
+def _voters(voters: VoterSet) -> Voting:
+    return frozenset(
+        (key.id, uuid_to_text(key.directory_id)) for key in (each.key for each in voters.voters.values())
+    )
 
 
 def _asked(history: History, kinds: tuple[OpType, ...]) -> Counter[Step]:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
@@ -17,19 +17,24 @@ from tests.jepsen.members import Members
 READ = "read-voters"
 PUT, LIST = "put-topic", "list-topics"
 _SHOWN_MAX = 50
+# Ids and directories.
+Voting = frozenset[tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one controller told; `voters` (id and directory) only where it led, by its own account."""
+    """What one controller told; `voters` (id and directory) only where it led, by its own account, and then with its
+    high watermark and the end of its log. Older histories have neither of these."""
 
     node: int
     leader: int
     epoch: int
-    voters: frozenset[tuple[int, str]] | None
+    voters: Voting | None
     invoked: int
     ended: int
     final: bool
+    high_watermark: int | None
+    log_end: int | None
 
 
 class Voters:
@@ -39,9 +44,12 @@ class Voters:
     - What a leader tells differs from what it told before, and from the voters at the start, by voters that somebody
       asked to add or to remove, at a time that fits: else **unexplained**. Each change is of one voter, so more of
       them than there were requests are unexplained too.
+    - While a leader commits nothing (one high watermark) it changes one voter at most, as the next change has to wait
+      until the last one is committed: else there were **two changes at once**.
     - The acknowledged changes of a voter can all have happened, each in the time that it took: else they are
       **contradictory**. What they left is what the last leader tells: else a change is **lost**.
     - When all is healed there is a leader, whom all controllers name in one epoch: else the quorum is **unsettled**.
+      By then it is one of the voters that it tells: else it is a **leader outside**, who ought to have resigned.
     - A topic whose creation was acknowledged is in the last list of every broker: else it is a **lost topic**.
     """
 
@@ -52,17 +60,19 @@ class Voters:
 
     def check(self, history: History) -> Results:
         operations = history.operations()
-        views = [_view(each) for each in operations if each.invoke.f == READ and each.is_ok]
-        last = {view.node: view for view in views if view.final}
-        settled = _settled(last, self._members)
+        views = views_in(operations)
+        last = _last_of(views)
+        settled = settled_view(views, self._members)
         attempts = attempts_in(history)
         asked = [each for each in operations if each.invoke.f in (ADD, REMOVE)]
         lists = {each.invoke.node: each for each in operations if _is_final_list(each)}
         violations: dict[str, list[Results]] = {
             "two_leaders": list(_two_leaders(views)),
             "unexplained": list(self._unexplained(attempts, views)),
+            "two_changes_at_once": list(_two_changes_at_once(views)),
             **self._lives(attempts, views, settled),
             "unsettled": [] if settled or len(last) < len(self._members.quorum) else [_last_words(last)],
+            "leader_outside": list(_leader_outside(settled)),
             "lost_topics": list(_lost_topics(operations, lists)),
         }
         silent = [node for node in self._members.quorum if node not in last]
@@ -132,6 +142,11 @@ def _verdict(violated: bool, doubt: bool) -> Verdict:
     return Verdict.UNKNOWN if doubt else Verdict.VALID
 
 
+def views_in(operations: Iterable[Operation]) -> list[View]:
+    """What the controllers told, in the order in which they were asked."""
+    return [_view(each) for each in operations if each.invoke.f == READ and each.is_ok]
+
+
 def _view(operation: Operation) -> View:
     value, end = operation.value, operation.end
     assert end is not None
@@ -145,6 +160,8 @@ def _view(operation: Operation) -> View:
         invoked=operation.invoke.index,
         ended=end.index,
         final=operation.invoke.final,
+        high_watermark=value.get("high_watermark"),
+        log_end=value.get("ends", {}).get(str(value["leader"])),
     )
 
 
@@ -156,14 +173,21 @@ def _words(state: State) -> str:
     return "no voter" if state is None else f"a voter with directory {state}"
 
 
-def _settled(last: dict[int, View], members: Members) -> View | None:
-    """The leader's last view, if all controllers named it in the same epoch."""
-    if any(node not in last for node in members.quorum):
-        return None
-    if len({(view.leader, view.epoch) for view in last.values()}) != 1:
-        return None
-    told = last.get(next(iter(last.values())).leader)
-    return told if told is not None and told.voters is not None else None
+def _last_of(views: Iterable[View]) -> dict[int, View]:
+    return {view.node: view for view in views if view.final}
+
+
+def settled_view(views: Iterable[View], members: Members) -> View | None:
+    """The last view of the newest leader whom all controllers named in the end; who named it early is not asked again,
+    and may not know of a leader that came after."""
+    final = [view for view in views if view.final and view.leader >= 0]
+    named: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for view in final:
+        named[view.epoch, view.leader].add(view.node)
+    agreed = [each for each, nodes in named.items() if nodes.issuperset(members.quorum)]
+    epoch, leader = max(agreed, default=(-1, -1))
+    told = [view for view in final if (view.epoch, view.leader, view.node) == (epoch, leader, leader)]
+    return next((view for view in reversed(told) if view.voters is not None), None)
 
 
 def _last_words(last: dict[int, View]) -> Results:
@@ -178,6 +202,33 @@ def _two_leaders(views: Iterable[View]) -> Iterator[Results]:
     for epoch, told in sorted(leaders.items()):
         if len(told) > 1:
             yield {"epoch": epoch, "told_at": told}
+
+
+def _two_changes_at_once(views: Iterable[View]) -> Iterator[Results]:
+    """The same sets may be told many times: each pair of them is shown once, by the views that told them first."""
+    told: dict[tuple[int, int, int], dict[Voting, View]] = defaultdict(dict)
+    for view in views:
+        if view.voters is not None and view.high_watermark is not None:
+            told[view.leader, view.epoch, view.high_watermark].setdefault(view.voters, view)
+    for (leader, epoch, mark), by_voters in told.items():
+        for one, other in combinations(by_voters, 2):
+            if len(one ^ other) > 1:
+                yield {
+                    "leader": leader,
+                    "epoch": epoch,
+                    "high_watermark": mark,
+                    "changed": sorted(one ^ other),
+                    "indexes": [by_voters[one].ended, by_voters[other].ended],
+                }
+
+
+def _leader_outside(settled: View | None) -> Iterator[Results]:
+    if settled is None:
+        return
+    assert settled.voters is not None
+    voters = sorted(voter for voter, _ in settled.voters)
+    if settled.leader not in voters:
+        yield {"leader": settled.leader, "epoch": settled.epoch, "voters": voters, "index": settled.ended}
 
 
 def _may_have_been(
