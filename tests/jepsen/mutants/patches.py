@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 from metadata.controller import alter_configs, alter_partition, registration
 from metadata.controller.context import DecisionContext
 from metadata.controller.results import ControllerResult
+from metadata.image.configs import ConfigsDelta
 from raft.adapters import quorum_state_file
 from raft.adapters.file_system import FileSystem
 
@@ -78,3 +79,19 @@ def partition_epoch_unchecked() -> Patch:
         return None if error is ErrorCode.invalid_update_version else error
 
     return patch.object(alter_partition, "_epoch_error", epoch_error)
+
+
+def leader_epoch_unchecked() -> Patch:
+    """AlterPartition is heard from the leader of the partition's present epoch alone."""
+    original: Any = alter_partition._epoch_error
+
+    def epoch_error(broker_id: int, state: Any, wanted: Any) -> Any:
+        error = original(broker_id, state, wanted)
+        return None if error is ErrorCode.fenced_leader_epoch else error
+
+    return patch.object(alter_partition, "_epoch_error", epoch_error)
+
+
+def configs_outlive_their_topic() -> Patch:
+    """A topic's configs go with it: who takes up its name finds none."""
+    return patch.object(ConfigsDelta, "remove_topic", lambda *_: None)

@@ -45,12 +45,16 @@ _HUNTS: dict[str, tuple[str, ...]] = {
     "broker_epoch_reused": _hunt("leader-lease", "kill-one", *_QUICK),
     "config_update_lost": _hunt("config-set", "kill-leader", *_QUICK),
     "partition_epoch_unchecked": _hunt("register", "kill-leader", *_QUICK),
+    "leader_epoch_unchecked": _hunt("register", "kill-one", *_QUICK),
+    "configs_outlive_their_topic": _hunt("topics-set", "kill-one", *_QUICK),
 }
 _OURS: dict[str, Callable[[], Any]] = {
     "votes_not_flushed": patches.votes_not_flushed,
     "broker_epoch_reused": patches.broker_epoch_reused,
     "config_update_lost": patches.config_update_lost,
     "partition_epoch_unchecked": patches.partition_epoch_unchecked,
+    "leader_epoch_unchecked": patches.leader_epoch_unchecked,
+    "configs_outlive_their_topic": patches.configs_outlive_their_topic,
 }
 
 
