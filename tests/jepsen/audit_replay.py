@@ -2,14 +2,14 @@
 
 python -m tests.jepsen.audit_replay FOLDER...    (of runs, or of whole stores)
 
-Starting Spark is most of the time that this takes, so one session serves all of them.
+Spark takes its time for every step, however small the logs are, so one session serves all runs, and one audit some.
 """
 
 import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +21,10 @@ from tests.jepsen.store import TEST_FILE, runs
 
 AUDIT_FILE: Final = "audit.json"
 FORMAT: Final = 1
+TOGETHER: Final = 10
+"""Runs that are audited at once."""
+Rows = dict[str, list[dict[str, Any]]]
+"""Of a table, by source."""
 _SMALL_BYTES = 1024 * 1024
 _TABLES: Final = {
     "topics": (
@@ -69,57 +73,85 @@ def replay(folders: Sequence[Path]) -> dict[Path, str]:
         tempfile.TemporaryDirectory(prefix="kquorum-jepsen-") as work,
         quiet_spark(master=LOCAL_MASTER, size_in_bytes=_SMALL_BYTES, keep_log_in=Path(work)) as spark,
     ):
-        for number, folder in enumerate(folders):
-            spark.progress(f"auditing {folder}")
+        waiting = [list(folders[at : at + TOGETHER]) for at in range(0, len(folders), TOGETHER)]
+        while waiting:
+            batch = waiting.pop(0)
+            spark.progress(f"auditing {batch[0]}" + (f" and {len(batch) - 1} more" if batch[1:] else ""))
             try:
-                found = _audited(spark.session, folder, Path(work) / str(number))
+                found = _audited(spark.session, batch, Path(tempfile.mkdtemp(dir=work)))
             except Exception as error:  # noqa: BLE001 - one run's logs must not keep the others from their audit
-                failed[folder] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+                if len(batch) > 1:
+                    waiting += [[each] for each in batch]
+                    continue
+                words = str(error).splitlines()
+                failed[batch[0]] = f"{type(error).__name__}: {words[0] if words else ''}"
                 continue
-            _write(folder / AUDIT_FILE, found)
+            for folder, audit in found.items():
+                _write(folder / AUDIT_FILE, audit)
     return failed
 
 
-def _audited(session: Any, folder: Path, out: Path) -> dict[str, Any]:
+def _audited(session: Any, folders: Sequence[Path], out: Path) -> dict[Path, dict[str, Any]]:
+    """One audit of the logs of all, each of whom is a cluster of its own: Spark's work is much the same for one."""
     from spark_replay.audit import build
     from spark_replay.audit_folder import open_audit
-    from spark_replay.checks.checking import CheckRequest, check_audit
+    from spark_replay.checks.checking import check_audit
 
-    logs = [folder / NODES_FOLDER / str(node) / "data" for node in members_of(folder).quorum]
-    out.mkdir()
-    build(session, logs, out)
+    logs = {folder: _logs_of(folder) for folder in folders}
+    build(session, [log for each in logs.values() for log in each], out)
     tables = open_audit(session, out)
-    report = check_audit(tables, CheckRequest(one_cluster=True))
+    report = check_audit(tables)
     report.findings.unpersist()
+    rows = {name: _rows(out / name, columns) for name, columns in _TABLES.items()}
+    found = {}
+    for folder in folders:
+        sources = [
+            each for each in tables.manifest.sources if Path(each.files[0].path).is_relative_to(folder)
+        ]
+        assert len(sources) == len(logs[folder]), f"{folder} has {len(sources)} logs in its audit"
+        found[folder] = _of_run(sources, report, rows)
+    return found
+
+
+def _logs_of(folder: Path) -> list[Path]:
+    return [folder / NODES_FOLDER / str(node) / "data" for node in members_of(folder).quorum]
+
+
+def _of_run(sources: Sequence[Any], report: Any, rows: Mapping[str, Rows]) -> dict[str, Any]:
+    own = {each.source for each in sources}
     return {
         "format": FORMAT,
-        "logs": [_log(each, out) for each in tables.manifest.sources],
+        "logs": [_log(each, rows) for each in sources],
         "violations": [
             asdict(first) | {"check": str(result.check)}
             for result in report.results
-            if result.violations
+            if result.violations and result.source in own
             for first in result.first
         ],
-        "replicas": [_replicas(each) for each in report.replicas],
+        "replicas": [_replicas(each) for each in report.replicas if own.issuperset(each.sources)],
     }
 
 
-def _log(source: Any, out: Path) -> dict[str, Any]:
+def _log(source: Any, rows: Mapping[str, Rows]) -> dict[str, Any]:
     """One controller's log, with its rows of the tables."""
     return {
         "source": source.source,
         "node": source.member.node_id,
         "start_offset": source.start_offset,
         "end_offset": source.end_offset,
-        **{name: _rows(out / name, source.source, columns) for name, columns in _TABLES.items()},
+        **{name: by_source.get(source.source, []) for name, by_source in rows.items()},
     }
 
 
-def _rows(table: Path, source: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+def _rows(table: Path, columns: Sequence[str]) -> Rows:
     import pyarrow.parquet as pq
 
-    found = pq.read_table(table, filters=[("source", "=", source)]).select(columns).to_pylist()
-    return sorted(found, key=lambda row: [str(row[column]) for column in columns])
+    found: Rows = {}
+    for row in pq.read_table(table, columns=["source", *columns]).to_pylist():
+        found.setdefault(row.pop("source"), []).append(row)
+    for rows in found.values():
+        rows.sort(key=lambda row: [str(row[column]) for column in columns])
+    return found
 
 
 def _replicas(report: Any) -> dict[str, Any]:
