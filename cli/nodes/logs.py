@@ -9,6 +9,7 @@ import logging
 import queue
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from pathlib import Path
 from typing import TextIO
@@ -83,10 +84,12 @@ class NodeLogging:
         self._listener.start()
 
     def stop(self) -> None:
-        """Everything logged so far is written."""
+        """Everything logged so far is written, but for what a full disk did not take: that is tried once more here, and
+        must not hide why the node ends."""
         logging.getLogger().removeHandler(self._entrance)
         self._listener.stop()
-        self._file.close()
+        with suppress(OSError):
+            self._file.close()
 
 
 class _PassOn(QueueHandler):

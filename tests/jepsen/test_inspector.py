@@ -13,7 +13,7 @@ WAIT_S = 20.0
 LOG_START, IMAGE = 40, 44
 
 
-class OutOfRange(grpc.RpcError):
+class OutOfRange(grpc.RpcError):  # type: ignore[misc] # of a package without types
     def code(self) -> grpc.StatusCode:
         return grpc.StatusCode.OUT_OF_RANGE
 

@@ -38,6 +38,15 @@ def test_a_node_whose_disk_was_made_to_fail_may_end_for_that(tmp_path: Path) -> 
         assert NodeLogs(folder, {2}).check(History())[VALID_KEY] is Verdict.INVALID
 
 
+CUT_SHORT = "2026-11-22 10:12:08 node 1 CRITICAL raft.adapters.driver: node 1 stops:2026-11-22 10:12:21 node 1 INFO x"
+
+
+def test_a_last_word_that_a_full_disk_cut_short_is_told_by_the_disk_that_failed(tmp_path: Path) -> None:
+    folder = _nodes_folder(tmp_path, f"05:48:14 leader in epoch 1: x\n{CUT_SHORT}\n", None)
+    assert NodeLogs(folder, {1}).check(History())[VALID_KEY] is Verdict.VALID
+    assert NodeLogs(folder).check(History())[VALID_KEY] is Verdict.INVALID
+
+
 def test_no_logs_at_all_make_the_run_unknown(tmp_path: Path) -> None:
     assert check_safely(NodeLogs(tmp_path), History())[VALID_KEY] is Verdict.UNKNOWN
 

@@ -21,7 +21,8 @@ STATE_MARKS = (
 _MARKS = ("Traceback (most recent call last)", "AssertionError", " CRITICAL ", *STATE_MARKS)
 _LED = re.compile(r"\bleader in epoch (\d+)")
 _BEGINS = re.compile(r"\d{4}-\d\d-\d\d |\d\d:\d\d:\d\d ")
-_OF_DISKS = ("Input/output error", "cannot flush to stable storage")
+# The disk that fails may be full as well, and cut the line short that says why the node stops.
+_OF_DISKS = re.compile(r"Input/output error|cannot flush to stable storage|stops:\s*(\d{4}-\d\d-\d\d |$)")
 _SHOWN_MAX = 20
 
 
@@ -78,7 +79,7 @@ class NodeLogs:
         return [
             f"{where}:{number}: {line.strip()[:200]}"
             for number, entry in _entries(path.read_text(errors="replace"))
-            if not (is_excused and any(words in text for text in entry for words in _OF_DISKS))
+            if not (is_excused and any(_OF_DISKS.search(text) for text in entry))
             for number, line in enumerate(entry, start=number)
             if any(mark in line for mark in _MARKS)
         ]

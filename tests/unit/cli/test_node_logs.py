@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.nodes.logs import NodeLogging, ready_log
+from cli.nodes.logs import FILE_NAME, NodeLogging, ready_log
 
 
 def logged(
@@ -61,3 +61,11 @@ class TestFile:
         out, err, file = logged(tmp_path, capsys, lambda: log.warning("the disk is full"))
         assert (out, file) == ("", "")
         assert err[8:] == " warning: the disk is full\n"
+
+    def test_a_disk_that_stays_full_does_not_hide_why_the_node_ends(self, tmp_path: Path) -> None:
+        """What was not taken is tried once more when the file is closed; /dev/full never takes anything."""
+        (tmp_path / FILE_NAME).symlink_to("/dev/full")
+        logging_ = NodeLogging(tmp_path, 1)
+        logging_.start()
+        logging.getLogger("raft.adapters.driver").critical("the disk is gone")
+        logging_.stop()
