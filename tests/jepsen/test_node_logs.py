@@ -38,7 +38,9 @@ def test_a_node_whose_disk_was_made_to_fail_may_end_for_that(tmp_path: Path) -> 
         assert NodeLogs(folder, {2}).check(History())[VALID_KEY] is Verdict.INVALID
 
 
-CUT_SHORT = "2026-11-22 10:12:08 node 1 CRITICAL raft.adapters.driver: node 1 stops:2026-11-22 10:12:21 node 1 INFO x"
+CUT_SHORT = (
+    "2026-11-22 10:12:08 node 1 CRITICAL raft.adapters.driver: node 1 stops:2026-11-22 10:12:21 node 1 INFO x"
+)
 
 
 def test_a_last_word_that_a_full_disk_cut_short_is_told_by_the_disk_that_failed(tmp_path: Path) -> None:
