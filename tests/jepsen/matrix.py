@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -189,7 +189,11 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rows", type=Path, help="the file of rows, if not STORE/matrix.jsonl")
     parser.add_argument("--resume", action="store_true", help="leave out cells that have a row")
     parser.add_argument("--again", default="", help="with --resume: verdicts that are tried again")
-    parser.add_argument("--rejudge", action="store_true", help="run nothing, judge what is in the store anew")
+    parser.add_argument(
+        "--rejudge",
+        action="store_true",
+        help="run nothing, judge what is in the store anew, of --workloads if there are",
+    )
     parser.add_argument("more", nargs="*", metavar="-- OPTION", help="for every run, such as --brokers 2")
     return parser.parse_args(arguments)
 
@@ -208,7 +212,8 @@ def main() -> int:
     rows_path = chosen.rows or chosen.store / ROWS_FILE
     chosen.store.mkdir(parents=True, exist_ok=True)
     if chosen.rejudge:
-        return _rejudge(chosen.store, rows_path)
+        of_groups = None if chosen.workloads == EACH else {cell.workloads for cell in wanted}
+        return _rejudge(chosen.store, rows_path, of_groups)
     if chosen.resume:
         again = set(chosen.again.split(","))
         done = {name for name, row in rows_of(rows_path).items() if row.verdict not in again}
@@ -218,11 +223,14 @@ def main() -> int:
     )
 
 
-def _rejudge(store: Path, rows_path: Path) -> int:
-    """A cell whose verdict is another one now gets another row, and the last one counts."""
+def _rejudge(store: Path, rows_path: Path, groups: Collection[str] | None) -> int:
+    """The rows of these groups of workloads, or all. A cell whose verdict is another one now gets another row, and the
+    last one counts."""
     console = Console()
     rows = []
     for row in rows_of(rows_path).values():
+        if groups is not None and row.workloads not in groups:
+            continue
         rows.append(rejudged(row, store))
         if rows[-1] != row:
             _keep(rows[-1], rows_path)
