@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from spark_replay.checks.findings import NOTE, CheckName, found
+from spark_replay.checks.findings import NOTE, VIOLATION, CheckName, found
 from spark_replay.checks.inputs import CheckInputs
 from wire.metadata_records.registry import BY_API_KEY
 
@@ -148,6 +148,8 @@ def _two_leaders(elected: DataFrame) -> DataFrame:
 
 
 def _no_majority(elected: DataFrame) -> DataFrame:
+    """A leader outside of the voters is lawful, and noted, if most of them voted for it: a voter whose removal nobody
+    may have heard of can be the only one who holds enough to lead (Ongaro's dissertation, 4.2.2)."""
     voters, granting = F.col("voters.voter_id"), F.col("granting_voters.voter_id")
     granted = F.size(F.array_intersect(F.array_distinct(granting), voters))
     no_voter = ~F.array_contains(voters, F.col("leader_id"))
@@ -160,10 +162,18 @@ def _no_majority(elected: DataFrame) -> DataFrame:
         F.concat_ws(" ", granting.cast("array<string>")),
         F.concat_ws(" ", voters.cast("array<string>")),
     )
-    reason = F.when(no_voter, F.concat(who, F.lit(": it is no voter itself"))).otherwise(
-        F.concat(who, F.lit(": that is no majority"))
+    is_leaving = no_voter & ~too_few & (F.size(granting) > 0)
+    why = (
+        F.when(is_leaving, F.lit("it is no voter itself, which is lawful until its removal is committed"))
+        .when(no_voter, F.lit("it is no voter itself"))
+        .otherwise(F.lit("that is no majority"))
     )
-    return found(elected.where(no_voter | too_few), CheckName.ELECTIONS, reason=reason)
+    return found(
+        elected.where(no_voter | too_few),
+        CheckName.ELECTIONS,
+        reason=F.concat_ws(": ", who, why),
+        severity=F.when(is_leaving, NOTE).otherwise(VIOLATION),
+    )
 
 
 def _damage(inputs: CheckInputs) -> DataFrame:
