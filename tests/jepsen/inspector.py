@@ -130,6 +130,7 @@ class LogFollower:
         with self._arrived:
             self._arrived.wait_for(lambda: bool(self._mail.records), wait_s)
             mail, self._mail = self._mail, _Mail(is_reset=False)
+            self._arrived.notify_all()  # a stream that begins anew waits until all before it is taken
             if not mail.records:
                 # Nothing came after the reset yet: the next delivery is the one that begins anew.
                 self._mail.is_reset, self._mail.image = mail.is_reset, mail.image

@@ -6,6 +6,7 @@ from typing import Any
 import grpc
 import pytest
 
+from cli.processes import wait_until
 from tests.jepsen.inspector import LogFollower
 from wire.proto import inspect_pb2 as pb
 
@@ -31,8 +32,9 @@ class Stream:
 class Node:
     """An inspector of a node that keeps offsets 40 to 49 and has an image of the log up to 44."""
 
-    def __init__(self) -> None:
+    def __init__(self, log_start: int = LOG_START) -> None:
         self.asked: list[int] = []
+        self._log_start = log_start
 
     def follow(self, from_offset: int) -> Stream:
         self.asked.append(from_offset)
@@ -44,7 +46,7 @@ class Node:
     def close(self) -> None: ...
 
     def _from(self, start: int) -> Iterator[pb.LogRecord]:
-        if start < LOG_START:
+        if start < self._log_start:
             raise OutOfRange
         for offset in range(start, 50):
             yield pb.LogRecord(offset=offset, high_watermark=50)
@@ -66,3 +68,17 @@ def test_a_follower_begins_a_little_before_its_place_or_with_an_image_where_that
     assert node.asked[0] == first_asked
     assert delivered.records[0].offset == first_shown
     assert delivered.image == image
+
+
+def test_a_stream_that_begins_anew_goes_on_once_what_came_before_it_is_taken() -> None:
+    """The node's streams end at once, so that the next one begins while the records of the first wait."""
+    node: Any = Node(log_start=0)
+    follower = LogFollower(node)
+    try:
+        first = follower.take(WAIT_S)
+        wait_until(lambda: len(node.asked) > 2, WAIT_S)  # and this one finds records that wait
+        second = follower.take(WAIT_S)
+        third = follower.take(WAIT_S)
+    finally:
+        follower.close()
+    assert all(each.is_reset and each.records for each in (first, second, third))
