@@ -107,8 +107,8 @@ def timestamps(inputs: CheckInputs) -> DataFrame:
 
 
 def elections(inputs: CheckInputs) -> DataFrame:
-    """An epoch has one leader, who is a voter, and votes of a majority. That it begins with the record of its election
-    is usual, but controllers of Kafka 3.5 have been seen to write their first records before it."""
+    """An epoch has one leader, who is or was a voter, and votes of a majority. That it begins with the record of its
+    election is usual, but controllers of Kafka 3.5 have been seen to write their first records before it."""
     begun = _turns(inputs).where(
         (F.col("leader_epoch") > F.col("epoch_before")) & (F.col("base_offset") == F.col("last_before") + 1)
     )

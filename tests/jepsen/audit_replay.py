@@ -119,6 +119,8 @@ def _logs_of(folder: Path) -> list[Path]:
 
 def _of_run(sources: Sequence[Any], report: Any, rows: Mapping[str, Rows]) -> dict[str, Any]:
     own = {each.source for each in sources}
+    replicas = [_replicas(each) for each in report.replicas if own.issuperset(each.sources)]
+    assert replicas, f"the logs of {sorted(own)} were not compared: do they name their cluster?"
     return {
         "format": FORMAT,
         "logs": [_log(each, rows) for each in sources],
@@ -128,7 +130,7 @@ def _of_run(sources: Sequence[Any], report: Any, rows: Mapping[str, Rows]) -> di
             if result.violations and result.source in own
             for first in result.first
         ],
-        "replicas": [_replicas(each) for each in report.replicas if own.issuperset(each.sources)],
+        "replicas": replicas,
     }
 
 

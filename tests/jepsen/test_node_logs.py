@@ -49,6 +49,12 @@ def test_a_last_word_that_a_full_disk_cut_short_is_told_by_the_disk_that_failed(
     assert NodeLogs(folder).check(History())[VALID_KEY] is Verdict.INVALID
 
 
+def test_a_fault_of_ours_without_words_is_not_excused_by_a_disk(tmp_path: Path) -> None:
+    said = "1 leader in epoch 1: x\n05:48:15 node 1 stops: \nTraceback (most recent call last):\nAssertionError\n"
+    folder = _nodes_folder(tmp_path, said, None)
+    assert NodeLogs(folder, {1}).check(History())[VALID_KEY] is Verdict.INVALID
+
+
 def test_no_logs_at_all_make_the_run_unknown(tmp_path: Path) -> None:
     assert check_safely(NodeLogs(tmp_path), History())[VALID_KEY] is Verdict.UNKNOWN
 

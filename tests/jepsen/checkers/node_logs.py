@@ -22,7 +22,7 @@ _MARKS = ("Traceback (most recent call last)", "AssertionError", " CRITICAL ", *
 _LED = re.compile(r"\bleader in epoch (\d+)")
 _BEGINS = re.compile(r"\d{4}-\d\d-\d\d |\d\d:\d\d:\d\d ")
 # The disk that fails may be full as well, and cut the line short that says why the node stops.
-_OF_DISKS = re.compile(r"Input/output error|cannot flush to stable storage|stops:\s*(\d{4}-\d\d-\d\d |$)")
+_OF_DISKS = re.compile(r"Input/output error|cannot flush to stable storage|stops:\s*\d{4}-\d\d-\d\d ")
 _SHOWN_MAX = 20
 
 

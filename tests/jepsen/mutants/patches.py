@@ -72,22 +72,20 @@ def config_update_lost() -> Patch:
 
 def partition_epoch_unchecked() -> Patch:
     """AlterPartition changes a partition only in the epoch that it names."""
-    original: Any = alter_partition._epoch_error
-
-    def epoch_error(broker_id: int, state: Any, wanted: Any) -> Any:
-        error = original(broker_id, state, wanted)
-        return None if error is ErrorCode.invalid_update_version else error
-
-    return patch.object(alter_partition, "_epoch_error", epoch_error)
+    return _epoch_error_without(ErrorCode.invalid_update_version)
 
 
 def leader_epoch_unchecked() -> Patch:
     """AlterPartition is heard from the leader of the partition's present epoch alone."""
+    return _epoch_error_without(ErrorCode.fenced_leader_epoch)
+
+
+def _epoch_error_without(code: ErrorCode) -> Patch:
     original: Any = alter_partition._epoch_error
 
     def epoch_error(broker_id: int, state: Any, wanted: Any) -> Any:
         error = original(broker_id, state, wanted)
-        return None if error is ErrorCode.fenced_leader_epoch else error
+        return None if error is code else error
 
     return patch.object(alter_partition, "_epoch_error", epoch_error)
 

@@ -11,6 +11,7 @@ from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.errors import ClientError, refused, unanswered
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.net.network import Network
+from tests.jepsen.workloads.connected import Connected
 from wire.protocol.apis import ApiKey
 
 FIRST_PARTITIONS: Final = 3
@@ -26,19 +27,12 @@ class Shown(NamedTuple):
     partitions: int
 
 
-class NameWorker:
+class NameWorker(Connected[RawClient]):
     """Does races and rebirths at one broker. No step of a rebirth is begun when `timeout_s` have passed."""
 
     def __init__(self, make_client: Callable[[], RawClient], network: Network, timeout_s: float) -> None:
-        self._make_client = make_client
-        self._network = network
+        super().__init__(make_client, network)
         self._timeout_s = timeout_s
-        self._client: RawClient | None = None
-
-    def open(self) -> None:
-        if self._client is None:
-            self._network.enter_as_client()
-        self._client = self._make_client()
 
     def invoke(self, op: Op) -> Op:
         assert self._client is not None
@@ -52,10 +46,6 @@ class NameWorker:
             # That one step of a rebirth had no effect says nothing of those before.
             surely_not = error.definite and op.f == RACE
             return op.ended(OpType.FAIL if surely_not else OpType.INFO, op.value, error.reason)
-
-    def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
 
 
 class Rebirth:

@@ -4,7 +4,7 @@ Beside that, on seats of their own, two clients race for one name now and then, 
 topic (tests.jepsen.checkers.names). These names are none of the set's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 from tests.jepsen.checkers.names import RACE, REBIRTH, Names
@@ -30,6 +30,7 @@ from tests.jepsen.generator import (
 )
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.net.network import Network
+from tests.jepsen.workloads.connected import Connected
 from tests.jepsen.workloads.name_workers import NameWorker
 from tests.jepsen.workloads.workload import RECOVERY_NS, Seat, Setup, WorkloadKind
 
@@ -166,18 +167,8 @@ class Races:
         pass
 
 
-class TopicsWorker:
+class TopicsWorker(Connected[TopicsClient]):
     """Does what TopicsSet asks at one broker."""
-
-    def __init__(self, make_client: Callable[[], TopicsClient], network: Network) -> None:
-        self._make_client = make_client
-        self._network = network
-        self._client: TopicsClient | None = None
-
-    def open(self) -> None:
-        if self._client is None:
-            self._network.enter_as_client()
-        self._client = self._make_client()
 
     def invoke(self, op: Op) -> Op:
         assert self._client is not None
@@ -197,10 +188,6 @@ class TopicsWorker:
             assert op.f == LIST, op.f
             return [element for topic in client.list() if (element := element_of(topic)) is not None]
         return op.value
-
-    def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
 
 
 def make_worker(network: Network, node_id: int, timeout_s: float) -> TopicsWorker:

@@ -1,0 +1,31 @@
+"""What the workers have in common who speak to one node through a client that is made anew with every process."""
+
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from tests.jepsen.net.network import Network
+
+
+class Closable(Protocol):
+    def close(self) -> None: ...
+
+
+Client = TypeVar("Client", bound=Closable)
+
+
+class Connected(Generic[Client]):
+    """Opens and closes; what is invoked is the heir's."""
+
+    def __init__(self, make_client: Callable[[], Client], network: Network) -> None:
+        self._make_client = make_client
+        self._network = network
+        self._client: Client | None = None
+
+    def open(self) -> None:
+        if self._client is None:
+            self._network.enter_as_client()
+        self._client = self._make_client()
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
