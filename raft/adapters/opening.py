@@ -63,6 +63,8 @@ def _read_log(folder: Path, recovery_point: int | None, fs: FileSystem) -> Opene
         return _opened(recovered, 0, first_voters, start_over_at=newest)
     if noted is not None:
         recovered.damage = _with_noted(recovered, noted, folder)
+    if newest is not None:
+        recovered.damage = _up_to_snapshot(recovered.damage, newest)
     start = _snapshot_at_start(recovered, snapshots)
     if start is not None:
         return _opened(recovered, start.offset, snapshot_quorum_records(folder, start, fs))
@@ -103,6 +105,17 @@ def _with_noted(recovered: RecoveredLog, noted: NotedDamage, folder: Path) -> Da
     if damage is None or recovered.is_sound:
         return noted.with_log(folder, _end_offset(recovered), 0 if damage is None else damage.end_offset)
     return replace(damage, end_offset=max(damage.end_offset, noted.end_offset))
+
+
+def _up_to_snapshot(damage: DamagedRange | None, newest: OffsetAndEpoch) -> DamagedRange | None:
+    """The damage, which ends no sooner than the newest snapshot: what that holds was committed, and may have been here.
+
+    A start that emptied the log for the snapshot, and was broken off, has taken the recovery point and the segments
+    behind the damage, which told how far it went.
+    """
+    if damage is None or damage.end_offset >= newest.offset:
+        return damage
+    return replace(damage, end_offset=newest.offset)
 
 
 def _is_ahead(newest: OffsetAndEpoch, recovered: RecoveredLog, noted: NotedDamage | None) -> bool:

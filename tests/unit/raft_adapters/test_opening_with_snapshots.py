@@ -11,7 +11,14 @@ from raft.adapters.snapshot_files import list_snapshots, snapshot_path
 from raft.adapters.snapshot_store import SnapshotGone, SnapshotStore
 from raft.batches import OffsetAndEpoch
 from raft.log_index import LogIndex
-from tests.unit.raft_adapters.log_folders import batch, batches, read_all, write_log, write_snapshot
+from tests.unit.raft_adapters.log_folders import (
+    batch,
+    batches,
+    read_all,
+    set_recovery_point,
+    write_log,
+    write_snapshot,
+)
 
 
 def place_of(log: FileLog) -> tuple[int, int, int]:
@@ -43,6 +50,22 @@ def test_a_log_behind_its_newest_snapshot_begins_anew_there(tmp_path: Path) -> N
     assert log.snapshots() == (OffsetAndEpoch(31, 2),)
     log.append([batch(31, epoch=2)])
     assert read_all(log) == [batch(31, epoch=2)]
+    log.close()
+
+
+def test_where_such_a_beginning_was_broken_off_all_up_to_the_snapshot_may_be_missing(tmp_path: Path) -> None:
+    """The recovery point was taken back and the last segments were gone when the power went; damage is in what stays,
+    and nothing else tells any more how far the log went."""
+    write_log(tmp_path, batches(0, 9), segment_bytes=200)
+    write_snapshot(tmp_path, 9)
+    set_recovery_point(tmp_path, 0)
+    damaged, *gone = sorted(tmp_path.glob("*.log"))[2:]
+    for path in gone:
+        path.unlink()
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"\x77")
+    log = FileLog(tmp_path, on_damage="report")
+    assert log.damage is not None
+    assert (log.log_start_offset, log.damage.start_offset, log.damage.end_offset) == (0, log.end_offset, 9)
     log.close()
 
 
