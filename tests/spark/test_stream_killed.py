@@ -66,8 +66,10 @@ def killed_at_random(tmp_path: Path, random: Random, rounds: int) -> tuple[Path,
     """The whole log, and the tables of the part that streams have seen which were killed."""
     whole = write_random_trimmed_history(tmp_path / "whole" / "node-1", seed=rounds, operations=90)
     log, out = GrowingLog(whole, tmp_path / "shown" / "node-1", random), tmp_path / "out"
-    log.grow()
-    for _ in range(rounds):
+    made = 0
+    while made < rounds and not log.is_whole:
+        grow_by_a_batch(log)
+        made += 1
         stream = Stream(log.shown, out)
         try:
             stream.wait_for("batch")
@@ -76,9 +78,21 @@ def killed_at_random(tmp_path: Path, random: Random, rounds: int) -> tuple[Path,
                 stream.live_on(random.random())
         finally:
             stream.kill()
+    assert made > rounds // 2, "the log was whole too soon"
     while not log.is_whole:
         log.grow()
     return whole, out
+
+
+def grow_by_a_batch(log: GrowingLog) -> None:
+    """A stream says nothing before there is one that it has not taken up yet."""
+    seen = batches_of(log)
+    while batches_of(log) == seen and not log.is_whole:
+        log.grow()
+
+
+def batches_of(log: GrowingLog) -> int:
+    return len(rows_of_whole(log.shown)["batch"])
 
 
 def check_tables(spark: Any, tmp_path: Path, whole: Path, out: Path) -> None:
