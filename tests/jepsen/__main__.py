@@ -6,6 +6,7 @@ Of several runs (--nodes 3,5) the worst counts.
 
 import argparse
 import math
+import re
 import sys
 import time
 from pathlib import Path
@@ -24,10 +25,11 @@ from tests.jepsen.members import CONTROLLERS_MAX
 from tests.jepsen.mutants.planting import PLANTED
 from tests.jepsen.net.network import NetworkUnavailable
 from tests.jepsen.report.terminal import print_summary
-from tests.jepsen.run import NETS, Interrupted, Options, run
+from tests.jepsen.run import NETS, Interrupted, Options, Setting, run
 from tests.jepsen.workloads.catalogue import ALL, WORKLOADS, UnknownWorkload, kinds_of
 
 _CONTROLLERS = range(1, CONTROLLERS_MAX + 1)
+_WHOLE = re.compile(r"-?\d+")
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -61,6 +63,14 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--mutant", metavar="NAME", help="plant this bug into every node (tests.jepsen.mutants)"
     )
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="KEY=VALUE",
+        help="a config of every node, over those of the harness; may be given several times",
+    )
     parser.add_argument("--no-pages", action="store_true", help="write no timeline, plots and index page")
     parser.add_argument("--store", type=Path, default=Path("store"), help="folder of the runs (store)")
     parser.add_argument(
@@ -91,6 +101,13 @@ def _counts(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
+def _setting(text: str) -> Setting:
+    key, separator, value = (part.strip() for part in text.partition("="))
+    if not (key and separator):
+        raise argparse.ArgumentTypeError(f"KEY=VALUE, not {text!r}")
+    return key, int(value) if _WHOLE.fullmatch(value) else value
+
+
 def main() -> int:
     chosen = parse()
     console = Console()
@@ -115,7 +132,7 @@ def _exit_status(verdicts: list[Verdict]) -> int:
 
 def _run(console: Console, chosen: argparse.Namespace, nodes: int) -> Verdict:
     try:
-        return _told(console, run(_options(chosen, nodes), chosen.store, console).results)
+        return _told(console, run(options_of(chosen, nodes), chosen.store, console).results)
     except (NetworkUnavailable, NodeFailed, OSError) as error:
         return _no_verdict(console, error)
 
@@ -152,7 +169,7 @@ def print_catalogue(console: Console) -> None:
         console.print(table)
 
 
-def _options(chosen: argparse.Namespace, nodes: int) -> Options:
+def options_of(chosen: argparse.Namespace, nodes: int) -> Options:
     return Options(
         workload=chosen.workload,
         nemesis=chosen.nemesis,
@@ -166,6 +183,7 @@ def _options(chosen: argparse.Namespace, nodes: int) -> Options:
         fault_s=chosen.fault,
         op_timeout_s=chosen.op_timeout,
         mutant=chosen.mutant,
+        config=tuple(chosen.config),
         pages=not chosen.no_pages,
         seed=time.time_ns() % 1_000_000 if chosen.seed is None else chosen.seed,
     )

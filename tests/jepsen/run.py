@@ -1,6 +1,7 @@
 """One run: a network, a cluster in it, the interpreter over both, the checkers, the store."""
 
 import os
+import shlex
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -36,12 +37,14 @@ from tests.jepsen.workloads.catalogue import kinds_of
 from tests.jepsen.workloads.workload import WorkloadKind
 
 NETS = ("auto", "netns", "proxy")
+Setting = tuple[str, int | str]
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """`rate` and `concurrency` are each workload's own: operations a second, and clients."""
+    """`rate` and `concurrency` are each workload's own: operations a second, and clients. `config` is every node's, and
+    outdoes what the harness sets."""
 
     workload: str = "topics-set"
     nemesis: str
@@ -56,6 +59,7 @@ class Options:
     op_timeout_s: float = 5.0
     seed: int = 1
     mutant: str | None = None
+    config: tuple[Setting, ...] = ()
     pages: bool = True
 
     @property
@@ -70,6 +74,7 @@ class Options:
             f"--op-timeout {self.op_timeout_s:g}",
         ]
         words += [f"--seed {self.seed}", *([] if self.mutant is None else [f"--mutant {self.mutant}"])]
+        words += [f"--config {shlex.quote(f'{key}={value}')}" for key, value in self.config]
         return " ".join(words)
 
 
@@ -118,7 +123,7 @@ def run(options: Options, store: Path, console: Console) -> Outcome:
             folder.path,
             members,
             network,
-            overrides=_overrides(kinds),
+            overrides=_overrides(kinds) | dict(options.config),
             environment={} if options.mutant is None else planted_environment(options.mutant),
             make_disk=make_disk,
             no_disks=no_disks,

@@ -1,10 +1,11 @@
 """What the command line refuses, in one line each."""
 
+import shlex
 from collections import Counter
 
 import pytest
 
-from tests.jepsen.__main__ import parse
+from tests.jepsen.__main__ import options_of, parse
 from tests.jepsen.workloads.catalogue import WORKLOADS
 
 
@@ -20,6 +21,7 @@ from tests.jepsen.workloads.catalogue import WORKLOADS
         (["--brokers", "0"], "must be at least 1"),
         (["--workload", "rust"], "no workload rust; there are topics-set"),
         (["--nemesis", "rust"], "no nemesis 'rust'; there are none"),
+        (["--config", "metadata.max.retention.bytes"], "KEY=VALUE, not 'metadata.max.retention.bytes'"),
         (["--mutant", "rust"], "no mutant 'rust'; there are"),
     ],
 )
@@ -39,3 +41,11 @@ def test_an_operation_belongs_to_one_workload() -> None:
     """Side by side they write one history, in which each finds its own by their names."""
     names = [f for kind in WORKLOADS.values() for f in kind.writes | kind.reads | kind.incidental]
     assert [name for name, count in Counter(names).items() if count > 1] == []
+
+
+def test_configs_are_each_nodes_and_stand_in_the_command_that_runs_it_again() -> None:
+    chosen = parse(["--config", "metadata.max.retention.bytes=200000", "--config", "broker.rack=r 1"])
+    options = options_of(chosen, nodes=3)
+    assert dict(options.config) == {"metadata.max.retention.bytes": 200_000, "broker.rack": "r 1"}
+    again = parse(shlex.split(options.command)[3:])
+    assert options_of(again, nodes=3).config == options.config

@@ -17,6 +17,7 @@ from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError, refused, unanswered
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.net.network import Network
+from tests.jepsen.workloads.connected import Connected, raw_client
 from wire.protocol.apis import ApiKey
 
 KEYS = ("retention.ms", "max.message.bytes", "segment.ms")
@@ -144,21 +145,15 @@ def _check_only(results: Any, *, doubtful: int = 0) -> None:
     raise ClientError(error.reason, definite=error.definite and code != doubtful)
 
 
-class AuditWorker:
+class AuditWorker(Connected[AuditClient]):
     """Changes and describes at one broker."""
 
     def __init__(self, network: Network, node_id: int, timeout_s: float) -> None:
-        self._network = network
-        self._node_id = node_id
-        self._timeout_s = timeout_s
-        self._client: AuditClient | None = None
+        def make_client() -> AuditClient:
+            raw = raw_client(network, node_id, timeout_s)
+            return AuditClient(raw, timeout_ms=round(timeout_s * 1000))
 
-    def open(self) -> None:
-        if self._client is None:
-            self._network.enter_as_client()
-        address = self._network.address_of(self._node_id)
-        raw = RawClient(address.host, address.port, self._timeout_s)
-        self._client = AuditClient(raw, timeout_ms=round(self._timeout_s * 1000))
+        super().__init__(make_client, network)
 
     def invoke(self, op: Op) -> Op:
         assert self._client is not None
@@ -171,7 +166,3 @@ class AuditWorker:
             surely_not = error.definite or op.f == DESCRIBE
             return op.ended(OpType.FAIL if surely_not else OpType.INFO, op.value, error.reason)
         return op.ended(OpType.OK, op.value)
-
-    def close(self) -> None:
-        if self._client is not None:
-            self._client.close()

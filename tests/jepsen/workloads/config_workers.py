@@ -16,6 +16,7 @@ from tests.jepsen.workloads.config_client import (
     create_topic,
     describe,
 )
+from tests.jepsen.workloads.connected import raw_client
 from tests.jepsen.workloads.register_controllers import Controllers
 from tests.jepsen.workloads.workload import Setup
 
@@ -48,8 +49,7 @@ class Place(Protocol):
 
 class BrokerPlace:
     def __init__(self, setup: Setup, node: int) -> None:
-        address = setup.network.address_of(node)
-        self._client = RawClient(address.host, address.port, setup.op_timeout_s)
+        self._client = raw_client(setup.network, node, setup.op_timeout_s)
 
     def client(self) -> RawClient:
         return self._client

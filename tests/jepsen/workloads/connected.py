@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
+from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.net.network import Network
 
 
@@ -29,3 +30,13 @@ class Connected(Generic[Client]):
     def close(self) -> None:
         if self._client is not None:
             self._client.close()
+
+
+def raw_client(network: Network, node_id: int, timeout_s: float) -> RawClient:
+    """To the node, as clients reach it."""
+    address = network.address_of(node_id)
+    return RawClient(address.host, address.port, timeout_s)
+
+
+def topics_client(network: Network, node_id: int, timeout_s: float) -> TopicsClient:
+    return TopicsClient(raw_client(network, node_id, timeout_s), timeout_ms=round(timeout_s * 1000))

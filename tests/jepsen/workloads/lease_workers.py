@@ -12,6 +12,7 @@ from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.errors import ClientError, refused, unanswered
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.inspector import Inspector, LogFollower, Seen
+from tests.jepsen.workloads.connected import raw_client, topics_client
 from tests.jepsen.workloads.workload import Setup
 from wire.protocol.apis import ApiKey
 
@@ -82,9 +83,7 @@ class WriteAtWorker:
 
     def open(self) -> None:
         self._network.enter_as_client()
-        address = self._network.address_of(self._node_id)
-        raw = RawClient(address.host, address.port, self._timeout_s)
-        self._client = TopicsClient(raw, round(self._timeout_s * 1000))
+        self._client = topics_client(self._network, self._node_id, self._timeout_s)
         self._places.open()
 
     def invoke(self, op: Op) -> Op:
@@ -118,8 +117,7 @@ class BrokerWorker:
 
     def open(self) -> None:
         self._setup.network.enter_as_client()
-        address = self._setup.network.address_of(self._broker_id)
-        self._raw = RawClient(address.host, address.port, self._setup.op_timeout_s)
+        self._raw = raw_client(self._setup.network, self._broker_id, self._setup.op_timeout_s)
 
     def invoke(self, op: Op) -> Op:
         assert self._raw is not None

@@ -11,6 +11,7 @@ from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError, refused
 from tests.jepsen.faults.quorum_view import NoLeader, QuorumView
 from tests.jepsen.history import Op, OpType
+from tests.jepsen.workloads.connected import raw_client
 from tests.jepsen.workloads.pretend_broker import PretendBroker
 from tests.jepsen.workloads.workload import Setup
 from wire.proto.quorum_pb2 import TransferLeadershipRequest
@@ -63,8 +64,8 @@ class RejoinWorker:
         broker.incarnation_id = uuid.uuid4()
         client: RawClient | None = None
         try:
-            address = self._setup.network.address_of(self._view.leader().leader_id)
-            client = RawClient(address.host, address.port, self._setup.op_timeout_s)
+            leader_id = self._view.leader().leader_id
+            client = raw_client(self._setup.network, leader_id, self._setup.op_timeout_s)
             response = client.request(ApiKey.BROKER_REGISTRATION, broker.registration(self._cluster_id))
             if int(response.error_code):
                 raise refused(int(response.error_code), response.error_code.name, None)

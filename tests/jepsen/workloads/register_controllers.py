@@ -5,6 +5,7 @@ from typing import Any
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError, not_sent
 from tests.jepsen.inspector import Inspector
+from tests.jepsen.workloads.connected import raw_client
 from tests.jepsen.workloads.workload import Setup
 from wire.protocol.apis import ApiKey
 
@@ -102,6 +103,5 @@ class Controllers:
 
     def _connected(self, known: dict[int, RawClient], node_id: int, timeout_s: float) -> RawClient:
         if node_id not in known:
-            address = self._network.address_of(node_id)
-            known[node_id] = RawClient(address.host, address.port, timeout_s)
+            known[node_id] = raw_client(self._network, node_id, timeout_s)
         return known[node_id]

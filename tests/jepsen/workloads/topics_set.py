@@ -5,12 +5,13 @@ topic (tests.jepsen.checkers.names). These names are none of the set's.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 
 from tests.jepsen.checkers.names import RACE, REBIRTH, Names
 from tests.jepsen.checkers.set_full import SetFull
 from tests.jepsen.checkers.set_lives import CREATE, DELETE, LIST
-from tests.jepsen.client import RawClient, TopicsClient
+from tests.jepsen.client import TopicsClient
 from tests.jepsen.errors import ClientError
 from tests.jepsen.generator import (
     SECOND_NS,
@@ -30,7 +31,7 @@ from tests.jepsen.generator import (
 )
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.net.network import Network
-from tests.jepsen.workloads.connected import Connected
+from tests.jepsen.workloads.connected import Connected, raw_client, topics_client
 from tests.jepsen.workloads.name_workers import NameWorker
 from tests.jepsen.workloads.workload import RECOVERY_NS, Seat, Setup, WorkloadKind
 
@@ -191,18 +192,11 @@ class TopicsWorker(Connected[TopicsClient]):
 
 
 def make_worker(network: Network, node_id: int, timeout_s: float) -> TopicsWorker:
-    address = network.address_of(node_id)
-
-    def make_client() -> TopicsClient:
-        raw = RawClient(address.host, address.port, timeout_s)
-        return TopicsClient(raw, timeout_ms=round(timeout_s * 1000))
-
-    return TopicsWorker(make_client, network)
+    return TopicsWorker(partial(topics_client, network, node_id, timeout_s), network)
 
 
 def make_name_worker(network: Network, node_id: int, timeout_s: float) -> NameWorker:
-    address = network.address_of(node_id)
-    return NameWorker(lambda: RawClient(address.host, address.port, timeout_s), network, timeout_s)
+    return NameWorker(partial(raw_client, network, node_id, timeout_s), network, timeout_s)
 
 
 KIND = WorkloadKind(

@@ -1,6 +1,7 @@
 """Clients that change the voters, and clients that ask who they are (KIP-853). One request each, and no second try."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from tests.jepsen.checkers.voters import ADD, LIST, PUT, REMOVE
@@ -9,6 +10,7 @@ from tests.jepsen.errors import ClientError, refused
 from tests.jepsen.history import Op, OpType
 from tests.jepsen.members import FIRST_BROKER
 from tests.jepsen.net.network import Network
+from tests.jepsen.workloads.connected import Connected, raw_client, topics_client
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_from_text, uuid_to_text
 
@@ -57,8 +59,7 @@ class ChangeWorker:
             self._is_inside = True
 
     def invoke(self, op: Op) -> Op:
-        address = self._network.address_of(op.value["via"])
-        client = RawClient(address.host, address.port, self._timeout_s)
+        client = raw_client(self._network, op.value["via"], self._timeout_s)
         try:
             self._change(client, op)
         except ClientError as error:
@@ -106,21 +107,13 @@ def refusal(code: int, name: str, message: str | None, *, via: int) -> ClientErr
     return ClientError(error.reason, definite=error.definite or (asked_once and is_told))
 
 
-class VotersReader:
+class VotersReader(Connected[RawClient]):
     """Asks one controller by DescribeQuorum. One that leads tells the voters, the others whom they follow."""
 
     def __init__(self, network: Network, node_id: int, timeout_s: float, f: str) -> None:
-        self._network = network
+        super().__init__(partial(raw_client, network, node_id, timeout_s), network)
         self._node_id = node_id
-        self._timeout_s = timeout_s
         self._f = f
-        self._client: RawClient | None = None
-
-    def open(self) -> None:
-        if self._client is None:
-            self._network.enter_as_client()
-        address = self._network.address_of(self._node_id)
-        self._client = RawClient(address.host, address.port, self._timeout_s)
 
     def invoke(self, op: Op) -> Op:
         assert op.f == self._f, op.f
@@ -133,10 +126,6 @@ class VotersReader:
         if not partitions:
             return op.ended(OpType.FAIL, None, response.error_code.name.upper())
         return op.ended(OpType.OK, view_of(self._node_id, partitions[0]))
-
-    def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
 
 
 def view_of(node_id: int, partition: Any) -> dict[str, object]:
@@ -164,21 +153,11 @@ def _in_time(replicas: Sequence[Any]) -> list[Any]:
     return sorted(replicas, key=lambda replica: int(replica.last_fetch_timestamp))
 
 
-class TopicWorker:
+class TopicWorker(Connected[TopicsClient]):
     """Creates and lists topics at one broker."""
 
     def __init__(self, network: Network, node_id: int, timeout_s: float) -> None:
-        self._network = network
-        self._node_id = node_id
-        self._timeout_s = timeout_s
-        self._client: TopicsClient | None = None
-
-    def open(self) -> None:
-        if self._client is None:
-            self._network.enter_as_client()
-        address = self._network.address_of(self._node_id)
-        raw = RawClient(address.host, address.port, self._timeout_s)
-        self._client = TopicsClient(raw, timeout_ms=round(self._timeout_s * 1000))
+        super().__init__(partial(topics_client, network, node_id, timeout_s), network)
 
     def invoke(self, op: Op) -> Op:
         assert self._client is not None
@@ -192,7 +171,3 @@ class TopicWorker:
             surely_not = error.definite or op.f == LIST
             return op.ended(OpType.FAIL if surely_not else OpType.INFO, op.value, error.reason)
         return op.ended(OpType.OK, [element for element in found if element is not None])
-
-    def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
