@@ -32,7 +32,7 @@ _CONTROLLERS = range(1, CONTROLLERS_MAX + 1)
 _WHOLE = re.compile(r"-?\d+")
 
 
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.jepsen", description=__doc__)
     parser.add_argument("--list", action="store_true", help="show all workloads and nemeses, and end")
     parser.add_argument(
@@ -76,6 +76,11 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--judge", type=Path, metavar="FOLDER", help="only judge the history of an earlier run"
     )
+    return parser
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = _parser()
     options = parser.parse_args(arguments)
     figures = (options.time, options.rate, options.fault, options.op_timeout, options.quiet)
     if not all(math.isfinite(figure) for figure in figures):

@@ -1,6 +1,6 @@
 """The tables of docs/reliability.md, made of what runs left: `python -m tests.jepsen.reliability`.
 
-The rows lie in docs/reliability/: matrix.jsonl and long.jsonl (tests.jepsen.matrix), mutants.jsonl
+The rows lie in docs/reliability/: matrix.jsonl, cut.jsonl and long.jsonl (tests.jepsen.matrix), mutants.jsonl
 (tests.jepsen.mutants --out) and failover.md (tests.jepsen.failover_report). Each table stands between two marks in the
 page and is written anew; a table whose rows are missing says so. --check only tells whether the page is up to date.
 """
@@ -98,6 +98,7 @@ def rendered(page: str, folder: Path = FOLDER) -> str:
     """The page with all its tables as of now. Raises ValueError when a mark is missing."""
     parts: dict[str, Callable[[], str]] = {
         "matrix": lambda: matrix_table(rows_of(folder / "matrix.jsonl").values()),
+        "cut": lambda: matrix_table(rows_of(folder / "cut.jsonl").values()),
         "long": lambda: long_table(rows_of(folder / "long.jsonl").values()),
         "mutants": lambda: mutants_table(_lines(folder / "mutants.jsonl")),
         "failover": lambda: _text(folder / "failover.md"),

@@ -10,7 +10,7 @@ import pytest
 from tests.jepsen.matrix import Row, cells, rows_of
 from tests.jepsen.reliability import FOLDER, PAGE, matrix_table, mutants_table, rendered
 
-PARTS = ("matrix", "long", "mutants", "failover")
+PARTS = ("matrix", "cut", "long", "mutants", "failover")
 EMPTY = "\n".join(f"<!-- {name} -->\nold\n<!-- /{name} -->" for name in PARTS)
 
 
@@ -53,7 +53,7 @@ def test_tables_are_put_between_their_marks(tmp_path: Path) -> None:
     page = rendered("before\n" + EMPTY + "\nafter", tmp_path)
     assert page.startswith("before\n<!-- matrix -->\n\n1 runs")
     assert page.endswith("\nafter")
-    assert page.count("*not run yet*") == 3
+    assert page.count("*not run yet*") == 4
     assert rendered(page, tmp_path) == page
 
 
