@@ -13,7 +13,7 @@ from raft.adapters.durable_files import (
     sync_folder,
     write_all,
 )
-from raft.adapters.errors import StorageFailed, storage_failure
+from raft.adapters.errors import storage_failure
 from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.segment import Segment
 from raft.adapters.snapshot_files import DAMAGED_SUFFIX
@@ -40,10 +40,7 @@ def set_tail_aside(segment: Segment, fs: FileSystem = POSIX) -> None:
     except OSError as error:
         raise storage_failure("write", target, error) from error
     sync_folder(target.parent, fs)
-    try:
-        fs.truncate(segment.descriptor, segment.size)
-    except OSError as error:
-        raise StorageFailed("truncate", segment.path, error) from error
+    segment.cut_unsound()
     segment.sync()
 
 

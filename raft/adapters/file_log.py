@@ -27,6 +27,7 @@ from raft.adapters.snapshot_files import (
     snapshot_path,
     snapshot_quorum_records,
 )
+from raft.adapters.unproven_tail import name_again
 from raft.batches import LogBatch, OffsetAndEpoch, parse_batches
 from raft.ports import LogSummary
 from raft.quorum_records import QuorumRecord, quorum_records
@@ -89,6 +90,7 @@ class FileLog:
             logger.warning(
                 "the log is behind its newest snapshot, and begins anew there: %s", opened.start_over_at
             )
+            name_again(snapshot_path(folder, opened.start_over_at), fs)
             self.truncate_fully_to(opened.start_over_at.offset)
         self.flush(durably=True)
 
@@ -191,7 +193,8 @@ class FileLog:
         self.set_damage_aside()
         with self._lock, self._first_failure:
             is_covered = self.damage is None or self.damage.end_offset <= offset
-            self._point.set_back(0 if is_covered else self._at_least_damaged(0))
+            # Also where it says so already: what a process before this one wrote may not be on the disk.
+            self._point.put(0 if is_covered else self._at_least_damaged(0))
             self._cache = BatchCache(self._cache_bytes)
             self._segments.begin_anew(offset)
             self._epochs.clear()

@@ -59,7 +59,8 @@ def _read_log(folder: Path, recovery_point: int | None, fs: FileSystem) -> Opene
     newest = snapshots[-1] if snapshots else None
     noted = noted_damage(folder, fs)
     if newest is not None and _is_ahead(newest, recovered, noted):
-        recovered.damage = None if noted is None else noted.with_log(folder, newest.offset, 0)
+        missing_until = 0 if recovered.damage is None else recovered.damage.end_offset
+        recovered.damage = None if noted is None else noted.with_log(folder, newest.offset, missing_until)
         return _opened(recovered, 0, first_voters, start_over_at=newest)
     if noted is not None:
         recovered.damage = _with_noted(recovered, noted, folder)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from raft.adapters.durable_files import list_names, remove_file
 from raft.adapters.epoch_checkpoint import Epochs
-from raft.adapters.errors import DamagedRange, LogCorrupted, QuorumRecordUnreadable, StorageFailed
+from raft.adapters.errors import DamagedRange, LogCorrupted, QuorumRecordUnreadable
 from raft.adapters.file_system import POSIX, Content, FileSystem
 from raft.adapters.mapped_file import map_file
 from raft.adapters.segment import UNPUBLISHED_SUFFIX, Segment
@@ -141,7 +141,7 @@ def _recover_segment(
         if damage is not None:
             _check_torn(segment, content, damage, known, is_last=is_last)
             recovered.cut_bytes = len(content) - segment.size
-            _cut(segment, recovered.cut_bytes, fs)
+            _cut(segment, recovered.cut_bytes)
     except QuorumRecordUnreadable:
         raise
     except LogCorrupted as error:
@@ -269,7 +269,7 @@ def _missing_at_end(recovered: RecoveredLog, folder: Path, known: KnownDurable) 
     return DamagedRange(end_offset, point, path, position, reason)
 
 
-def _cut(segment: Segment, cut_bytes: int, fs: FileSystem) -> None:
+def _cut(segment: Segment, cut_bytes: int) -> None:
     logger.warning(
         "%s: cut %d bytes of an interrupted write at byte %d (offset %d)",
         segment.path,
@@ -277,8 +277,5 @@ def _cut(segment: Segment, cut_bytes: int, fs: FileSystem) -> None:
         segment.size,
         segment.end_offset,
     )
-    try:
-        fs.truncate(segment.descriptor, segment.size)
-    except OSError as error:
-        raise StorageFailed("truncate", segment.path, error) from error
+    segment.cut_unsound()
     segment.sync()

@@ -209,6 +209,13 @@ class Segment:
         except OSError as error:
             raise StorageFailed("truncate", self.path, error) from error
 
+    def cut_unsound(self) -> None:
+        """Cut what follows the sound part. Not durable before `sync`; raises StorageFailed."""
+        try:
+            self._fs.truncate(self.descriptor, self.size)
+        except OSError as error:
+            raise StorageFailed("truncate", self.path, error) from error
+
     def _reindex(self, end_offset: int, cut: int) -> None:
         position = self.indexes.truncate(end_offset)
         while position < cut:

@@ -99,6 +99,10 @@ class SegmentList:
     def begin_anew(self, offset: int) -> None:
         """Remove all segments durably, the last first, and begin with an empty one. Raises StorageFailed, also for want
         of space: there is no log to go on with then."""
+        # First what is damaged behind its sound part: a start that finds it in a log half removed could not tell any
+        # more how far the log went, nor that the snapshot stands for all of it.
+        self.last.cut_unsound()
+        self.last.sync()
         own = self.paths
         # Those behind damage that a snapshot stands for were never opened.
         for path in reversed([each for each in segment_paths(self._folder, self._fs) if each not in own]):

@@ -7,8 +7,10 @@ what a few milliseconds brought, and after an orderly end nothing.
 """
 
 import os
+from pathlib import Path
 
-from raft.adapters.errors import storage_failure
+from raft.adapters.durable_files import replace_file, sync_folder
+from raft.adapters.errors import StorageFull, storage_failure
 from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.segment import Segment
 
@@ -31,3 +33,17 @@ def write_again(segment: Segment, recovery_point: int, fs: FileSystem = POSIX) -
             fs.close(descriptor)
     except OSError as error:
         raise storage_failure("write", segment.path, error) from error
+
+
+def name_again(path: Path, fs: FileSystem = POSIX) -> None:
+    """Make durable that a file is there by this name. A process before us renamed it, which may have ended before the
+    folder was flushed, or because that failed: then flushing once more says nothing.
+
+    A full disk has no room for the copy; then the flush has to do. Raises StorageFailed or FsyncFailed.
+    """
+    try:
+        replace_file(path, fs.read(path), fs)
+    except StorageFull:
+        sync_folder(path.parent, fs)
+    except OSError as error:
+        raise storage_failure("read", path, error) from error

@@ -44,9 +44,10 @@ def _opened(fs: FaultFileSystem, expected: Expected) -> tuple[int, object, objec
     return found
 
 
-def cut_within_start(fs: FaultFileSystem, dice: Random) -> FaultFileSystem:
-    """What is left when the power goes again in the middle of the next start."""
-    passing = dice.randint(0, 30)
+def cut_within_start(fs: FaultFileSystem, dice: Random, passing: int | None = None) -> FaultFileSystem:
+    """What is left when the power goes again in the middle of the next start, after so many of its changes."""
+    if passing is None:
+        passing = dice.randint(0, 30)
 
     def go(_count: int, name: str) -> None:
         nonlocal passing
@@ -80,6 +81,8 @@ def run_with_cuts(
             check_left(left, history.expected)
         if dice.random() < 0.25:
             check_left(fs.killed(), history.expected)
+        if dice.random() < 0.25:
+            check_left(cut_within_start(fs.killed(), dice), history.expected)
 
     def hear(_count: int, name: str) -> None:
         nonlocal changes
