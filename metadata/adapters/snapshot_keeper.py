@@ -136,6 +136,9 @@ class SnapshotKeeper:
     # Writing
 
     def _maybe_begin(self, now_ms: int) -> None:
+        if self._image.is_empty:
+            # Nor does Kafka, whose controllers die of a snapshot that ends where a log's first transaction begins.
+            return
         reason = self._policy.reason_to_begin(now_ms, self._image.provenance)
         if reason is None or self._thread is None or self._is_disabled:
             return

@@ -28,8 +28,9 @@ def highlights(facts: ReportFacts) -> list[Highlight]:
     if is_calm and facts.window is not None and not facts.log.limits:
         text = "No damage, no partition without a leader, no broker fenced, no unclean election."
         found.insert(0, Highlight("good", text, "timeline"))
-    found = [*_limits(facts), *found]
-    return found or [Highlight("note", "The log holds no records of this time.", "log")]
+    if facts.window is None:
+        found.append(Highlight("note", "The log holds no records of this time.", "log"))
+    return [*_limits(facts), *found]
 
 
 def _limits(facts: ReportFacts) -> Iterator[Highlight]:

@@ -34,9 +34,7 @@ class Worker(Protocol):
 
 
 class _WorkerThread:
-    def __init__(
-        self, name: str, worker: Worker, done: "queue.SimpleQueue[tuple[int, Op]]", place: int
-    ) -> None:
+    def __init__(self, name: str, worker: Worker, done: "queue.Queue[tuple[int, Op]]", place: int) -> None:
         self._worker = worker
         self._done = done
         self._place = place
@@ -86,7 +84,9 @@ class Interpreter:
         self._nodes = tuple(nodes)
         self._on_event = on_event
         self._on_idle = on_idle
-        self._done: queue.SimpleQueue[tuple[int, Op]] = queue.SimpleQueue()
+        # Not a SimpleQueue: its get() with a short timeout may wait for ever (CPython 3.11, where the queue was emptied
+        # by a get_nowait() before).
+        self._done: queue.Queue[tuple[int, Op]] = queue.Queue()
         workers = [*clients, nemesis]
         self._nemesis_place = len(clients)
         self._threads = [

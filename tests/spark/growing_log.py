@@ -22,6 +22,11 @@ class GrowingLog:
         self._bytes = b""
 
     @property
+    def is_begun(self) -> bool:
+        """Whether there is a file."""
+        return any(self._folder.iterdir())
+
+    @property
     def is_whole(self) -> bool:
         return self._at == len(self._segments) and not self._others
 

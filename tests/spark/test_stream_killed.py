@@ -92,7 +92,7 @@ def grow_by_a_batch(log: GrowingLog) -> None:
 
 
 def batches_of(log: GrowingLog) -> int:
-    return len(rows_of_whole(log.shown)["batch"])
+    return len(rows_of_whole(log.shown)["batch"]) if log.is_begun else 0
 
 
 def check_tables(spark: Any, tmp_path: Path, whole: Path, out: Path) -> None:

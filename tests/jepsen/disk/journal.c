@@ -287,13 +287,15 @@ void journal_synced(char kind, ino_t inode, uint64_t end) {
         append(slot, (struct record){.kind = SYNCED, .first = end}, NULL, 0);
         return;
     }
-    if (kind == OF_FOLDER) empty_graves(slot, header.start, end);
+    /* First the records: a process that is killed in between must not leave one whose grave is empty. */
+    const uint64_t start = header.start;
+    header.start = end;
+    put_header(slot, header);
+    if (kind == OF_FOLDER) empty_graves(slot, start, end);
     if (end == size_of(slot->descriptor)) {
         make_empty(slot, header.base + end);
         return;
     }
-    header.start = end;
-    put_header(slot, header);
     if (end > PUNCH_FROM) {
         long first = 4096, length = (long)end - first, mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
         syscall(SYS_fallocate, slot->descriptor, mode, first, length);

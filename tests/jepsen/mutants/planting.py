@@ -24,6 +24,7 @@ def _hunt(workload: str, nemesis: str, *more: str) -> tuple[str, ...]:
 
 
 _QUICK = ("--quiet", "2", "--fault", "5")
+_CUT_LOGS = ("--config", "metadata.max.retention.bytes=200000")
 _HUNTS: dict[str, tuple[str, ...]] = {
     # Acknowledged before commit.
     "answers_before_commit": _hunt("topics-set,log-order", "halves", *_QUICK),
@@ -31,18 +32,31 @@ _HUNTS: dict[str, tuple[str, ...]] = {
     "leader_counts_unflushed": _hunt("topics-set,log-order", "slow-fsync-leader+halves>power-cut", *_QUICK),
     "acknowledge_before_flush": _hunt("topics-set,log-order", "slow-fsync>power-cut", *_QUICK),
     "minority_commits": _hunt("log-order", "halves,isolate-leader", *_QUICK, "--nodes", "5"),
+    # The leader's part needs brokers in it, which fetch like followers.
+    "observers_count": _hunt("topics-set,log-order", "halves", *_QUICK),
+    "answers_done_when_deposed": _hunt("topics-set,log-order", "isolate-leader", *_QUICK),
     # Elections.
     "votes_not_flushed": _hunt("leader-lease", "power-cut", "--quiet", "1", "--fault", "1"),
     "vote_for_anybody": _hunt("log-order", "halves>kill-leader", *_QUICK),
+    "refusals_count_as_votes": _hunt("log-order", "halves>kill-leader", *_QUICK),
+    # It has to be back before anybody misses it.
+    "leadership_resumed_after_restart": _hunt("log-order", "kill-leader", "--quiet", "2", "--fault", "0.5"),
     "check_quorum_never_resigns": _hunt("leader-lease", "isolate-leader", "--quiet", "3", "--fault", "20"),
     "lost_state_is_ignored": _hunt("topics-set,log-order", "wiped-disk,kill-leader", *_QUICK),
     # Reads.
     "read_without_asking": _hunt("register", "isolate-leader", *_QUICK),
+    "read_before_the_first_commit": _hunt("register", "kill-leader", *_QUICK),
+    # Voters.
+    "two_changes_at_once": _hunt("membership", "slow-links", *_QUICK),
     # Logs.
     "skip_truncation": _hunt("log-order", "isolate-leader", *_QUICK),
+    "divergence_by_offset_alone": _hunt("log-order", "isolate-leader", *_QUICK),
+    "epoch_of_the_snapshot_is_ignored": _hunt("log-order", "wiped-disk,kill-leader", *_QUICK, *_CUT_LOGS),
     "damage_is_ignored": _hunt("topics-set,log-order", "bit-flip,kill-leader", *_QUICK),
     # The controller's decisions.
     "keeps_uncommitted_decisions": _hunt("topics-set", "isolate-leader", *_QUICK),
+    "decides_before_it_has_replayed": _hunt("topics-set", "kill-leader", *_QUICK),
+    "fences_without_moving_leaders": _hunt("topics-set", "kill-one", "--quiet", "2", "--fault", "15"),
     "broker_epoch_reused": _hunt("leader-lease", "kill-one", *_QUICK),
     "config_update_lost": _hunt("config-set", "kill-leader", *_QUICK),
     "partition_epoch_unchecked": _hunt("register", "kill-leader", *_QUICK),

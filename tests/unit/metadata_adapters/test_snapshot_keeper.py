@@ -9,86 +9,15 @@ from typing import Any
 import pytest
 
 from metadata.adapters import snapshot_keeper
-from metadata.adapters.snapshot_keeper import SnapshotKeeper
-from metadata.adapters.snapshot_ports import SnapshotSettings
-from metadata.image.delta import MetadataDelta
-from metadata.image.image import MetadataImage, Provenance
-from metadata.snapshot_loading import LoadedSnapshot, load_snapshot
+from metadata.image.image import MetadataImage
 from metadata.snapshot_policy import FIRST_RETRY_MS
 from raft.adapters.errors import FsyncFailed
-from raft.batches import LogBatch, OffsetAndEpoch, build_batch
-from raft.inputs import SnapshotWritten
 from raft.quorum_records import voters_record
 from snapshots.naming import SnapshotId
 from snapshots.reader import SnapshotReader
-from tests.support.fault_file_system import FaultFileSystem, refused
-from tests.support.images import image_of, partition_record, topic_records
-from tests.unit.metadata_adapters.snapshot_parts import FOLDER, QUORUM, START_MS, FakeReplica, run, until
-from wire.metadata_records.features import FeatureLevelRecord
-
-SETTINGS = SnapshotSettings(
-    max_bytes=1000,
-    max_interval_ms=60_000,
-    retention_bytes=-1,
-    retention_ms=-1,
-    cleaning_interval_ms=3_600_000,
-)
-NOTE = b"a note"
-
-
-def image_at(end_offset: int, epoch: int = 2, *, aligned: bool = True) -> MetadataImage:
-    records = [
-        FeatureLevelRecord(name="metadata.version", feature_level=25),
-        *topic_records(1, "orders", *(partition_record(1, index, (1, 2, 3)) for index in range(30))),
-    ]
-    here = Provenance(
-        last_contained_offset=end_offset - 1,
-        last_contained_epoch=epoch,
-        timestamp_ms=START_MS,
-        is_batch_aligned=aligned,
-    )
-    return replace(image_of(*records), provenance=here)
-
-
-def batch(size: int) -> LogBatch:
-    return build_batch(0, 1, START_MS, [(None, bytes(size))])
-
-
-class Rig:
-    def __init__(self, settings: SnapshotSettings = SETTINGS) -> None:
-        self.disk = FaultFileSystem(FOLDER)
-        self.replica = FakeReplica()
-        self.now_ms = START_MS
-        self.fatal: list[Exception] = []
-        self.keeper = SnapshotKeeper(
-            FOLDER,
-            settings,
-            self.replica,
-            self.replica,
-            lambda: self.now_ms,
-            self.fatal.append,
-            self.disk,
-        )
-
-    def publish(self, image: MetadataImage, *notes: bytes) -> None:
-        delta = MetadataDelta(image)
-        delta.audit_notes.extend(notes)
-        self.keeper.publish(delta, image)
-
-    def commit(self, size: int = 2000) -> None:
-        self.keeper.handle_commit(self.now_ms, [batch(size)])
-
-    @property
-    def names(self) -> list[str]:
-        return self.disk.names(FOLDER)
-
-    async def written(self, end_offset: int, epoch: int = 2) -> None:
-        event = SnapshotWritten(OffsetAndEpoch(end_offset, epoch))
-        await until(lambda: event in self.replica.received)
-
-    def load(self, end_offset: int, epoch: int = 2) -> LoadedSnapshot:
-        data = self.disk.read(FOLDER / SnapshotId(end_offset, epoch).file_name)
-        return load_snapshot(data, OffsetAndEpoch(end_offset, epoch))
+from tests.support.fault_file_system import refused
+from tests.unit.metadata_adapters.snapshot_parts import FOLDER, QUORUM, START_MS, run, until
+from tests.unit.metadata_adapters.snapshot_rig import NOTE, SETTINGS, Rig, image_at
 
 
 def test_a_snapshot_holds_the_image_the_voters_and_the_last_note(caplog: pytest.LogCaptureFixture) -> None:
@@ -111,6 +40,23 @@ def test_a_snapshot_holds_the_image_the_voters_and_the_last_note(caplog: pytest.
     run(test())
     assert "wrote snapshot 00000000000000000050-0000000002.checkpoint (33 records, " in caplog.text
     assert "because max bytes were exceeded) in " in caplog.text
+
+
+def test_of_a_log_without_metadata_there_is_no_snapshot() -> None:
+    """A leader's first record may be all there is when bytes enough have come; what follows is a transaction."""
+
+    async def test() -> None:
+        rig = Rig()
+        rig.keeper.start()
+        rig.publish(replace(MetadataImage.empty(), provenance=image_at(1).provenance))
+        rig.commit()
+        rig.publish(image_at(40))
+        rig.commit(1)
+        await rig.written(40)
+        assert rig.replica.quorum_offsets == [40]
+        await rig.keeper.close()
+
+    run(test())
 
 
 def test_the_log_is_cut_as_soon_as_there_is_a_newer_one() -> None:
