@@ -286,3 +286,26 @@ def test_the_history_is_in_the_order_in_which_things_happened() -> None:
     assert [op.index for op in history] == list(range(100))
     assert all(operation.is_ok for operation in history.operations())
     assert {op.node for op in history} == {11, 12, 13}
+
+
+class WithShortWaits(Exactly):
+    """Between two operations it asks for moments of 1 us, with nobody at work."""
+
+    _turns = 0
+
+    def next(self, context: Context) -> Next:
+        if len(context.free) < 4:
+            return Wait()
+        self._turns += 1
+        return super().next(context) if self._turns % 30 == 0 else Wait(context.time_ns + 1_000)
+
+
+def test_a_wait_that_is_over_at_once_ends() -> None:
+    """A queue of the standard library waited for ever there."""
+    workers = [FakeWorker([OpType.OK] * 1000) for _ in range(3)]
+    interpreter = Interpreter(workers, [11, 12, 13], FakeWorker([]))
+    thread = threading.Thread(target=interpreter.run, args=(WithShortWaits(1000),), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert len(interpreter.history.operations()) == 1000
