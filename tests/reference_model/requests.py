@@ -247,10 +247,10 @@ def alter_partition(
         return top if top != "none" else str(answer["topics"][0]["partitions"][0]["error_code"].name)
 
     def check(answer: Values, changed: Partition) -> None:
-        (told,) = answer["topics"][0]["partitions"]
-        assert (told["leader_id"], list(told["isr"])) == (changed.leader, changed.isr)
-        assert told["leader_epoch"] == changed.leader_epoch
-        assert told["partition_epoch"] == changed.partition_epoch
+        (one,) = answer["topics"][0]["partitions"]
+        told = (one["leader_id"], [*one["isr"]], one["leader_epoch"], one["partition_epoch"])
+        expected = (changed.leader, changed.isr, changed.leader_epoch, changed.partition_epoch)
+        assert told == expected, f"AlterPartition of {name}-{index}: {told}, but {expected} by the rules"
 
     partition = {
         "partition_index": index,

@@ -1,6 +1,7 @@
 """A real controller and the model side by side: both get each request, and must answer, write and become the same."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -90,7 +91,8 @@ class Twin:
         before = self.model.copy()
         decided: Any = None
         try:
-            decided, code = decide(written), OK
+            # As it is now: the answer may wait for its commit, and the model is changed in place meanwhile.
+            decided, code = deepcopy(decide(written)), OK
         except Refused as refused:
             code = refused.code
             if not refused.is_written:
