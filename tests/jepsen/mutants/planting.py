@@ -33,7 +33,7 @@ _HUNTS: dict[str, tuple[str, ...]] = {
     "acknowledge_before_flush": _hunt("topics-set,log-order", "slow-fsync>power-cut", *_QUICK),
     "minority_commits": _hunt("log-order", "halves,isolate-leader", *_QUICK, "--nodes", "5"),
     # The leader's part needs brokers in it, which fetch like followers.
-    "observers_count": _hunt("topics-set,log-order", "halves", *_QUICK),
+    "observers_count": _hunt("topics-set,log-order", "halves", *_QUICK, "--nodes", "5"),
     "answers_done_when_deposed": _hunt("topics-set,log-order", "isolate-leader", *_QUICK),
     # Elections.
     "votes_not_flushed": _hunt("leader-lease", "power-cut", "--quiet", "1", "--fault", "1"),
