@@ -39,9 +39,6 @@ _HUNTS: dict[str, tuple[str, ...]] = {
     # Elections.
     "votes_not_flushed": _hunt("leader-lease", "power-cut", "--quiet", "1", "--fault", "1"),
     "vote_for_anybody": _hunt("log-order", "halves>kill-leader", *_QUICK),
-    "refusals_count_as_votes": _hunt("log-order", "halves>kill-leader", *_QUICK),
-    # It has to be back before anybody misses it.
-    "leadership_resumed_after_restart": _hunt("log-order", "kill-leader", "--quiet", "2", "--fault", "0.5"),
     "check_quorum_never_resigns": _hunt("leader-lease", "isolate-leader", "--quiet", "3", "--fault", "20"),
     "lost_state_is_ignored": _hunt("topics-set,log-order", "wiped-disk,kill-leader", *_QUICK),
     # Reads.
