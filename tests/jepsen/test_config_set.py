@@ -9,6 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from metadata.snapshot_loading import LoadedSnapshot
+from raft.batches import OffsetAndEpoch
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict, check_all
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError
@@ -16,7 +18,7 @@ from tests.jepsen.generator import SECOND_NS, Phases
 from tests.jepsen.history import History, Op, OpType
 from tests.jepsen.instant import drive, setup_of
 from tests.jepsen.members import Members
-from tests.jepsen.workloads import config_set
+from tests.jepsen.workloads import config_client, config_set
 from tests.jepsen.workloads.config_client import (
     LIST_CONFIG,
     PLAIN_CONFIG,
@@ -37,6 +39,8 @@ from tests.jepsen.workloads.config_workers import (
     ConfigWorker,
 )
 from tests.jepsen.workloads.workload import Judged
+from tests.support.images import image_of, topic_records
+from wire.metadata_records.configs import ConfigRecord
 from wire.proto import inspect_pb2 as pb
 from wire.protocol.entities import ErrorCode
 
@@ -183,6 +187,46 @@ def test_a_log_that_goes_back_is_not_replayed() -> None:
     with pytest.raises(ClientError, match="offset 3 came after 3"):
         configs.replay(record(3, TOPICS[0], LIST_CONFIG, ""))
     assert configs.items(TOPICS) == ["1:1"]
+
+
+class CutLog:
+    """A stub of a node whose log begins at offset 90, where its newest snapshot ends."""
+
+    def __init__(self) -> None:
+        self.asked: list[object] = []
+
+    def ReadLog(self, request: pb.ReadLogRequest, timeout: float) -> list[pb.LogRecord]:  # noqa: N802
+        self.asked.append(request.from_offset)
+        assert request.from_offset == 90
+        return [record(90, TOPICS[1], PLAIN_CONFIG, "18")]
+
+    def CopyLog(self, _request: pb.CopyLogRequest, timeout: float) -> list[pb.LogCopy]:  # noqa: N802
+        names = ["bootstrap.checkpoint", *(f"{offset:020d}-0000000003.checkpoint" for offset in (40, 90))]
+        return [pb.LogCopy(files=pb.LogFiles(snapshots=names))]
+
+    def CopySnapshot(self, request: pb.CopySnapshotRequest, timeout: float) -> list[pb.FileChunk]:  # noqa: N802
+        self.asked.append(request.name)
+        return [pb.FileChunk(data=b"two "), pb.FileChunk(data=b"pieces")]
+
+
+def test_where_the_log_was_cut_the_snapshot_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = image_of(
+        *topic_records(1, TOPICS[1]),
+        ConfigRecord(resource_type=2, resource_name=TOPICS[1], name=LIST_CONFIG, value="7:1"),
+    )
+
+    def loaded(content: bytes, snapshot: OffsetAndEpoch) -> LoadedSnapshot:
+        assert (content, snapshot) == (b"two pieces", OffsetAndEpoch(90, 3))
+        return LoadedSnapshot(image, None)
+
+    monkeypatch.setattr(config_client, "load_snapshot", loaded)
+    configs, stub = ConfirmedConfigs(), CutLog()
+    configs.replay(record(3, TOPICS[0], LIST_CONFIG, "1:1"))
+    configs._begin_anew(stub, 1.0)
+    assert stub.asked == ["00000000000000000090-0000000003.checkpoint", 90]
+    assert (configs.items(TOPICS), configs.plain(TOPICS[1])) == (["7:1"], 18)
+    with pytest.raises(ClientError, match="no snapshot has what is missing from offset 91 on"):
+        configs._begin_anew(stub, 1.0)
 
 
 class Answers:

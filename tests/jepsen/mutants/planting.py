@@ -32,8 +32,6 @@ _HUNTS: dict[str, tuple[str, ...]] = {
     "leader_counts_unflushed": _hunt("topics-set,log-order", "slow-fsync-leader+halves>power-cut", *_QUICK),
     "acknowledge_before_flush": _hunt("topics-set,log-order", "slow-fsync>power-cut", *_QUICK),
     "minority_commits": _hunt("log-order", "halves,isolate-leader", *_QUICK, "--nodes", "5"),
-    # The leader's part needs brokers in it, which fetch like followers.
-    "observers_count": _hunt("topics-set,log-order", "halves", *_QUICK, "--nodes", "5"),
     # Clients reach the leader itself: what they ask of brokers does not reach one that is cut off.
     "answers_done_when_deposed": _hunt("leader-lease", "isolate-leader", *_QUICK),
     # Elections.
@@ -43,7 +41,6 @@ _HUNTS: dict[str, tuple[str, ...]] = {
     "lost_state_is_ignored": _hunt("topics-set,log-order", "wiped-disk,kill-leader", *_QUICK),
     # Reads.
     "read_without_asking": _hunt("register", "isolate-leader", *_QUICK),
-    "read_before_the_first_commit": _hunt("register", "kill-leader", *_QUICK),
     # Voters.
     "two_changes_at_once": _hunt("membership", "slow-links", *_QUICK),
     # Logs.
@@ -53,7 +50,6 @@ _HUNTS: dict[str, tuple[str, ...]] = {
     "damage_is_ignored": _hunt("topics-set,log-order", "bit-flip,kill-leader", *_QUICK),
     # The controller's decisions.
     "keeps_uncommitted_decisions": _hunt("topics-set", "isolate-leader", *_QUICK),
-    "decides_before_it_has_replayed": _hunt("topics-set", "kill-leader", *_QUICK),
     "fences_without_moving_leaders": _hunt("topics-set", "kill-one", "--quiet", "2", "--fault", "15"),
     "broker_epoch_reused": _hunt("leader-lease", "kill-one", *_QUICK),
     "config_update_lost": _hunt("config-set", "kill-leader", *_QUICK),

@@ -12,6 +12,9 @@ from typing import Any, Final
 import grpc
 
 from cli.config.addresses import HostPort
+from metadata.snapshot_loading import load_snapshot
+from raft.batches import OffsetAndEpoch
+from snapshots.naming import snapshot_id_of
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import refused, unanswered
 from tests.jepsen.inspector import client_error
@@ -85,16 +88,47 @@ class ConfirmedConfigs:
 
     def read(self, address: HostPort, timeout_s: float) -> None:
         """Up to what was committed now. Raises ClientError; what had arrived by then counts all the same."""
+        with grpc.insecure_channel(
+            f"{address.host}:{address.port}", options=(("grpc.enable_http_proxy", 0),)
+        ) as channel:
+            stub: Any = InspectStub(channel)  # type: ignore[no-untyped-call]
+            try:
+                self._read_log(stub, timeout_s)
+            except grpc.RpcError as error:
+                if error.code() is not grpc.StatusCode.OUT_OF_RANGE:
+                    raise client_error(error) from error
+                self._begin_anew(stub, timeout_s)
+
+    def _read_log(self, stub: Any, timeout_s: float) -> None:
         request = pb.ReadLogRequest(from_offset=self._next_offset, consistency=pb.LINEARIZABLE)
+        for record in stub.ReadLog(request, timeout=timeout_s):
+            self.replay(record)
+
+    def _begin_anew(self, stub: Any, timeout_s: float) -> None:
+        """The log begins behind what was read: its newest snapshot has what is missing. Raises ClientError."""
         try:
-            with grpc.insecure_channel(
-                f"{address.host}:{address.port}", options=(("grpc.enable_http_proxy", 0),)
-            ) as channel:
-                stub: Any = InspectStub(channel)  # type: ignore[no-untyped-call]
-                for record in stub.ReadLog(request, timeout=timeout_s):
-                    self.replay(record)
+            header = next(iter(stub.CopyLog(pb.CopyLogRequest(), timeout=timeout_s)))
+            found = [each for name in header.files.snapshots if (each := snapshot_id_of(name)) is not None]
+            newest = max(found, key=lambda each: each.end_offset, default=None)
+            if newest is None or newest.end_offset <= self._next_offset:
+                raise unanswered(f"no snapshot has what is missing from offset {self._next_offset} on")
+            chunks = stub.CopySnapshot(pb.CopySnapshotRequest(name=newest.file_name), timeout=timeout_s)
+            content = b"".join(chunk.data for chunk in chunks)
+            self.load(content, OffsetAndEpoch(newest.end_offset, newest.epoch))
+            self._read_log(stub, timeout_s)
         except grpc.RpcError as error:
             raise client_error(error) from error
+
+    def load(self, content: bytes, snapshot: OffsetAndEpoch) -> None:
+        """Take the state of a snapshot for all that came before."""
+        resources = load_snapshot(content, snapshot).image.configs.resources
+        self._values = {
+            (resource.name, name): value
+            for resource, values in resources.items()
+            if resource.type == _TOPIC
+            for name, value in values.items()
+        }
+        self._next_offset = snapshot.offset
 
     def replay(self, record: pb.LogRecord) -> None:
         """Raises ClientError for a log that does not go on where it ended."""
