@@ -193,8 +193,7 @@ class FileLog:
         self.set_damage_aside()
         with self._lock, self._first_failure:
             is_covered = self.damage is None or self.damage.end_offset <= offset
-            # Also where it says so already: what a process before this one wrote may not be on the disk.
-            self._point.put(0 if is_covered else self._at_least_damaged(0))
+            self._point.set_back(0 if is_covered else self._at_least_damaged(0))
             self._cache = BatchCache(self._cache_bytes)
             self._segments.begin_anew(offset)
             self._epochs.clear()

@@ -36,6 +36,9 @@ class RecoveryPoint:
         self._sequence, self.offset = _read(self._path, fs)
         self._written_at_s = -WRITE_INTERVAL_S
         self._is_synced = True
+        # What was read may be in the kernel alone, and a greater offset on the disk: the process that wrote it may have
+        # ended before it flushed.
+        self._is_settled = self.offset is None
         self._synced_at_s = time.monotonic()
 
     def advance(self, offset: int, *, durably: bool = False) -> None:
@@ -55,18 +58,22 @@ class RecoveryPoint:
             self.sync()
 
     def set_back(self, offset: int) -> None:
-        """What is above `offset` is about to be cut, as it must be; durable on return, in both copies.
+        """What is above `offset` is about to be cut, as it must be; durable on return, in both copies, also where the
+        file said so already.
 
         Raises StorageFull, StorageFailed or FsyncFailed.
         """
         is_below = offset == 0 if self.offset is None else offset < self.offset
         if is_below:
             self.put(offset)
+        elif not self._is_settled and self.offset is not None:
+            self.put(self.offset)
 
     def put(self, offset: int) -> None:
         """Say so whatever was said before; durable on return, in both copies. Raises as `set_back`."""
         self._write(offset, (self._sequence + 1, self._sequence + 2))
         self.sync()
+        self._is_settled = True
 
     def _write(self, offset: int, sequences: tuple[int, ...]) -> None:
         if self._descriptor is None:
