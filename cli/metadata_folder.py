@@ -17,6 +17,7 @@ from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.adapters.recovery import segment_paths
 from raft.adapters.recovery_point import read_recovery_point
+from raft.adapters.replacement_mark import FILE_NAME as REPLACEMENT_MARK
 from raft.adapters.snapshot_files import list_snapshots, problem_of, snapshot_path
 from raft.quorum_records import VotersAt
 from raft.ready import QuorumState
@@ -117,10 +118,10 @@ def has_lost_its_state(metadata_dir: Path, fs: FileSystem = POSIX) -> bool:
 def _is_being_emptied(folder: Path, fs: FileSystem) -> bool:
     """Whether a node stopped while it had dropped the segments itself: the log knows what to do about it.
 
-    For a snapshot, it first takes back its recovery point to 0, where it stays until there is a segment again. Damaged
-    segments it notes before they go aside.
+    For a snapshot, it first leaves a mark, and takes back its recovery point to 0, where it stays until there is a
+    segment again (earlier versions left no mark). Damaged segments it notes before they go aside.
     """
-    if fs.exists(folder / DAMAGE_NOTE):
+    if fs.exists(folder / DAMAGE_NOTE) or fs.exists(folder / REPLACEMENT_MARK):
         return True
     if read_recovery_point(folder, fs) != 0:
         return False

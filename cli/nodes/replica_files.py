@@ -46,7 +46,10 @@ class ReplicaFiles:
         limits = SegmentLimits(
             segment_bytes=config.metadata_log_segment_bytes, segment_ms=config.metadata_log_segment_ms
         )
-        self.log = FileLog(self.folder, limits, on_damage="report", retired=retired)
+        # A log that has to be dropped for a snapshot needs room for the mark that says so.
+        self.log = self.space.with_space(
+            lambda: FileLog(self.folder, limits, on_damage="report", retired=retired)
+        )
         if self.log.recovered_cut_bytes:
             log.warning("%d bytes of a torn write were cut off the log's end", self.log.recovered_cut_bytes)
         key = ReplicaKey(config.node_id, folders.metadata_directory_id)

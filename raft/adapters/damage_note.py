@@ -20,15 +20,21 @@ FILE_NAME = "damaged-range"
 
 @dataclass(frozen=True, slots=True)
 class NotedDamage:
-    """Offsets from `start_offset` up to, not including, `end_offset` at least were lost, for this `reason`."""
+    """Offsets from `start_offset` up to, not including, `end_offset` at least were lost, for this `reason`.
+
+    `is_repair`: it was set aside already, and some of it may have been fetched again.
+    """
 
     start_offset: int
     end_offset: int
     reason: str
+    is_repair: bool = True
 
     def with_log(self, folder: Path, log_end_offset: int, end_offset: int) -> DamagedRange:
         """What is left of it in a log that is sound and ends there; something may be missing up to `end_offset`."""
         end_offset = max(self.end_offset, end_offset, log_end_offset + 1)
+        if not self.is_repair:
+            return DamagedRange(log_end_offset, end_offset, folder, 0, self.reason)
         reason = (
             f"a repair was begun and is not finished: of what was lost from offset {self.start_offset} on, something "
             f"may be missing still ({FILE_NAME} says so; the loss was: {self.reason})"

@@ -18,6 +18,7 @@ from raft.adapters.first_failure import FirstFailure
 from raft.adapters.opening import open_log
 from raft.adapters.recovery import segment_paths
 from raft.adapters.recovery_point import RecoveryPoint
+from raft.adapters.replacement_mark import forget_replacement, mark_replacement
 from raft.adapters.retired_files import RetiredFiles
 from raft.adapters.segment import Segment, SegmentLimits
 from raft.adapters.segment_list import SegmentList, first_segment, placeholder_segment
@@ -91,7 +92,10 @@ class FileLog:
                 "the log is behind its newest snapshot, and begins anew there: %s", opened.start_over_at
             )
             name_again(snapshot_path(folder, opened.start_over_at), fs)
-            self.truncate_fully_to(opened.start_over_at.offset)
+            self._begin_at(opened.start_over_at, opened.reached_offset)
+        elif not self._is_read_only:
+            # The log begins where it was to begin, or nothing of it was removed yet.
+            forget_replacement(folder, fs)
         self.flush(durably=True)
 
     def _create_folder(self) -> None:
@@ -186,12 +190,17 @@ class FileLog:
     def truncate_fully_to(self, offset: int) -> None:
         """Drop all, and begin anew where a snapshot ends that is in the folder already; durable on return.
 
-        A crash before the end leaves a log that is shorter than that snapshot, which the next start empties.
-        Raises StorageFailed (fatal).
+        After a crash before the end, the next start goes on with it; if the snapshot has turned bad by then, what was
+        dropped is damage. Raises StorageFailed (fatal).
         """
-        snapshot = self._snapshot_at(offset)
+        self._begin_at(self._snapshot_at(offset), self._at_least_damaged(self.end_offset))
+
+    def _begin_at(self, snapshot: OffsetAndEpoch, reached_offset: int) -> None:
+        """`reached_offset`: below it records may have been acknowledged."""
+        offset = snapshot.offset
         self.set_damage_aside()
         with self._lock, self._first_failure:
+            mark_replacement(self._folder, snapshot, reached_offset, self._fs)
             is_covered = self.damage is None or self.damage.end_offset <= offset
             self._point.set_back(0 if is_covered else self._at_least_damaged(0))
             self._cache = BatchCache(self._cache_bytes)
@@ -202,6 +211,8 @@ class FileLog:
             self._retire_snapshots()
         # A log without segments whose recovery point is above 0 has lost them: see `cli.metadata_folder`.
         self.flush(durably=True)
+        with self._first_failure:
+            forget_replacement(self._folder, self._fs)
 
     def advance_log_start(self, offset: int) -> None:
         """Begin at a later offset, where a snapshot ends. The next flush retires the segments and snapshots that lie
@@ -250,6 +261,7 @@ class FileLog:
             return
         with self._lock, self._first_failure:
             note_damage(self._folder, self.damage, self._fs)
+            forget_replacement(self._folder, self._fs)
             self._point.put(self._at_least_damaged(self._point.offset or 0))
             own, last = self._segments.paths, self._segments.last
             damaged = [path for path in segment_paths(self._folder, self._fs) if path not in own]

@@ -12,6 +12,7 @@ from raft.adapters.errors import DamagedRange, LogCorrupted
 from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.quorum_checkpoint import read_quorum_checkpoint
 from raft.adapters.recovery import KnownDurable, RecoveredLog, recover_segments
+from raft.adapters.replacement_mark import Replacement, replacement_under_way
 from raft.adapters.segment import Segment
 from raft.adapters.snapshot_files import check_snapshots, remove_leftovers, snapshot_quorum_records
 from raft.batches import OffsetAndEpoch
@@ -23,7 +24,10 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class OpenedLog:
     """`start_over_at`: the newest snapshot is ahead of the log (it was fetched, and the crash came before the log was
-    emptied), so the log must be emptied now and begin there. With `damage` the log still lacks something then."""
+    emptied), so the log must be emptied now and begin there. With `damage` the log still lacks something then.
+
+    `reached_offset`: where the log ends, or ended before it was damaged or half emptied.
+    """
 
     segments: list[Segment]
     log_start_offset: int
@@ -32,6 +36,7 @@ class OpenedLog:
     cut_bytes: int
     damage: DamagedRange | None
     start_over_at: OffsetAndEpoch | None = None
+    reached_offset: int = 0
 
     def check_sound(self) -> None:
         """Raise LogCorrupted if it is damaged, with every file closed."""
@@ -57,11 +62,17 @@ def _read_log(folder: Path, recovery_point: int | None, fs: FileSystem) -> Opene
     recovered = _recover(folder, KnownDurable(recovery_point, read_epochs(folder, fs)), fs)
     snapshots = tuple(each for each in check_snapshots(folder, fs) if each.offset > 0)
     newest = snapshots[-1] if snapshots else None
+    replacement = _replacement(folder, recovered, fs)
+    is_half_emptied = replacement is not None and replacement.can_go_on_at(newest)
     noted = noted_damage(folder, fs)
-    if newest is not None and _is_ahead(newest, recovered, noted):
+    if replacement is not None and not is_half_emptied:
+        noted = _with_lost(noted, replacement.as_damage(_end_offset(recovered)))
+    if newest is not None and (is_half_emptied or _is_ahead(newest, recovered, noted)):
         missing_until = 0 if recovered.damage is None else recovered.damage.end_offset
+        marked_offset = 0 if replacement is None else replacement.log_end_offset
+        reached_offset = max(_end_offset(recovered), missing_until, marked_offset)
         recovered.damage = None if noted is None else noted.with_log(folder, newest.offset, missing_until)
-        return _opened(recovered, 0, first_voters, start_over_at=newest)
+        return _opened(recovered, 0, first_voters, start_over_at=newest, reached_offset=reached_offset)
     if noted is not None:
         recovered.damage = _with_noted(recovered, noted, folder)
     if newest is not None:
@@ -98,6 +109,22 @@ def _close(recovered: RecoveredLog) -> None:
 
 def _end_offset(recovered: RecoveredLog) -> int:
     return recovered.segments[-1].end_offset if recovered.segments else 0
+
+
+def _replacement(folder: Path, recovered: RecoveredLog, fs: FileSystem) -> Replacement | None:
+    """That of the log by a snapshot, if it was broken off after it had removed something."""
+    found = replacement_under_way(folder, fs)
+    if found is None or found.is_finished(recovered.segments[0].base_offset if recovered.segments else None):
+        return None
+    # Were anything removed, the log would end sooner: its last segment is the first to go.
+    is_untouched = recovered.damage is None and _end_offset(recovered) >= found.log_end_offset
+    return None if is_untouched and found.snapshot is not None else found
+
+
+def _with_lost(noted: NotedDamage | None, lost: NotedDamage) -> NotedDamage:
+    if noted is None:
+        return lost
+    return replace(noted, end_offset=max(noted.end_offset, lost.end_offset))
 
 
 def _with_noted(recovered: RecoveredLog, noted: NotedDamage, folder: Path) -> DamagedRange:
@@ -161,6 +188,7 @@ def _opened(
     start_offset: int,
     before: Sequence[QuorumRecord],
     start_over_at: OffsetAndEpoch | None = None,
+    reached_offset: int = 0,
 ) -> OpenedLog:
     logged = [record for record in recovered.quorum_records if record.offset >= start_offset]
     return OpenedLog(
@@ -171,6 +199,7 @@ def _opened(
         cut_bytes=recovered.cut_bytes,
         damage=recovered.damage,
         start_over_at=start_over_at,
+        reached_offset=reached_offset,
     )
 
 

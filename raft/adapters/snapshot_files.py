@@ -24,7 +24,7 @@ _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 # Ours and Kafka's: half written, or marked for removal.
 _LEFT_OVER = re.compile(
     r"\d{20}-\d{10}.*\.checkpoint\.(part|deleted)|\d{20}\.(log|index|timeindex|snapshot|txnindex)\.deleted"
-    r"|(quorum-state|leader-epoch-checkpoint|partition\.metadata|recovery-point|damaged-range)\.tmp"
+    r"|(quorum-state|leader-epoch-checkpoint|partition\.metadata|recovery-point|damaged-range|replaced-by-snapshot)\.tmp"
 )
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,7 @@
 """What must hold of a folder that a power cut, a killed process or a failing disk left behind."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 
 from raft.adapters.file_log import FileLog
@@ -36,31 +37,58 @@ def check_left(fs: FaultFileSystem, expected: Expected) -> None:
     assert not leftovers
 
 
-def _opened(fs: FaultFileSystem, expected: Expected) -> tuple[int, object, object, object]:
+def check_rotten(fs: FaultFileSystem, expected: Expected, dice: Random) -> None:
+    """The next start may be broken off; before it or behind it a bit of a snapshot turns. Nothing that was promised is
+    forgotten: what cannot be read is called damage, also by the start after that, until it is fetched again."""
+    left = cut_within_start(fs, dice) if dice.random() < 0.7 else fs
+    if FOLDER not in left.folders or not rot_a_snapshot(left, dice):
+        return
+    if dice.random() < 0.3:
+        left = cut_within_start(left, dice)
+    first = _opened(left, expected, is_rotten=True)
+    assert _opened(left, expected, is_rotten=True)[1:] == first[1:], "the second start finds something else"
+    assert left.open_descriptors == 0, "a file stays open"
+
+
+def rot_a_snapshot(fs: FaultFileSystem, dice: Random) -> bool:
+    """Turn a bit in one of the snapshots; answers whether there is any."""
+    found = [each for each in list_snapshots(FOLDER, fs) if each != FIRST_VOTERS]
+    if not found:
+        return False
+    path = snapshot_path(FOLDER, dice.choice(found))
+    fs.flip(path, dice.randrange(fs.inode(path).size), 1 << dice.randrange(8))
+    return True
+
+
+def _opened(
+    fs: FaultFileSystem, expected: Expected, *, is_rotten: bool = False
+) -> tuple[int, object, object, object]:
     log = FileLog(FOLDER, LIMITS, 0, on_damage="report", fs=fs)
-    check_survivor(log, expected)
+    check_survivor(log, expected, is_rotten=is_rotten)
     found = log.recovered_cut_bytes, log.summary(), read_all(log), log.damage
     log.close()
     return found
 
 
-def cut_within_start(fs: FaultFileSystem, dice: Random, passing: int | None = None) -> FaultFileSystem:
-    """What is left when the power goes again in the middle of the next start, after so many of its changes."""
-    if passing is None:
-        passing = dice.randint(0, 30)
+def going_after(changes: int) -> Callable[[int, str], None]:
+    """For `FaultFileSystem.on_call`: the power goes before the change that follows so many."""
+    left = changes
 
     def go(_count: int, name: str) -> None:
-        nonlocal passing
-        passing -= name in CHANGES
-        if passing < 0:
+        nonlocal left
+        left -= name in CHANGES
+        if left < 0:
             raise PowerGone
 
-    fs.on_call = go
-    try:
+    return go
+
+
+def cut_within_start(fs: FaultFileSystem, dice: Random, passing: int | None = None) -> FaultFileSystem:
+    """What is left when the power goes again in the middle of the next start, after so many of its changes."""
+    fs.on_call = going_after(dice.randint(0, 30) if passing is None else passing)
+    with suppress(PowerGone):
         log = FileLog(FOLDER, LIMITS, 0, on_damage="report", fs=fs)
         log.close()
-    except PowerGone:
-        pass
     fs.on_call = lambda _count, _name: None
     return fs.power_cut(dice)
 
@@ -79,6 +107,8 @@ def run_with_cuts(
             if dice.random() < 0.2:
                 left = cut_within_start(left, dice)
             check_left(left, history.expected)
+        if dice.random() < 0.5:
+            check_rotten(fs.power_cut(dice), history.expected, dice)
         if dice.random() < 0.25:
             check_left(fs.killed(), history.expected)
         if dice.random() < 0.25:

@@ -281,22 +281,32 @@ class History:
         raise AssertionError("what was acknowledged is in no segment")
 
 
-def check_survivor(survivor: FileLog, expected: Expected) -> None:
-    """All that was promised is there, and nothing that never was."""
+def check_survivor(survivor: FileLog, expected: Expected, *, is_rotten: bool = False) -> None:
+    """All that was promised is there, and nothing that never was. Of a folder in which a snapshot has turned bad, all
+    that is not there is called damage."""
     found = read_all(survivor)
+    if is_rotten and survivor.damage is not None and not found:
+        assert survivor.damage.end_offset >= _floor(expected), f"lost: {survivor.damage}"
+        return
     assert any(_fits(found, survivor, state) for state in (expected.promised, *expected.possible)), (
         f"invented: {[each.base_offset for each in found]}, end {survivor.end_offset}"
     )
     missing_until = 0
     if survivor.damage is not None:
         missing_until = survivor.damage.end_offset
-        assert expected.damaged_until, f"no damage was done, but {survivor.damage}"
+        assert expected.damaged_until or is_rotten, f"no damage was done, but {survivor.damage}"
     if any(state.begun_anew and survivor.log_start_offset == state.start for state in expected.possible):
         return
-    ends = [state.end for state in expected.possible if not state.begun_anew]
-    floor = min([expected.promised.end, *ends])
+    floor = _floor(expected)
     there = max(survivor.end_offset, missing_until)
     assert there >= floor, f"lost: it ends at {survivor.end_offset}, but {floor} was promised"
+
+
+def _floor(expected: Expected) -> int:
+    """All below was promised and not taken back."""
+    return min(
+        [expected.promised.end, *(state.end for state in expected.possible if not state.begun_anew)]
+    )
 
 
 def _fits(found: list[LogBatch], survivor: FileLog, state: State) -> bool:

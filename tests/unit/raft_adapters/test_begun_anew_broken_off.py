@@ -3,7 +3,8 @@ and the process before it had ended in the middle as well, so that not all that 
 
 import errno
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -18,7 +19,7 @@ from raft.adapters.snapshot_store import SnapshotStore
 from raft.batches import OffsetAndEpoch
 from raft.ready import QuorumState, SnapshotChunk
 from tests.support.fault_file_system import FaultFileSystem, refused
-from tests.unit.raft_adapters.disk_checks import PowerGone, cut_within_start
+from tests.unit.raft_adapters.disk_checks import PowerGone, cut_within_start, going_after
 from tests.unit.raft_adapters.log_folders import batches, snapshot_content
 from tests.unit.raft_adapters.log_history import FOLDER
 
@@ -112,3 +113,73 @@ def test_damage_that_a_snapshot_stands_for() -> None:
     for left in broken_off(fs):
         log = opened(left)
         assert (log.damage, log.log_start_offset, log.end_offset) == (None, END, END)
+
+
+# The snapshot turns bad before the next start
+
+
+def rotten(fs: FaultFileSystem, dice: Random, snapshot: OffsetAndEpoch = AHEAD) -> FaultFileSystem:
+    """The disk with a bit of that snapshot turned."""
+    path = snapshot_path(FOLDER, snapshot)
+    fs.flip(path, dice.randrange(fs.inode(path).size), 1 << dice.randrange(8))
+    return fs
+
+
+def broken_off_in_start(fs: FaultFileSystem) -> Iterator[FaultFileSystem]:
+    fs.put(snapshot_path(FOLDER, AHEAD), snapshot_content(AHEAD.epoch))
+    yield from broken_off(fs)
+
+
+def broken_off_while_it_runs(fs: FaultFileSystem) -> Iterator[FaultFileSystem]:
+    """What a node leaves that drops its log for a snapshot that it fetched, cut off before each of its changes."""
+    for passing in range(CHANGES_MAX):
+        running = fs.killed()
+        log = opened(running)
+        running.put(snapshot_path(FOLDER, AHEAD), snapshot_content(AHEAD.epoch))
+        running.on_call = going_after(passing)
+        with suppress(PowerGone):
+            log.truncate_fully_to(AHEAD.offset)
+        running.on_call = lambda _count, _name: None
+        for seed in range(CUTS):
+            yield running.power_cut(Random(seed))
+        yield running.killed()
+
+
+def check_nothing_is_forgotten(left: FaultFileSystem, end: int) -> None:
+    """What cannot be read any more is called damage, at this start and at the next, until it was fetched again."""
+    assert not has_lost_its_state(FOLDER.parent, left), "the votes are there"
+    for _ in range(2):
+        log = opened(left)
+        found = log.read(log.log_start_offset, 100_000)
+        assert found == b"" or found.startswith(batches(log.log_start_offset, END)[0].data)
+        if log.end_offset >= end:
+            assert log.damage is None, "nothing was removed yet"
+        else:
+            assert log.damage is not None, f"the log ends at {log.end_offset}, and {end} was acknowledged"
+            assert log.damage.end_offset >= end
+        log.close()
+    if log.damage is not None:
+        check_it_can_be_repaired(left)
+
+
+def check_it_can_be_repaired(left: FaultFileSystem) -> None:
+    log = opened(left)
+    log.set_damage_aside()
+    assert opened(left.killed()).damage is not None, "it is not repaired yet"
+    log.append(batches(log.end_offset, AHEAD.offset + 2, epoch=AHEAD.epoch))
+    log.mark_repaired()
+    log.close()
+    log = opened(left)
+    assert (log.damage, log.end_offset) == (None, AHEAD.offset + 2)
+    log.close()
+
+
+@pytest.mark.parametrize("broken_off", [broken_off_in_start, broken_off_while_it_runs])
+def test_a_snapshot_that_turns_bad_while_the_log_is_emptied_for_it(
+    broken_off: Callable[[FaultFileSystem], Iterator[FaultFileSystem]],
+) -> None:
+    fs = disk_with_log()
+    QuorumStateFile(FOLDER, (1, 2, 3), fs=fs).write(QuorumState(leader_epoch=1))
+    dice = Random(5)
+    for left in broken_off(fs):
+        check_nothing_is_forgotten(rotten(left, dice), END)
