@@ -304,9 +304,7 @@ def check_survivor(survivor: FileLog, expected: Expected, *, is_rotten: bool = F
 
 def _floor(expected: Expected) -> int:
     """All below was promised and not taken back."""
-    return min(
-        [expected.promised.end, *(state.end for state in expected.possible if not state.begun_anew)]
-    )
+    return min([expected.promised.end, *(state.end for state in expected.possible if not state.begun_anew)])
 
 
 def _fits(found: list[LogBatch], survivor: FileLog, state: State) -> bool:

@@ -147,6 +147,11 @@ def damage_forgotten_once_it_is_set_aside(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FileLog, "set_damage_aside", forgetting)
 
 
+def replacement_by_a_snapshot_not_marked(patch: pytest.MonkeyPatch) -> None:
+    """A snapshot that turns bad between two starts then leaves a log that is shorter and looks whole."""
+    patch.setattr(file_log, "mark_replacement", _nothing)
+
+
 MUTANTS: dict[str, Mutant] = {
     mutant.__name__: mutant
     for mutant in (
@@ -164,5 +169,6 @@ MUTANTS: dict[str, Mutant] = {
         snapshot_named_without_folder_flush,
         segments_dropped_oldest_first,
         damage_forgotten_once_it_is_set_aside,
+        replacement_by_a_snapshot_not_marked,
     )
 }
