@@ -3,6 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Literal
@@ -12,7 +13,7 @@ from raft.adapters.damage_aside import set_segments_aside, set_tail_aside
 from raft.adapters.damage_note import forget_damage, note_damage
 from raft.adapters.durable_files import replace_file, sync_folder
 from raft.adapters.epoch_checkpoint import epochs_from, read_epochs, write_epochs
-from raft.adapters.errors import StorageFull, storage_failure
+from raft.adapters.errors import DamagedRange, StorageFull, storage_failure
 from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.first_failure import FirstFailure
 from raft.adapters.opening import open_log
@@ -23,6 +24,7 @@ from raft.adapters.retired_files import RetiredFiles
 from raft.adapters.segment import Segment, SegmentLimits
 from raft.adapters.segment_list import SegmentList, first_segment, placeholder_segment
 from raft.adapters.snapshot_files import (
+    DAMAGED_SUFFIX,
     FIRST_VOTERS,
     list_snapshots,
     snapshot_path,
@@ -97,6 +99,8 @@ class FileLog:
             # The log begins where it was to begin, or nothing of it was removed yet.
             forget_replacement(folder, fs)
         self.flush(durably=True)
+        if opened.passed_over is not None:
+            self._set_passed_over_aside(opened.passed_over)
 
     def _create_folder(self) -> None:
         try:
@@ -271,6 +275,21 @@ class FileLog:
             last.open_indexes()
             self._is_read_only = False
         self.flush()
+
+    def _set_passed_over_aside(self, damage: DamagedRange) -> None:
+        """What lies before the log's first segment; that one is durable by its name."""
+        logger.warning(
+            "%s. A snapshot stands for them: the log begins at offset %d, with the sound records behind it. The records "
+            "before it, sound ones too, are set aside with the suffix %s",
+            replace(damage, end_offset=max(self._log_start_offset, damage.start_offset + 1)),
+            self._log_start_offset,
+            DAMAGED_SUFFIX,
+        )
+        with self._first_failure:
+            own = self._segments.paths
+            set_segments_aside(
+                [path for path in segment_paths(self._folder, self._fs) if path not in own], self._fs
+            )
 
     def mark_repaired(self) -> None:
         """All that may have been lost was fetched again, or turned out never to have been committed."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raft.adapters.damage_note import NotedDamage, noted_damage
+from raft.adapters.damage_passed_over import recover_behind
 from raft.adapters.epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
 from raft.adapters.epoch_checkpoint import epochs_from, read_epochs
 from raft.adapters.errors import DamagedRange, LogCorrupted
@@ -26,7 +27,8 @@ class OpenedLog:
     """`start_over_at`: the newest snapshot is ahead of the log (it was fetched, and the crash came before the log was
     emptied), so the log must be emptied now and begin there. With `damage` the log still lacks something then.
 
-    `reached_offset`: where the log ends, or ended before it was damaged or half emptied.
+    `reached_offset`: where the log ends, or ended before it was damaged or half emptied. `passed_over`: damage that a
+    snapshot stands for, at which the log now begins; the segments that are not among these have to be set aside.
     """
 
     segments: list[Segment]
@@ -37,6 +39,7 @@ class OpenedLog:
     damage: DamagedRange | None
     start_over_at: OffsetAndEpoch | None = None
     reached_offset: int = 0
+    passed_over: DamagedRange | None = None
 
     def check_sound(self) -> None:
         """Raise LogCorrupted if it is damaged, with every file closed."""
@@ -59,18 +62,25 @@ def open_log(folder: Path, recovery_point: int | None, fs: FileSystem = POSIX) -
 
 def _read_log(folder: Path, recovery_point: int | None, fs: FileSystem) -> OpenedLog:
     first_voters = read_quorum_checkpoint(folder, fs)
-    recovered = _recover(folder, KnownDurable(recovery_point, read_epochs(folder, fs)), fs)
+    known = KnownDurable(recovery_point, read_epochs(folder, fs))
+    recovered = _recover(folder, known, fs)
     snapshots = tuple(each for each in check_snapshots(folder, fs) if each.offset > 0)
     newest = snapshots[-1] if snapshots else None
     replacement = _replacement(folder, recovered, fs)
     is_half_emptied = replacement is not None and replacement.can_go_on_at(newest)
     noted = noted_damage(folder, fs)
+    passed_over = None
+    if replacement is None and noted is None and recovered.damage is not None and not recovered.is_sound:
+        behind = recover_behind(folder, recovered.damage, snapshots, known, fs)
+        if behind is not None:
+            recovered.close()
+            passed_over, recovered = recovered.damage, behind
     if replacement is not None and not is_half_emptied:
-        noted = _with_lost(noted, replacement.as_damage(_end_offset(recovered)))
+        noted = _with_lost(noted, replacement.as_damage(recovered.end_offset))
     if newest is not None and (is_half_emptied or _is_ahead(newest, recovered, noted)):
         missing_until = 0 if recovered.damage is None else recovered.damage.end_offset
         marked_offset = 0 if replacement is None else replacement.log_end_offset
-        reached_offset = max(_end_offset(recovered), missing_until, marked_offset)
+        reached_offset = max(recovered.end_offset, missing_until, marked_offset)
         recovered.damage = None if noted is None else noted.with_log(folder, newest.offset, missing_until)
         return _opened(recovered, 0, first_voters, start_over_at=newest, reached_offset=reached_offset)
     if noted is not None:
@@ -79,7 +89,8 @@ def _read_log(folder: Path, recovery_point: int | None, fs: FileSystem) -> Opene
         recovered.damage = _up_to_snapshot(recovered.damage, newest)
     start = _snapshot_at_start(recovered, snapshots)
     if start is not None:
-        return _opened(recovered, start.offset, snapshot_quorum_records(folder, start, fs))
+        opened = _opened(recovered, start.offset, snapshot_quorum_records(folder, start, fs))
+        return replace(opened, passed_over=passed_over)
     if newest is None if not recovered.segments else recovered.segments[0].base_offset == 0:
         return _opened(recovered, 0, first_voters)
     before = first_voters if newest is None else snapshot_quorum_records(folder, newest, fs)
@@ -92,23 +103,14 @@ def _recover(folder: Path, known: KnownDurable, fs: FileSystem) -> RecoveredLog:
     recovered = recover_segments(folder, known, fs)
     if not recovered.is_checkpoint_denied:
         return recovered
-    _close(recovered)
+    recovered.close()
     without = recover_segments(folder, replace(known, epochs=None), fs)
     without.end_epoch()
     if without.damage is None and without.are_epochs_certain:
         logger.warning("%s does not agree with the log, and is written anew", folder / EPOCH_CHECKPOINT)
         return without
-    _close(without)
+    without.close()
     return recover_segments(folder, known, fs)
-
-
-def _close(recovered: RecoveredLog) -> None:
-    for segment in recovered.segments:
-        segment.close()
-
-
-def _end_offset(recovered: RecoveredLog) -> int:
-    return recovered.segments[-1].end_offset if recovered.segments else 0
 
 
 def _replacement(folder: Path, recovered: RecoveredLog, fs: FileSystem) -> Replacement | None:
@@ -117,7 +119,7 @@ def _replacement(folder: Path, recovered: RecoveredLog, fs: FileSystem) -> Repla
     if found is None or found.is_finished(recovered.segments[0].base_offset if recovered.segments else None):
         return None
     # Were anything removed, the log would end sooner: its last segment is the first to go.
-    is_untouched = recovered.damage is None and _end_offset(recovered) >= found.log_end_offset
+    is_untouched = recovered.damage is None and recovered.end_offset >= found.log_end_offset
     return None if is_untouched and found.snapshot is not None else found
 
 
@@ -131,7 +133,7 @@ def _with_noted(recovered: RecoveredLog, noted: NotedDamage, folder: Path) -> Da
     """The damage that there is, with what was lost before; found at the log's end, where all that is there is sound."""
     damage = recovered.damage
     if damage is None or recovered.is_sound:
-        return noted.with_log(folder, _end_offset(recovered), 0 if damage is None else damage.end_offset)
+        return noted.with_log(folder, recovered.end_offset, 0 if damage is None else damage.end_offset)
     return replace(damage, end_offset=max(damage.end_offset, noted.end_offset))
 
 
@@ -156,7 +158,7 @@ def _is_ahead(newest: OffsetAndEpoch, recovered: RecoveredLog, noted: NotedDamag
         is_covered = recovered.is_end_known and damage.end_offset <= newest.offset
         if noted is not None or not is_covered:
             return False
-    return newest.offset > _end_offset(recovered) or _holds_another_record(newest, recovered)
+    return newest.offset > recovered.end_offset or _holds_another_record(newest, recovered)
 
 
 def _holds_another_record(newest: OffsetAndEpoch, recovered: RecoveredLog) -> bool:
@@ -166,7 +168,7 @@ def _holds_another_record(newest: OffsetAndEpoch, recovered: RecoveredLog) -> bo
     later epoch than the snapshot: that of a leader which died with it.
     """
     last = newest.offset - 1
-    if not recovered.segments or not recovered.segments[0].base_offset <= last < _end_offset(recovered):
+    if not recovered.segments or not recovered.segments[0].base_offset <= last < recovered.end_offset:
         return False
     return [epoch for epoch, start in recovered.epochs if start <= last][-1:] != [newest.epoch]
 
@@ -179,7 +181,7 @@ def _snapshot_at_start(recovered: RecoveredLog, snapshots: Sequence[OffsetAndEpo
     base_offset = recovered.segments[0].base_offset if recovered.segments else 0
     if base_offset == 0:
         return None
-    usable = [each for each in snapshots if base_offset <= each.offset <= _end_offset(recovered)]
+    usable = [each for each in snapshots if base_offset <= each.offset <= recovered.end_offset]
     return min(usable, key=lambda each: each.offset, default=None)
 
 
@@ -194,7 +196,7 @@ def _opened(
     return OpenedLog(
         segments=recovered.segments,
         log_start_offset=start_offset,
-        epochs=epochs_from(recovered.epochs, start_offset, _end_offset(recovered)),
+        epochs=epochs_from(recovered.epochs, start_offset, recovered.end_offset),
         quorum_records=[*before, *logged],
         cut_bytes=recovered.cut_bytes,
         damage=recovered.damage,
@@ -209,7 +211,7 @@ def _without_its_start(
     """Segments that nothing leads up to are of no use: the log is as good as lost from the newest snapshot on."""
     start_offset = 0 if newest is None else newest.offset
     damage = recovered.damage
-    end_offset = max(start_offset + 1, _end_offset(recovered) if damage is None else damage.end_offset)
+    end_offset = max(start_offset + 1, recovered.end_offset if damage is None else damage.end_offset)
     if recovered.segments:
         first = recovered.segments[0]
         reason = (
@@ -218,7 +220,7 @@ def _without_its_start(
         )
         path, position = first.path, 0
         if damage is not None and newest is not None and newest.offset >= first.base_offset:
-            sound_end = _end_offset(recovered)
+            sound_end = recovered.end_offset
             reason = (
                 f"{damage.reason}; what is sound ends at offset {sound_end}, below where the snapshot ends"
             )

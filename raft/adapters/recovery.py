@@ -83,6 +83,14 @@ class RecoveredLog:
     is_sound: bool = True
     is_end_known: bool = False
 
+    @property
+    def end_offset(self) -> int:
+        return self.segments[-1].end_offset if self.segments else 0
+
+    def close(self) -> None:
+        for segment in self.segments:
+            segment.close()
+
 
 def segment_paths(folder: Path, fs: FileSystem = POSIX) -> list[Path]:
     """The log files of published segments, ascending. Raises StorageFailed."""
@@ -92,9 +100,15 @@ def segment_paths(folder: Path, fs: FileSystem = POSIX) -> list[Path]:
 
 def recover_segments(folder: Path, known: KnownDurable, fs: FileSystem = POSIX) -> RecoveredLog:
     """Scan all segments of `folder` in order; raises QuorumRecordUnreadable, StorageFailed or FsyncFailed."""
-    recovered = RecoveredLog()
     _drop_unpublished(folder, fs)
-    paths = segment_paths(folder, fs)
+    return recover_paths(folder, segment_paths(folder, fs), known, fs)
+
+
+def recover_paths(
+    folder: Path, paths: Sequence[Path], known: KnownDurable, fs: FileSystem = POSIX
+) -> RecoveredLog:
+    """As `recover_segments`, of a log that consists of these."""
+    recovered = RecoveredLog()
     try:
         for path in paths:
             _recover_segment(recovered, path, known, fs, is_last=path == paths[-1])
@@ -127,7 +141,7 @@ def _drop_unpublished(folder: Path, fs: FileSystem) -> None:
 def _recover_segment(
     recovered: RecoveredLog, path: Path, known: KnownDurable, fs: FileSystem, *, is_last: bool
 ) -> None:
-    base_offset = int(path.stem)
+    base_offset = int(path.name.partition(".")[0])
     if recovered.segments and recovered.segments[-1].end_offset != base_offset:
         expected = recovered.segments[-1].end_offset
         reason = f"the segment begins at offset {base_offset}, but the one before it ends at {expected}"

@@ -12,7 +12,7 @@ from raft.adapters.file_log import FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.ready import QuorumState
 from raft.voters import ReplicaKey, Voter, VoterSet
-from tests.unit.raft_adapters.log_folders import FIRST, batch, batches, write_log, write_snapshot
+from tests.unit.raft_adapters.log_folders import FIRST, batch, batches, read_all, write_log, write_snapshot
 
 KEY = ReplicaKey(1, UUID(int=1))
 ALONE = VoterSet.of(Voter(ReplicaKey(1)))
@@ -26,13 +26,15 @@ class Config:
         self.metadata_log_dir = folder
 
 
-def damaged_log(tmp_path: Path) -> tuple[Path, Any]:
+def damaged_log(tmp_path: Path, *, at: tuple[int, ...] = (5, 15)) -> tuple[Path, Any]:
+    """20 records, some of them damaged, and a snapshot that ends at offset 12."""
     folder = tmp_path / "__cluster_metadata-0"
     folder.mkdir()
     write_log(folder, batches(0, 20))
     write_snapshot(folder, 12)
     content = bytearray((folder / FIRST).read_bytes())
-    content[5 * len(batch(0).data) + 70] ^= 1
+    for offset in at:
+        content[offset * len(batch(0).data) + 70] ^= 1
     (folder / FIRST).write_bytes(content)
     QuorumStateFile(folder, (1, 2, 3)).write(QuorumState(leader_epoch=1, leader_id=2))
     return folder, Config(tmp_path)
@@ -54,6 +56,19 @@ def test_the_log_begins_anew_at_the_snapshot_and_stays_damaged_until_it_is_fetch
     log.close()
     log = FileLog(folder)
     assert (log.damage, log.log_start_offset, log.end_offset) == (None, 12, 20)
+    log.close()
+
+
+@pytest.mark.parametrize("voters", [ALONE, THREE])
+def test_what_is_damaged_below_the_snapshot_alone_is_missed_by_nobody(
+    tmp_path: Path, voters: VoterSet
+) -> None:
+    """The log goes on from the snapshot with the sound records behind it: not even a sole voter lacks anything."""
+    folder, config = damaged_log(tmp_path, at=(5,))
+    log = FileLog(folder, on_damage="report")
+    repair = LogRepair(log, voters, config, KEY, is_lost=False)
+    assert (repair.damaged_until, log.log_start_offset, log.end_offset) == (None, 12, 20)
+    assert read_all(log) == batches(12, 20)
     log.close()
 
 

@@ -10,7 +10,7 @@ from raft.adapters.file_log import FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.adapters.retired_files import RetiredFiles
 from raft.adapters.segment import SegmentLimits
-from raft.adapters.snapshot_files import snapshot_path
+from raft.adapters.snapshot_files import list_snapshots, snapshot_path
 from raft.adapters.snapshot_store import SnapshotStore
 from raft.batches import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 from raft.ready import QuorumState, SnapshotChunk
@@ -253,19 +253,41 @@ class History:
         if self.floor >= self.promised.end:
             # A snapshot stands for all of it: the next start need not look any further.
             self.possible.append(State(self.floor, (), begun_anew=True))
-        self._flip_in(self.dice.choice(later))
+        damaged = self.dice.choice(later)
+        if damaged.next_offset <= self.floor:
+            # Or the log goes on behind a snapshot, which is then the state while that is under way.
+            self.possible.extend(
+                State(
+                    each.offset,
+                    tuple(kept for kept in self.promised.batches if kept.base_offset >= each.offset),
+                )
+                for each in list_snapshots(FOLDER, self.fs)
+                if damaged.next_offset <= each.offset < self.promised.end
+            )
+        self._flip_in(damaged)
         self.open()
         if self.possible and self.log.log_start_offset == self.floor == self.log.end_offset:
             self._keep()
             self.damaged_until = 0
             return
         self.possible.clear()
-        assert self.log.damage is not None, "the damage was not noticed"
+        if self.log.damage is None:
+            self._begin_behind_damage(damaged.base_offset)
+            return
         start = self.log.damage.start_offset
         self.log.set_damage_aside()
         self.log.append([each for each in self.promised.batches if each.base_offset >= start])
         self.log.flush()
         self.log.mark_repaired()
+        self.damaged_until = 0
+
+    def _begin_behind_damage(self, damaged_offset: int) -> None:
+        """A snapshot stands for the damage: the log begins there, with all that was behind."""
+        start = self.log.log_start_offset
+        assert start > damaged_offset, "the damage was not noticed"
+        kept = tuple(each for each in self.promised.batches if each.base_offset >= start)
+        self.promised = State(start, kept)
+        assert self.log.end_offset == self.promised.end
         self.damaged_until = 0
 
     def _flip_in(self, batch: LogBatch) -> None:
