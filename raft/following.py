@@ -20,7 +20,7 @@ from raft.replica import Replica
 from raft.replica_state import FIRST_BOOTSTRAP_ID
 from raft.replication import truncation_target
 from raft.roles import Candidate, Download, Follower, Prospective, Unattached
-from raft.snapshot_fetching import is_helpful, next_request
+from raft.snapshot_fetching import is_helpful, next_request, waits_for_disk
 
 
 def poll_fetch(replica: Replica, now_ms: int) -> None:
@@ -106,7 +106,8 @@ def _pick_destination(replica: Replica, now_ms: int) -> int | None:
 
 def _keeps_to_leader(replica: Replica) -> bool:
     """Whether this replica only bides its time: what it cannot take from its leader now is to be had nowhere else."""
-    return replica.writes_are_paused and isinstance(replica.role, Follower) and not replica.leader_is_silent
+    is_waiting = replica.writes_are_paused or waits_for_disk(replica)
+    return is_waiting and isinstance(replica.role, Follower) and not replica.leader_is_silent
 
 
 def _who_may_know(replica: Replica) -> tuple[int, ...]:
@@ -134,6 +135,7 @@ def next_fetch_at_ms(replica: Replica) -> int | None:
 
 
 def fetch_request(replica: Replica) -> FetchRequest:
+    takes_nothing = replica.writes_are_paused or waits_for_disk(replica)
     return FetchRequest(
         cluster_id=replica.config.cluster_id,
         replica=fetching_key(replica),
@@ -142,7 +144,7 @@ def fetch_request(replica: Replica) -> FetchRequest:
         last_fetched_epoch=replica.log.last_epoch,
         max_wait_ms=replica.config.fetch_max_wait_ms,
         # What cannot be taken is asked for only to be known to follow; one batch comes nevertheless.
-        max_bytes=1 if replica.writes_are_paused else replica.config.max_fetch_bytes,
+        max_bytes=1 if takes_nothing else replica.config.max_fetch_bytes,
         high_watermark=replica.high_watermark,
     )
 
@@ -171,11 +173,8 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
         role.asks_for_end = False
         hear_end(replica, response)
         return
-    if snapshot_id is not None:
-        if replica.writes_are_paused:
-            replica.connections.back_off(source_id, now_ms, replica.config.paused_fetch_interval_ms)
-        else:
-            role.download = Download(snapshot_id)
+    if role.download is not None or snapshot_id is not None:
+        _hear_of_snapshot(replica, role, now_ms, snapshot_id)
         return
     if response.diverging is not None:
         _truncate(replica, response.diverging)
@@ -190,6 +189,17 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
         wait_ms = replica.config.paused_fetch_interval_ms if replica.writes_are_paused else None
         replica.connections.back_off(source_id, now_ms, wait_ms)
     _maybe_advance_high_watermark(replica, response.high_watermark)
+
+
+def _hear_of_snapshot(
+    replica: Replica, role: Follower, now_ms: int, snapshot_id: OffsetAndEpoch | None
+) -> None:
+    """The leader names a snapshot, of which the first piece is to be fetched; or it answered a Fetch that was sent only
+    to be heard of, while the disk was behind with the pieces of one."""
+    if replica.writes_are_paused or waits_for_disk(replica):
+        replica.connections.back_off(replica.leader_id, now_ms, replica.config.paused_fetch_interval_ms)
+    elif role.download is None and snapshot_id is not None:
+        role.download = Download(snapshot_id)
 
 
 def _take_records(replica: Replica, records: bytes) -> bool:

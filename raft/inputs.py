@@ -92,6 +92,11 @@ class SnapshotReceived:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotPieceWritten:
+    """The adapter is done with one of `Ready.snapshot_chunks`, written or not, and holds it in memory no more."""
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotRefused:
     """The bytes do not make a snapshot, or could not be kept: it has to be fetched again, from its beginning."""
 
@@ -112,7 +117,7 @@ class LogStartAdvanced:
     log_start_offset: int
 
 
-SnapshotEvent = SnapshotReceived | SnapshotRefused | SnapshotWritten | LogStartAdvanced
+SnapshotEvent = SnapshotReceived | SnapshotPieceWritten | SnapshotRefused | SnapshotWritten | LogStartAdvanced
 Input = (
     RequestReceived
     | ResponseReceived

@@ -29,6 +29,7 @@ from raft.inputs import (
     ResignRequested,
     ResponseReceived,
     ShutdownRequested,
+    SnapshotPieceWritten,
     SnapshotReceived,
     SnapshotRefused,
     SnapshotWritten,
@@ -176,7 +177,13 @@ class RaftNode:
                 handle_read(replica, read_id)
             case WritesPaused(is_paused):
                 handle_writes_paused(replica, now_ms, is_paused=is_paused)
-            case SnapshotReceived() | SnapshotRefused() | SnapshotWritten() | LogStartAdvanced():
+            case (
+                SnapshotReceived()
+                | SnapshotPieceWritten()
+                | SnapshotRefused()
+                | SnapshotWritten()
+                | LogStartAdvanced()
+            ):
                 handle_snapshot_event(replica, now_ms, event)
             case TimeAdvanced():
                 pass

@@ -100,7 +100,8 @@ class Ready:
     2. `append`: write these batches at the log's end. They need not be on stable storage before the next step;
        the driver starts a flush and reports it with `LogFlushed`. The core itself holds back whatever
        acknowledges them (a follower's next Fetch, the leader's own vote for the high watermark).
-    3. `snapshot_chunks`: written to a file of their own, the last one as `SnapshotChunk` says. `load_snapshot`: the
+    3. `snapshot_chunks`: written to a file of their own, the last one as `SnapshotChunk` says; each is reported with
+       `SnapshotPieceWritten`, so that no more come in than the disk takes. `load_snapshot`: the
        state machine starts over from this snapshot, before anything else is committed to it.
     4. `quorum_state`: must be on stable storage BEFORE any request or response of this Ready leaves.
     5. `requests` and `responses` leave.

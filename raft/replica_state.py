@@ -63,6 +63,8 @@ class ReplicaState:
         self.reported_to: LeaderAndEpoch | None = None
         # The snapshot that the adapter is putting in the place of the log.
         self.installing: OffsetAndEpoch | None = None
+        # Pieces of snapshots, of whichever download, that the adapter has not written yet.
+        self.unwritten_pieces = 0
         # Where the leader said that it listens; the voter set says so too, once this replica has read that far.
         self.leader_endpoints: tuple[Endpoint, ...] = ()
         # It may have given votes, and acknowledged records, that it has forgotten: see `lost_state`.

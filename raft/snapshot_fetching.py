@@ -10,7 +10,14 @@ from typing import assert_never
 from kio.schema.errors import ErrorCode
 
 from raft.batches import OffsetAndEpoch
-from raft.inputs import LogStartAdvanced, SnapshotEvent, SnapshotReceived, SnapshotRefused, SnapshotWritten
+from raft.inputs import (
+    LogStartAdvanced,
+    SnapshotEvent,
+    SnapshotPieceWritten,
+    SnapshotReceived,
+    SnapshotRefused,
+    SnapshotWritten,
+)
 from raft.lost_state import fetching_key
 from raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from raft.quorum_records import QuorumRecord
@@ -18,6 +25,16 @@ from raft.ready import SnapshotChunk
 from raft.replica import Replica
 from raft.roles import Download, Follower
 from raft.voter_history import VoterHistory
+
+# One is written while the next one is fetched.
+_UNWRITTEN_PIECES_MAX = 1
+
+
+def waits_for_disk(replica: Replica) -> bool:
+    """Whether a snapshot is under way, and its next piece has to wait until those before it are written."""
+    role = replica.role
+    is_under_way = isinstance(role, Follower) and role.download is not None
+    return is_under_way and replica.unwritten_pieces > _UNWRITTEN_PIECES_MAX
 
 
 def is_helpful(replica: Replica, snapshot_id: OffsetAndEpoch) -> bool:
@@ -31,9 +48,10 @@ def is_helpful(replica: Replica, snapshot_id: OffsetAndEpoch) -> bool:
 
 
 def next_request(replica: Replica) -> FetchSnapshotRequest | None:
-    """What to ask the leader for in the place of records; None while no snapshot is under way."""
+    """What to ask the leader for in the place of records; None while no snapshot is under way, or the disk has to take
+    what came of it first."""
     role = replica.role
-    if not isinstance(role, Follower) or role.download is None:
+    if not isinstance(role, Follower) or role.download is None or waits_for_disk(replica):
         return None
     download = role.download
     return FetchSnapshotRequest(
@@ -82,6 +100,7 @@ def _take_piece(
     is_last = end >= response.size
     chunk = SnapshotChunk(download.snapshot_id, download.position, response.data, is_last)
     replica.outbox.snapshot_chunks.append(chunk)
+    replica.unwritten_pieces += 1
     if is_last:
         role.download = None
         replica.installing = download.snapshot_id
@@ -94,6 +113,12 @@ def handle_snapshot_event(replica: Replica, now_ms: int, event: SnapshotEvent) -
     match event:
         case SnapshotReceived(snapshot_id, records):
             _begin_at(replica, now_ms, snapshot_id, records)
+        case SnapshotPieceWritten():
+            assert replica.unwritten_pieces > 0, "more pieces were written than came in"
+            was_waiting = waits_for_disk(replica)
+            replica.unwritten_pieces -= 1
+            if was_waiting and not waits_for_disk(replica):
+                replica.connections.end_back_off(replica.leader_id)
         case SnapshotRefused(snapshot_id):
             _give_up(replica, now_ms, snapshot_id)
         case SnapshotWritten(snapshot_id):

@@ -18,7 +18,7 @@ from raft.adapters.driver_ports import Receive, SnapshotPort
 from raft.adapters.errors import StorageFull
 from raft.adapters.snapshot_store import SnapshotDamaged, SnapshotGone, SnapshotUnsound
 from raft.batches import OffsetAndEpoch
-from raft.inputs import SnapshotRefused
+from raft.inputs import SnapshotPieceWritten, SnapshotRefused
 from raft.messages import FetchSnapshotResponse, SnapshotSlice
 from raft.ready import OutboundResponse, SnapshotChunk
 
@@ -59,7 +59,7 @@ class SnapshotTraffic:
     def take_in(self, chunks: Sequence[SnapshotChunk], is_whole: Callable[[OffsetAndEpoch], None]) -> None:
         """Write what came; `is_whole` is told of a snapshot that is complete, sound and under its name."""
         for chunk in chunks:
-            self._submit(partial(self._write, chunk), self._maybe_refuse)
+            self._submit(partial(self._write, chunk), self._written)
             if chunk.is_last:
                 finished = partial(self._finished, chunk.snapshot_id, is_whole)
                 self._submit(partial(self._finish, chunk.snapshot_id), finished)
@@ -116,6 +116,10 @@ class SnapshotTraffic:
 
     def _submit(self, job: Callable[[], Result], then: Callable[[Result], None]) -> None:
         self._thread.submit(job, lambda result: self._guarded(lambda: then(result)), self._fail)
+
+    def _written(self, refused: "_Refused | None") -> None:
+        self._receive(SnapshotPieceWritten())
+        self._maybe_refuse(refused)
 
     def _maybe_refuse(self, refused: "_Refused | None") -> None:
         if refused is None:

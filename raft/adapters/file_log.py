@@ -279,8 +279,8 @@ class FileLog:
     def _set_passed_over_aside(self, damage: DamagedRange) -> None:
         """What lies before the log's first segment; that one is durable by its name."""
         logger.warning(
-            "%s. A snapshot stands for them: the log begins at offset %d, with the sound records behind it. The records "
-            "before it, sound ones too, are set aside with the suffix %s",
+            "%s. A snapshot stands for them: the log begins at offset %d, with the sound records behind it. What was "
+            "before, sound records too, is set aside with the suffix %s",
             replace(damage, end_offset=max(self._log_start_offset, damage.start_offset + 1)),
             self._log_start_offset,
             DAMAGED_SUFFIX,

@@ -13,6 +13,7 @@ from raft.inputs import (
     LogFlushed,
     RequestReceived,
     ResponseReceived,
+    SnapshotPieceWritten,
     SnapshotReceived,
     TimeAdvanced,
 )
@@ -108,6 +109,8 @@ class Cluster:
         assert node is not None
         ready = node.take_ready(host.now_ms)
         self._write(host, ready)
+        for _ in ready.snapshot_chunks:
+            node.step(host.now_ms, SnapshotPieceWritten())
         self._send(host, ready)
         self._tell(host, ready)
         host.deadline_ms = ready.deadline_ms

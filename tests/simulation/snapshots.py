@@ -8,7 +8,13 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from raft.batches import OffsetAndEpoch
-from raft.inputs import LogStartAdvanced, SnapshotReceived, SnapshotRefused, SnapshotWritten
+from raft.inputs import (
+    LogStartAdvanced,
+    SnapshotPieceWritten,
+    SnapshotReceived,
+    SnapshotRefused,
+    SnapshotWritten,
+)
 from raft.ready import Ready, SnapshotChunk
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
@@ -105,6 +111,7 @@ class Snapshots:
                 )
             part[1].extend(chunk.data)
             self.world.tally["pieces of snapshots"] += 1
+            self.world.at(self._delay_ms(host), self.world.deliver, host, host.life, SnapshotPieceWritten())
             if chunk.is_last:
                 host.is_installing = True
                 self.world.at(self._delay_ms(host), self._finish, host, host.life)

@@ -235,3 +235,11 @@ def sole_voter() -> RaftNode:
     config = QuorumConfig(node_id=1, directory_id=directory_id, cluster_id="c", can_be_voter=True)
     voters = VoterSet.of(Voter(ReplicaKey(1)))
     return RaftNode(config, voters, LogSummary(), None, FixedDice(), now_ms())
+
+
+def follower_of(leader_id: int) -> RaftNode:
+    """A real core, voter 1, that remembers this leader of epoch 1, and has no log."""
+    config = QuorumConfig(node_id=1, directory_id=UUID(int=7), cluster_id="c", can_be_voter=True)
+    voters = VoterSet.of(*(Voter(ReplicaKey(node_id)) for node_id in (1, leader_id)))
+    state = QuorumState(leader_epoch=1, leader_id=leader_id)
+    return RaftNode(config, voters, LogSummary(), state, FixedDice(), now_ms())

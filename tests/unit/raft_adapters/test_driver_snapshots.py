@@ -1,5 +1,6 @@
 """What the driver does with snapshots: in, out, installed and loaded, beside everything else."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -10,10 +11,26 @@ from raft.adapters.driver import RaftDriver
 from raft.adapters.driver_snapshots import Snapshots
 from raft.adapters.snapshot_store import SnapshotDamaged, SnapshotGone, SnapshotUnsound
 from raft.batches import OffsetAndEpoch
-from raft.inputs import LogStartAdvanced, SnapshotReceived, SnapshotRefused, SnapshotWritten
-from raft.messages import FetchSnapshotResponse, SnapshotSlice
-from raft.ready import LeaderAndEpoch, OutboundResponse, Ready, SnapshotChunk
-from tests.unit.raft_adapters.driver_parts import Gate, Rig, batch, now_ms, run, until
+from raft.inputs import LogStartAdvanced, ResponseReceived, SnapshotReceived, SnapshotRefused, SnapshotWritten
+from raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    SnapshotSlice,
+)
+from raft.node import RaftNode
+from raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, Ready, SnapshotChunk
+from tests.unit.raft_adapters.driver_parts import (
+    Gate,
+    RecordingNetwork,
+    Rig,
+    batch,
+    follower_of,
+    now_ms,
+    run,
+    until,
+)
 
 ID = OffsetAndEpoch(5, 1)
 NEWER = OffsetAndEpoch(9, 1)
@@ -40,13 +57,13 @@ class FakeStore:
 
 
 class SnapshotRig(Rig):
-    def __init__(self) -> None:
+    def __init__(self, node: RaftNode | None = None, store: "FakeStore | None" = None) -> None:
         super().__init__()
-        self.store = FakeStore()
+        self.store = store or FakeStore()
         self.load_gate = Gate()
         self.unsound: list[OffsetAndEpoch] = []
         self.driver = RaftDriver(
-            self.script,
+            node or self.script,
             self.log,
             self.state_store,
             now_ms,
@@ -224,5 +241,74 @@ def test_the_log_start_advances_once_and_the_core_hears_of_it() -> None:
         assert rig.log.log_start_offset == 5
         await rig.driver.stop(1000)
         assert rig.script.inputs_of(LogStartAdvanced) == [LogStartAdvanced(5)]
+
+    run(scenario())
+
+
+# A disk that is slower than the leader
+
+
+PIECE = b"a piece of a snapshot"
+PIECES = 40
+
+
+@dataclass
+class SlowStore(FakeStore):
+    gate: Gate = field(default_factory=Gate)
+
+    def write_chunk(self, chunk: SnapshotChunk) -> None:
+        self.gate.pass_through()
+        super().write_chunk(chunk)
+
+
+class QuickLeader:
+    """Answers every Fetch with the name of a snapshot, and every FetchSnapshot with its next piece, at once."""
+
+    def __init__(self, follower: RaftDriver) -> None:
+        self._follower = follower
+        self.pieces_sent = 0
+        self.fetches = 0
+
+    def send(self, outbound: OutboundRequest) -> None:
+        request = outbound.request
+        response: FetchResponse | FetchSnapshotResponse | None = None
+        if isinstance(request, FetchSnapshotRequest):
+            self.pieces_sent += 1
+            response = FetchSnapshotResponse(
+                leader_id=2,
+                leader_epoch=1,
+                snapshot_id=ID,
+                size=PIECES * len(PIECE),
+                position=request.position,
+                data=PIECE,
+            )
+        elif isinstance(request, FetchRequest) and request.fetch_offset == 0:
+            self.fetches += 1
+            response = FetchResponse(leader_id=2, leader_epoch=1, snapshot_id=ID, records=b"")
+        if response is not None:
+            answered = ResponseReceived(outbound.correlation_id, outbound.destination_id, response)
+            asyncio.get_running_loop().call_soon(self._follower.receive, answered)
+
+
+def test_a_slow_disk_holds_two_pieces_in_memory_and_no_more() -> None:
+    """The leader could send them all at once; the follower goes on following it meanwhile."""
+
+    async def scenario() -> None:
+        node = follower_of(2)
+        store = SlowStore()
+        rig = SnapshotRig(node, store)
+        store.finished = rig.log.add_snapshot
+        leader = QuickLeader(rig.driver)
+        store.gate.shut()
+        rig.driver.start(rig.state_machine, leader, RecordingNetwork(rig.journal))
+        await until(lambda: leader.fetches > 3)
+        assert leader.pieces_sent == 2
+        assert node.role == "follower"
+        store.gate.open()
+        await until(lambda: rig.log.log_start_offset == ID.offset)
+        assert b"".join(store.pieces) == PIECES * PIECE
+        assert leader.pieces_sent == PIECES
+        assert not rig.fatal
+        await rig.driver.stop(1000)
 
     run(scenario())

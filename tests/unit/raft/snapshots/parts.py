@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from raft.batches import LogBatch, OffsetAndEpoch
-from raft.inputs import SnapshotReceived
+from raft.inputs import SnapshotPieceWritten, SnapshotReceived
 from raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse
 from raft.quorum_records import QuorumRecord
 from raft.ready import OutboundRequest, QuorumState, Ready
@@ -18,15 +18,20 @@ CONTENT = b"as many bytes as a small snapshot has"
 
 
 class SnapshotContext(DynamicContext):
-    """What the adapter does with a snapshot that came in is for the test to say, by `install`."""
+    """What the adapter does with a snapshot that came in is for the test to say, by `install`. Unless `is_disk_slow`,
+    each piece is written at once."""
 
     def __init__(self, *args: Any, **fields: Any) -> None:
         self.chunks: list[Any] = []
+        self.is_disk_slow = False
         super().__init__(*args, **fields)
 
     def carry_out(self, ready: Ready) -> None:
         super().carry_out(ready)
         self.chunks.extend(ready.snapshot_chunks)
+        if not self.is_disk_slow:
+            for _ in ready.snapshot_chunks:
+                self.feed(SnapshotPieceWritten())
 
     # Serving
 
