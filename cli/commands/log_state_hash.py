@@ -12,7 +12,7 @@ from metadata.image.state_hash import SCHEME, hash_of_image, state_hash_text
 
 def state_hash(path: Path, last_offset: int | None, *, as_json: bool) -> ExitStatus:
     """Of the state whose last offset is this one, or of the newest; raises CliError where there is none."""
-    log = within_its_end(the_log(path), _warn)
+    log = within_its_end(the_log(path), _warn, keeps_newest=True)
     moment = Moment() if last_offset is None else Moment(last_offset + 1)
     state = state_at(log, moment, _warn)
     for fault in state.faults[:1]:

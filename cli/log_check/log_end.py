@@ -22,10 +22,13 @@ _LOOK_AGAIN_AFTER_S = 0.05
 _FLOCK = struct.Struct("hhqqi4x")
 
 
-def within_its_end(log: MetadataLogFiles, warn: Callable[[str], None]) -> MetadataLogFiles:
+def within_its_end(
+    log: MetadataLogFiles, warn: Callable[[str], None], *, keeps_newest: bool = False
+) -> MetadataLogFiles:
     """The log without the snapshots that end behind its records; `warn` is told of each.
 
-    All stay where no segment holds records, or where what was at the end cannot be read.
+    All stay where no segment holds records, or where what was at the end cannot be read. With `keeps_newest` the newest
+    one stays in any case: a node that starts on the folder drops its log for it, so that is the state it has.
     """
     if not any(segment.size_in_bytes for segment in log.segments):
         return log
@@ -35,13 +38,19 @@ def within_its_end(log: MetadataLogFiles, warn: Callable[[str], None]) -> Metada
     end = end_of_segment(Path(last.path), last.base_offset or 0)
     if end is None:
         return log
+    newest = max(log.snapshots, key=lambda each: each.order, default=None) if keeps_newest else None
     for snapshot_id in log.snapshots:
-        if snapshot_id.end_offset > end:
+        if snapshot_id.end_offset > end and snapshot_id == newest:
+            warn(
+                f"{snapshot_id.file_name}: the log ends before it, at offset {end}: a node that starts here begins "
+                "with it, and that is the newest state; `kquorum log verify` says more"
+            )
+        elif snapshot_id.end_offset > end:
             warn(
                 f"{snapshot_id.file_name} is passed over: the log ends before it, at offset {end}; "
                 "`kquorum log verify` says more"
             )
-    kept = {each: path for each, path in log.snapshots.items() if each.end_offset <= end}
+    kept = {each: path for each, path in log.snapshots.items() if each.end_offset <= end or each == newest}
     return replace(log, snapshots=kept)
 
 

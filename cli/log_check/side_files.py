@@ -1,6 +1,7 @@
 """The checks of the small files beside the log: parsed here, compared with what the batches said."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from logging import NullHandler
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from metadata.log_check.small_files import (
     text_fault,
 )
 from raft.adapters.damage_note import FILE_NAME as DAMAGE_NOTE
+from raft.adapters.damage_note import NotedDamage, noted_damage
 from raft.adapters.epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
 from raft.adapters.epoch_checkpoint import decode_epochs
 from raft.adapters.errors import StorageFailed
@@ -26,7 +28,10 @@ from raft.adapters.quorum_state_file import decode_quorum_state
 from raft.adapters.recovery_point import FILE_NAME as RECOVERY_POINT
 from raft.adapters.recovery_point import logger as recovery_point_logger
 from raft.adapters.recovery_point import read_recovery_point
-from snapshots.naming import DELETED_SUFFIX, PART_SUFFIX
+from raft.adapters.replacement_mark import FILE_NAME as REPLACEMENT_MARK
+from raft.adapters.replacement_mark import Replacement, replacement_under_way
+from raft.batches import OffsetAndEpoch
+from snapshots.naming import DELETED_SUFFIX, PART_SUFFIX, SnapshotId
 
 # A node logs that its recovery point is damaged; here that is a finding. Without a handler, Python would write it to
 # standard error.
@@ -47,13 +52,20 @@ class SideFiles:
         facts: LogFacts,
         findings: Findings,
     ) -> None:
-        """Reads `recovery-point`, before the log is read; the rest is read by `check`, when `facts` are known."""
+        """Reads `recovery-point` and what is noted of a repair, before the log is read; the rest is read by `check`,
+        when `facts` are known."""
         self._log = log
         self._folder = folder
         self._facts = facts
         self._findings = findings
         self._durable_end: int | None = None
         self._recovery_point_error: OSError | None = None
+        self._noted: NotedDamage | None = None
+        self._replacement: Replacement | None = None
+        with suppress(StorageFailed):
+            # What cannot be read at all is told as a leftover file.
+            self._noted = noted_damage(folder)
+            self._replacement = replacement_under_way(folder)
         try:
             self._durable_end = read_recovery_point(folder)
         except StorageFailed as error:
@@ -78,14 +90,16 @@ class SideFiles:
         if self._recovery_point_error is not None:
             self._unreadable(Check.RECOVERY_POINT, RECOVERY_POINT, self._recovery_point_error)
             return
-        end_offset = self._facts.end_offset or max(
-            (file.base_offset or 0 for file in self._log.segments), default=0
-        )
+        end_offset = self._end_offset
         if self._durable_end is None:
             reason = "it cannot be read, so it is not known how much of the log was durable"
             self._add(Check.RECOVERY_POINT, Severity.VIOLATION, RECOVERY_POINT, reason, remedies.REBUILT)
         elif end_offset < self._durable_end and self._facts.has_unread_segment:
             reason = "not compared with the end of the log, as a segment cannot be read"
+            self._findings.skip(Check.RECOVERY_POINT, reason)
+        elif end_offset < self._durable_end and (self._noted is not None or self._replacement is not None):
+            file = DAMAGE_NOTE if self._noted is not None else REPLACEMENT_MARK
+            reason = f"not compared with the end of the log, which lacks records as {file} says"
             self._findings.skip(Check.RECOVERY_POINT, reason)
         elif end_offset < self._durable_end:
             reason = f"all below offset {self._durable_end} was durable, but the log ends at {end_offset}"
@@ -97,6 +111,13 @@ class SideFiles:
                 remedies.FETCH_AGAIN,
                 end_offset,
             )
+
+    @property
+    def _end_offset(self) -> int:
+        """Where the log ends; of an empty one, where it begins."""
+        return self._facts.end_offset or max(
+            (file.base_offset or 0 for file in self._log.segments), default=0
+        )
 
     def _read(self, path: Path, check: Check, parse: Callable[[bytes], object]) -> None:
         """Parse a file; one that cannot be read or makes no sense (ValueError) is damaged."""
@@ -170,13 +191,60 @@ class SideFiles:
                 reason = "half written or half deleted when the node stopped"
                 self._add(Check.LEFTOVERS, Severity.NOTE, path.name, reason, remedies.DELETED_AT_START)
             elif path.name.endswith(DAMAGED_SUFFIX):
-                self._findings.checked(Check.LEFTOVERS)
-                reason = "the node found it damaged and repaired itself"
-                self._add(Check.LEFTOVERS, Severity.NOTE, path.name, reason, remedies.SET_ASIDE)
+                self._tell_set_aside(path.name)
             elif path.name == DAMAGE_NOTE:
-                self._findings.checked(Check.LEFTOVERS)
-                reason = "a repair was begun, and is not finished: what was lost is still being fetched"
-                self._add(Check.LEFTOVERS, Severity.NOTE, path.name, reason, remedies.FETCH_AGAIN)
+                self._tell_repair()
+            elif path.name == REPLACEMENT_MARK:
+                self._tell_replacement()
+
+    def _tell_set_aside(self, file: str) -> None:
+        self._findings.checked(Check.LEFTOVERS)
+        if self._noted is not None and file.endswith(f".log{DAMAGED_SUFFIX}"):
+            reason = (
+                f"the node found it damaged and set it aside, and its repair is not finished ({DAMAGE_NOTE})"
+            )
+            self._add(Check.LEFTOVERS, Severity.NOTE, file, reason, remedies.STILL_NEEDED)
+        else:
+            reason = "the node found it damaged and repaired itself"
+            self._add(Check.LEFTOVERS, Severity.NOTE, file, reason, remedies.SET_ASIDE)
+
+    def _tell_repair(self) -> None:
+        """That the log ends below what is known to be lost is damage; above that, the node alone can find out."""
+        self._findings.checked(Check.LEFTOVERS)
+        end_offset, lost_until = self._end_offset, 0 if self._noted is None else self._noted.end_offset
+        reason = "a repair was begun, and is not finished: "
+        if end_offset < lost_until:
+            severity, at = Severity.DAMAGE, end_offset
+            reason += f"offsets {end_offset} to {lost_until - 1} may be missing still, and more behind them"
+        else:
+            severity, at = Severity.NOTE, None
+            known = (
+                "all that is known to have been lost is here again"
+                if lost_until
+                else "what was lost is not known"
+            )
+            reason += f"{known}; the node has yet to hear from its leader whether there was more"
+        self._add(Check.LEFTOVERS, severity, DAMAGE_NOTE, reason, remedies.FETCH_AGAIN, at)
+
+    def _tell_replacement(self) -> None:
+        """The node stopped while it dropped its log for a snapshot."""
+        found, end_offset = self._replacement, self._end_offset
+        self._findings.checked(Check.LEFTOVERS)
+        first = min((file.base_offset or 0 for file in self._log.segments), default=None)
+        if found is None or found.is_finished(first):
+            reason = "it says nothing any more: the log begins where the snapshot ends that it names"
+            self._add(Check.LEFTOVERS, Severity.NOTE, REPLACEMENT_MARK, reason, remedies.DELETED_AT_START)
+        elif any(found.can_go_on_at(_offset_and_epoch(each)) for each in self._log.snapshots):
+            reason = "the node stopped while it replaced its log by a snapshot; at its next start it goes on with that"
+            self._add(Check.LEFTOVERS, Severity.NOTE, REPLACEMENT_MARK, reason, remedies.DELETED_AT_START)
+        else:
+            damage = found.as_damage(end_offset).with_log(self._folder, end_offset, 0)
+            reason = (
+                f"{damage.reason}; offsets {damage.start_offset} to {damage.end_offset - 1} are lost here"
+            )
+            self._add(
+                Check.LEFTOVERS, Severity.DAMAGE, REPLACEMENT_MARK, reason, remedies.FETCH_AGAIN, end_offset
+            )
 
     def _check_log_start(self) -> None:
         start = self._facts.start_offset
@@ -203,6 +271,10 @@ class SideFiles:
         self._findings.add(
             Finding(check=check, severity=severity, file=file, reason=reason, remedy=remedy, offset=offset)
         )
+
+
+def _offset_and_epoch(snapshot_id: SnapshotId) -> OffsetAndEpoch:
+    return OffsetAndEpoch(snapshot_id.end_offset, snapshot_id.epoch)
 
 
 _DAMAGED_REMEDIES = {

@@ -32,23 +32,24 @@ class NotedDamage:
 
     def with_log(self, folder: Path, log_end_offset: int, end_offset: int) -> DamagedRange:
         """What is left of it in a log that is sound and ends there; something may be missing up to `end_offset`."""
-        end_offset = max(self.end_offset, end_offset, log_end_offset + 1)
+        known_until = max(self.end_offset, end_offset)
+        end_offset = max(known_until, log_end_offset + 1)
         if not self.is_repair:
-            return DamagedRange(log_end_offset, end_offset, folder, 0, self.reason)
+            return DamagedRange(log_end_offset, end_offset, folder, 0, self.reason, known_until)
         reason = (
             f"a repair was begun and is not finished: of what was lost from offset {self.start_offset} on, something "
             f"may be missing still ({FILE_NAME} says so; the loss was: {self.reason})"
         )
-        return DamagedRange(log_end_offset, end_offset, folder, 0, reason)
+        return DamagedRange(log_end_offset, end_offset, folder, 0, reason, known_until)
 
 
 def note_damage(folder: Path, damage: DamagedRange, fs: FileSystem = POSIX) -> None:
     """Durable on return; what was noted before stays noted. Raises StorageFull, StorageFailed or FsyncFailed."""
     before = noted_damage(folder, fs)
-    noted = NotedDamage(damage.start_offset, damage.end_offset, damage.reason)
+    noted = NotedDamage(damage.start_offset, damage.known_until, damage.reason)
     if before is not None and before.end_offset > 0:
         start_offset = min(before.start_offset, damage.start_offset)
-        noted = NotedDamage(start_offset, max(before.end_offset, damage.end_offset), before.reason)
+        noted = NotedDamage(start_offset, max(before.end_offset, damage.known_until), before.reason)
     if noted == before:
         sync_folder(folder, fs)
     else:

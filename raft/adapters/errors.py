@@ -72,7 +72,8 @@ class DamagedRange:
     """Records that this node may have acknowledged and cannot read any more: offsets from `start_offset` up to, not
     including, `end_offset` at least.
 
-    `segment` and `position` (in bytes) say where the damage begins; all below `start_offset` is sound.
+    `segment` and `position` (in bytes) say where the damage begins; all below `start_offset` is sound. `known_end_offset`
+    is given where not even the first record is known to have been there: the end of what is.
     """
 
     start_offset: int
@@ -80,6 +81,12 @@ class DamagedRange:
     segment: Path
     position: int
     reason: str
+    known_end_offset: int | None = None
+
+    @property
+    def known_until(self) -> int:
+        """All below was here once, as far as is known."""
+        return self.end_offset if self.known_end_offset is None else self.known_end_offset
 
     def __str__(self) -> str:
         return (

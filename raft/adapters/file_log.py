@@ -189,7 +189,7 @@ class FileLog:
 
     def _at_least_damaged(self, recovery_point: int) -> int:
         """While what was damaged is not fetched again, the recovery point stays above it: so a restart knows."""
-        return recovery_point if self.damage is None else max(recovery_point, self.damage.end_offset)
+        return recovery_point if self.damage is None else max(recovery_point, self.damage.known_until)
 
     def truncate_fully_to(self, offset: int) -> None:
         """Drop all, and begin anew where a snapshot ends that is in the folder already; durable on return.
@@ -205,7 +205,7 @@ class FileLog:
         self.set_damage_aside()
         with self._lock, self._first_failure:
             mark_replacement(self._folder, snapshot, reached_offset, self._fs)
-            is_covered = self.damage is None or self.damage.end_offset <= offset
+            is_covered = self.damage is None or self.damage.known_until <= offset
             self._point.set_back(0 if is_covered else self._at_least_damaged(0))
             self._cache = BatchCache(self._cache_bytes)
             self._segments.begin_anew(offset)

@@ -145,7 +145,7 @@ def _up_to_snapshot(damage: DamagedRange | None, newest: OffsetAndEpoch) -> Dama
     """
     if damage is None or damage.end_offset >= newest.offset:
         return damage
-    return replace(damage, end_offset=newest.offset)
+    return replace(damage, end_offset=newest.offset, known_end_offset=None)
 
 
 def _is_ahead(newest: OffsetAndEpoch, recovered: RecoveredLog, noted: NotedDamage | None) -> bool:
@@ -228,7 +228,7 @@ def _without_its_start(
         damage = DamagedRange(start_offset, end_offset, path, position, reason)
     else:
         assert damage is not None, "a log without segments that begins at its snapshot"
-        damage = replace(damage, start_offset=start_offset, end_offset=end_offset)
+        damage = replace(damage, start_offset=start_offset, end_offset=end_offset, known_end_offset=None)
     for segment in recovered.segments:
         segment.close()
     return OpenedLog([], start_offset, [], [*before], 0, damage)

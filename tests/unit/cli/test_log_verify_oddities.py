@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 from metadata.controller.audit import audit_record
 from metadata.controller.requests import ControllerRequest
+from raft.adapters.file_log import FileLog
+from raft.adapters.replacement_mark import mark_replacement
+from raft.batches import OffsetAndEpoch
 from tests.support.log_faults import (
     DAMAGED,
     SOUND,
@@ -21,6 +24,8 @@ from tests.support.log_faults import (
 from tests.support.metadata_folders import FIRST, SECOND, snapshot_path
 from tests.support.sample_logs import LogBuilder
 from tests.unit.cli.verified_logs import findings_of, verified
+from tests.unit.raft_adapters.log_folders import FIRST as FIRST_SEGMENT
+from tests.unit.raft_adapters.log_folders import batches, write_log, write_snapshot
 from wire.audit_note import note_hash
 from wire.log_scan import ScannedBatch, scan_batches
 from wire.metadata_records.features import NoOpRecord
@@ -135,6 +140,78 @@ def test_a_repair_that_is_not_finished_is_told(capsys: pytest.CaptureFixture[str
     status, found, said = verified(capsys, folder)
     assert (status, found) == (SOUND, {"leftover files": {"note": 1}})
     assert "a repair was begun" in said
+
+
+def unfinished_repair(tmp_path: Path, fetched_until: int) -> Path:
+    """A log of 20 records was damaged at offset 7, and the node stopped when it had fetched so many of them again."""
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    write_log(folder, batches(0, 20))
+    path = folder / FIRST_SEGMENT
+    content = bytearray(path.read_bytes())
+    content[7 * len(content) // 20 + 80] ^= 1
+    path.write_bytes(content)
+    log = FileLog(folder, on_damage="report")
+    log.set_damage_aside()
+    log.append(batches(7, fetched_until))
+    log.close()
+    for _ in range(3):
+        log = FileLog(folder, on_damage="report")
+        log.set_damage_aside()
+        log.close()
+    return folder
+
+
+@pytest.mark.parametrize("fetched_until", [9, 20])
+def test_an_unfinished_repair_says_what_may_be_missing_and_calls_nothing_repaired(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, fetched_until: int
+) -> None:
+    folder = unfinished_repair(tmp_path, fetched_until)
+    _, _, said = verified(capsys, folder)
+    assert "all below offset" not in said, "what was durable is not there any more"
+    assert "repaired itself" not in said
+    told = {each["file"]: each for each in findings_of(said, "leftover files")}
+    aside = told[f"{FIRST_SEGMENT}.damaged"]
+    assert "not finished" in aside["reason"]
+    assert "keep it" in aside["remedy"]
+    if fetched_until == 20:
+        assert told["damaged-range"]["severity"] == "note"
+        assert "all that is known to have been lost is here again" in told["damaged-range"]["reason"]
+    else:
+        assert told["damaged-range"]["severity"] == "damage"
+        assert "offsets 9 to 19 may be missing" in told["damaged-range"]["reason"]
+
+
+def test_a_repair_that_is_finished_is_called_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = unfinished_repair(tmp_path, 20)
+    log = FileLog(folder, on_damage="report")
+    log.set_damage_aside()
+    log.mark_repaired()
+    log.close()
+    _, _, said = verified(capsys, folder)
+    (aside,) = findings_of(said, "leftover files")
+    assert "repaired itself" in aside["reason"]
+
+
+@pytest.mark.parametrize("has_snapshot", [True, False])
+def test_a_log_that_is_being_replaced_is_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, *, has_snapshot: bool
+) -> None:
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    write_log(folder, batches(0, 12))
+    mark_replacement(folder, OffsetAndEpoch(20, 1), 30)
+    if has_snapshot:
+        write_snapshot(folder, 20)
+    _, _, said = verified(capsys, folder)
+    (told,) = findings_of(said, "leftover files")
+    assert told["file"] == "replaced-by-snapshot"
+    if has_snapshot:
+        assert told["severity"] == "note"
+        assert "goes on with that" in told["reason"]
+    else:
+        assert told["severity"] == "damage"
+        assert "offsets 12 to 29 are lost here" in told["reason"]
 
 
 def test_a_broken_chain_of_audit_notes_is_found_with_the_offset(

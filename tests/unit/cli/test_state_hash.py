@@ -11,7 +11,7 @@ from metadata.adapters.state_messages import reports_message
 from metadata.image.state_hash import state_hash_text
 from metadata.state_comparison import StateAt, StateComparison, annotation_of
 from raft.voters import ReplicaKey
-from tests.support.metadata_folders import write_folder
+from tests.support.metadata_folders import END_OFFSET, SECOND, write_folder
 from tests.unit.cli.fake_cluster import fake_node
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_to_text
@@ -115,3 +115,49 @@ def test_an_offset_behind_the_log_is_refused(capsys: pytest.CaptureFixture[str],
     folder = write_folder(tmp_path / "node")
     assert run(["log", "state-hash", str(folder), "--offset", "99999"]) == 2
     assert "is behind that" in capsys.readouterr().err
+
+
+def folder_with_snapshot_ahead(root: Path) -> tuple[Path, Path]:
+    """As a node leaves it that stopped after it had fetched a snapshot, and before it dropped its log for it; and one
+    that has dropped it."""
+    whole, behind = write_folder(root / "whole"), write_folder(root / "behind")
+    assert run(["snapshot", "take", str(whole), "--committed"]) == 0
+    (newest,) = [path for path in whole.glob("*.checkpoint") if path.name.startswith(f"{END_OFFSET:020}")]
+    (behind / newest.name).write_bytes(newest.read_bytes())
+    for path in behind.glob(f"{SECOND}.*"):
+        path.unlink()
+    return whole, behind
+
+
+def test_a_snapshot_ahead_of_the_log_is_where_a_node_begins(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """So it has that state, and not the one at the end of the log that it drops."""
+    whole, behind = folder_with_snapshot_ahead(tmp_path)
+    capsys.readouterr()
+    found = []
+    for folder in (whole, behind):
+        assert run(["log", "state-hash", str(folder), "--json"]) == 0
+        captured = capsys.readouterr()
+        found.append(json.loads(captured.out))
+        is_told = (
+            "the log ends before it, at offset 100: a node that starts here begins with it" in captured.err
+        )
+        assert is_told is (folder == behind)
+    assert found[1]["offset"] == found[0]["offset"] == END_OFFSET - 1
+    assert found[1]["state_hash"] == found[0]["state_hash"]
+    assert run(["log", "state-hash", str(behind), "--json", "--offset", "99"]) == 0
+    assert json.loads(capsys.readouterr().out)["offset"] == 99, "the log still says what was before"
+
+
+def test_a_damaged_snapshot_ahead_of_the_log_is_passed_over(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    _, behind = folder_with_snapshot_ahead(tmp_path)
+    (path,) = [each for each in behind.glob("*.checkpoint") if each.name.startswith(f"{END_OFFSET:020}")]
+    path.write_bytes(path.read_bytes()[:-1])
+    capsys.readouterr()
+    assert run(["log", "state-hash", str(behind), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["offset"] == 99
+    assert "is damaged and passed over" in captured.err

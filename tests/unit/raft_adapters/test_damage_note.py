@@ -144,6 +144,24 @@ def test_a_restart_in_the_middle_of_a_repair_forgets_nothing_though_the_recovery
     log.close()
 
 
+def test_neither_file_says_more_than_is_known_however_often_a_repair_is_broken_off(tmp_path: Path) -> None:
+    """Something may be missing at the end of the log; but not that a record was there is known."""
+    write_log(tmp_path, batches(0, 6))
+    flip_in_first(tmp_path, 3 * SIZE + 80)
+    log = FileLog(tmp_path, on_damage="report")
+    log.set_damage_aside()
+    log.append(batches(3, 6))
+    log.close()
+    for _ in range(3):
+        log = FileLog(tmp_path, on_damage="report")
+        assert log.damage is not None
+        log.set_damage_aside()
+        log.close()
+        noted = noted_damage(tmp_path)
+        assert noted is not None
+        assert (noted.end_offset, read_recovery_point(tmp_path)) == (6, 6)
+
+
 def test_going_on_with_a_repair_keeps_what_was_set_aside(tmp_path: Path) -> None:
     whole = write_log(tmp_path, batches(0, 6))
     flip_in_first(tmp_path, 3 * SIZE + 80)
