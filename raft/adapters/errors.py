@@ -72,8 +72,8 @@ class DamagedRange:
     """Records that this node may have acknowledged and cannot read any more: offsets from `start_offset` up to, not
     including, `end_offset` at least.
 
-    `segment` and `position` (in bytes) say where the damage begins; all below `start_offset` is sound. `known_end_offset`
-    is given where not even the first record is known to have been there: the end of what is.
+    `segment` and `position` (in bytes) say where the damage begins; all below `start_offset` is sound.
+    `known_end_offset` is given where not even the first record is known to have been there: the end of what is.
     """
 
     start_offset: int
