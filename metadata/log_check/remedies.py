@@ -35,7 +35,9 @@ AHEAD = (
     "if the end of the log is missing here, bring that back first; if the node fetched the snapshot just before it "
     "stopped, do nothing: it begins anew there; else the name is wrong: move the file away before a node starts here"
 )
-SET_ASIDE = "look at it or delete it: the node set it aside; what it needs of it was fetched again, or a snapshot has it"
+SET_ASIDE = (
+    "look at it or delete it: the node set it aside; what it needs was fetched again, or a snapshot has it"
+)
 STILL_NEEDED = "keep it until the node has finished its repair, for which it needs a majority that is healthy"
 CHANGED_NOTES = (
     "somebody changed the log, or took records out of it: keep a copy, and compare with the other nodes' logs "
