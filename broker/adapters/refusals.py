@@ -12,6 +12,8 @@ from wire.protocol.api_keys import ApiKey
 log = logging.getLogger("broker.lifecycle")
 
 REPEAT_REFUSAL_MS = 30_000
+# A controller that is heard of twice names the same end but for the time that its answers take.
+SAME_END_MS = 1_000
 
 
 class Refusals:
@@ -28,7 +30,9 @@ class Refusals:
         self._error = ErrorCode.none
         self._since_ms = 0
         self._told_ms = 0
+        # The first end that this controller named, and the one that was told.
         self._session_ends_ms: int | None = None
+        self._told_end_ms: int | None = None
         self._is_told_alive = False
 
     def handle_new_controller(self) -> None:
@@ -43,6 +47,7 @@ class Refusals:
                 waited_ms = now_ms - self._since_ms
                 log.info("registered after %d ms: the session of the previous process is over", waited_ms)
             self._error, self._since_ms = error, now_ms
+            self._session_ends_ms = self._told_end_ms = None
         if session_ends_ms is not None:
             # An end that was to be, and was none, is the present.
             self._note_session(now_ms, max(now_ms, session_ends_ms))
@@ -53,7 +58,10 @@ class Refusals:
     def _note_session(self, now_ms: int, ends_ms: int) -> None:
         limit_ms = self._session_timeout_ms
         if self._session_ends_ms is None:
-            self._session_ends_ms, self._is_told_alive, self._told_ms = ends_ms, False, now_ms
+            self._session_ends_ms, self._is_told_alive = ends_ms, False
+            if self._told_end_ms is not None and abs(ends_ms - self._told_end_ms) < SAME_END_MS:
+                return
+            self._told_end_ms = ends_ms
             log.warning(
                 "waiting until %s (%.0f s) for the end of the session of this broker's previous process, which was not "
                 "shut down in order: it ends %d ms (broker.session.timeout.ms) after the last heartbeat of that "

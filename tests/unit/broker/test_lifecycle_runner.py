@@ -197,6 +197,25 @@ class TestRefusals:
         told = warnings(heard_lines)
         assert [re.findall(r":(\d\d) \(9 s\)", line) for line in told] == [["09"], ["17"], ["25"]]
 
+    def test_a_controller_that_is_heard_of_twice_is_not_told_twice(
+        self, heard_lines: pytest.LogCaptureFixture
+    ) -> None:
+        refusals = Refusals(lambda: 0, session_timeout_ms=9_000)
+        for ends_ms in (9_000, 9_030):
+            refusals.handle_new_controller()
+            refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration, ends_ms)
+        assert len(warnings(heard_lines)) == 1
+
+    def test_the_next_wait_is_a_new_one(self, heard_lines: pytest.LogCaptureFixture) -> None:
+        """A broker that ran for a minute and lost its id to a process that died since accuses nobody."""
+        now = [0]
+        refusals = Refusals(lambda: now[0], session_timeout_ms=9_000)
+        refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration, 9_000)
+        refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.none)
+        now[0] = 60_000
+        refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration, 69_000)
+        assert [line[:13] for line in warnings(heard_lines)] == ["waiting until"] * 2
+
     @pytest.mark.parametrize("says_when", [True, False], ids=["our controller", "Kafka's controller"])
     def test_a_session_that_does_not_end_is_that_of_another_process(
         self, heard_lines: pytest.LogCaptureFixture, says_when: bool
