@@ -2,7 +2,10 @@
 
 Sans-IO. The owner asks `maybe_next_request` whenever something happened or `next_deadline_ms` came, sends what it
 gets, and reports the outcome. At most one request is under way, and one moment (`_communicate_at_ms`) says when the
-next is due, as in Kafka's BrokerLifecycleManager; the pauses are Kafka's.
+next is due, as in Kafka's BrokerLifecycleManager; the pauses are Kafka's, but for two. A broker that is refused because
+the session of its previous process is not over asks again when that session ends, and every half a second until then:
+pauses that double would let it wait for up to twice as long. And where the last request had failed, a new active
+controller is asked at once.
 """
 
 from uuid import UUID
@@ -17,6 +20,9 @@ from wire.protocol.api_keys import ApiKey
 FIRST_BACKOFF_MS = 100
 CATCH_UP_INTERVAL_MS = 10
 FIRST_SHUTDOWN_INTERVAL_MS = 50
+# How often a broker asks whose id is taken. The session may end sooner than was said: by another controller, or because
+# an operator unregistered the broker.
+SESSION_RETRY_MS = 500
 # The controller does not know this registration: the broker was unregistered, or another process took its id.
 REGISTRATION_LOST = frozenset({ErrorCode.stale_broker_epoch, ErrorCode.broker_id_not_registered})
 
@@ -39,6 +45,7 @@ class BrokerLifecycle:
         self._communicate_at_ms: int | None = None
         self._registration_deadline_ms: int | None = None
         self._failure: str | None = None
+        self._previous_session_ends_ms: int | None = None
         self._offline_log_dirs: tuple[UUID, ...] = ()
 
     @property
@@ -63,6 +70,12 @@ class BrokerLifecycle:
     def failure(self) -> str | None:
         """Why the broker gave up by itself; None when it did not."""
         return self._failure
+
+    @property
+    def previous_session_ends_ms(self) -> int | None:
+        """When the session ends that the broker's previous process has, None while none is waited for. At the latest:
+        of a controller that does not say it, only the length of the session is known."""
+        return self._previous_session_ends_ms
 
     def start(self, now_ms: int) -> None:
         self._move(LifecycleEvent.STARTED)
@@ -116,8 +129,24 @@ class BrokerLifecycle:
         self._communicate_at_ms = None
         return self._heartbeat(applied_offset) if self.is_registered else self._registration()
 
-    def handle_registration_reply(self, now_ms: int, error: ErrorCode, broker_epoch: int) -> None:
+    def handle_new_controller(self, now_ms: int) -> None:
+        """Another controller is active. It counts all sessions from its own start, and a request that failed before is
+        worth a try now."""
+        self._previous_session_ends_ms = None
+        if self._failures:
+            self._failures = 0
+            self._communicate_now(now_ms)
+
+    def handle_registration_reply(
+        self, now_ms: int, error: ErrorCode, broker_epoch: int, session_ends_in_ms: int = -1
+    ) -> None:
+        """`session_ends_in_ms` is what a controller of ours says of the session that a refused broker waits for; -1
+        where it does not."""
         self._in_flight = False
+        if error is ErrorCode.duplicate_broker_registration:
+            self._wait_for_session(now_ms, session_ends_in_ms)
+            return
+        self._previous_session_ends_ms = None
         if error is not ErrorCode.none:
             self._back_off(now_ms)
             return
@@ -150,6 +179,19 @@ class BrokerLifecycle:
         """No reply came: time out, disconnect without another controller, or a refused version."""
         self._in_flight = False
         self._back_off(now_ms)
+
+    def _wait_for_session(self, now_ms: int, ends_in_ms: int) -> None:
+        if ends_in_ms >= 0:
+            self._previous_session_ends_ms = now_ms + ends_in_ms
+            pause_ms = min(ends_in_ms, SESSION_RETRY_MS)
+        else:
+            if self._previous_session_ends_ms is None:
+                self._previous_session_ends_ms = now_ms + self._config.session_timeout_ms
+            pause_ms = SESSION_RETRY_MS
+        self._wishes_immediate = False
+        # It counts as a failure, so that a new controller is asked at once.
+        self._failures = 1
+        self._communicate_at_ms = now_ms + max(1, pause_ms)
 
     def _lose_registration(self, now_ms: int) -> None:
         """Kafka's brokers go on asking in vain. Registered anew this one is fenced until it has caught up once more;

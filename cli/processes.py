@@ -1,5 +1,6 @@
 """Nodes as child processes of this one: started, waited for, killed, and never left behind."""
 
+import re
 import select
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+_WAITING = re.compile(r"[\d:]{8} (?:warning: )?(waiting .*)$")
 READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 15.0
 
@@ -73,6 +75,12 @@ class NodeProcess:
     @property
     def _ready_line(self) -> str:
         return f"kquorum node {self.node_id} ready"
+
+    @property
+    def waits(self) -> str:
+        """What a node that is not ready says it is waiting for, if that is the last that it said: "waiting ..."."""
+        last = self.tail(1)
+        return "" if self.is_ready or (found := _WAITING.match(last)) is None else found[1]
 
     @property
     def exit_status(self) -> int | None:

@@ -1,5 +1,6 @@
 """The work of `kquorum up`: format what is not formatted, start all, watch, and stop all."""
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from raft.adapters.meta_properties import read_meta_properties
 
 OUTPUT_FILE = "kquorum-output.txt"  # what a node prints, beside its kquorum.log
 LOOK_INTERVAL_S = 0.5
+_FIRST_LOOKS_S = 0.1
 _QUORUM_TIMEOUT_MS = 800
 _LAST_LINES = 8
 
@@ -98,15 +100,38 @@ def run_cluster(cluster: ClusterConfig, *, data_dir: Path | None) -> None:
 
 def _watch(cluster: ClusterConfig, group: NodeGroup, display: Display, stop: StopRequest) -> None:
     """Start all nodes and show them until a stop is asked for or none is left."""
-    for process in group.nodes.values():
-        process.start()
+    held_back = (
+        []
+        if _has_processor_for_each(group)
+        else [node.node_id for node in cluster.brokers if not node.is_controller]
+    )
+    for node_id, process in group.nodes.items():
+        if node_id not in held_back:
+            process.start()
     addresses = tuple(reachable(*address) for address in cluster.controller_addresses)
     while not stop.came:
         view = look(group, addresses)
+        if held_back and _controllers_are_up(cluster, view):
+            for node_id in held_back:
+                group[node_id].start()
+            held_back = []
+            continue
         display.show(view)
         if all(node.state is NodeState.ENDED for node in view.nodes.values()):
             return
-        wait_until(lambda: stop.came, LOOK_INTERVAL_S, interval_s=0.1)
+        wait_until(lambda: stop.came, _FIRST_LOOKS_S if held_back else LOOK_INTERVAL_S, interval_s=0.1)
+
+
+def _has_processor_for_each(group: NodeGroup) -> bool:
+    """A start costs a node about a second of a processor. Brokers can do nothing before a controller leads, so where
+    processors are few, they are not to take theirs from the controllers."""
+    return (os.cpu_count() or 1) >= len(group.nodes)
+
+
+def _controllers_are_up(cluster: ClusterConfig, view: ClusterView) -> bool:
+    """Whether a majority of them is ready, or none is to be waited for."""
+    states = [view.nodes[node.node_id].state for node in cluster.controllers]
+    return states.count(NodeState.READY) > len(states) // 2 or NodeState.STARTING not in states
 
 
 def look(group: NodeGroup, controllers: tuple[HostPort, ...]) -> ClusterView:
@@ -117,6 +142,8 @@ def look(group: NodeGroup, controllers: tuple[HostPort, ...]) -> ClusterView:
 
 
 def _node_view(process: NodeProcess) -> NodeView:
+    if process.pid is None:
+        return NodeView(state=NodeState.HELD_BACK, pid=None)
     if not process.is_running:
         return NodeView(
             state=NodeState.ENDED,
@@ -125,7 +152,7 @@ def _node_view(process: NodeProcess) -> NodeView:
             last_lines=process.tail(_LAST_LINES),
         )
     state = NodeState.READY if process.is_ready else NodeState.STARTING
-    return NodeView(state=state, pid=process.pid)
+    return NodeView(state=state, pid=process.pid, waits=process.waits)
 
 
 async def _maybe_quorum(controllers: tuple[HostPort, ...]) -> QuorumStatus | None:

@@ -22,23 +22,33 @@ if TYPE_CHECKING:
 class NodeState(Enum):
     """How a child process does, and the colour that says so."""
 
+    HELD_BACK = "starts after the controllers"
     STARTING = "starting"
     READY = "ready"
     ENDED = "ended"
 
     @property
     def style(self) -> str:
-        return {"starting": "yellow", "ready": "green", "ended": "bold red"}[self.value]
+        return _STYLES[self]
+
+
+_STYLES = {
+    NodeState.HELD_BACK: "yellow",
+    NodeState.STARTING: "yellow",
+    NodeState.READY: "green",
+    NodeState.ENDED: "bold red",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeView:
-    """One node at one moment; `last_lines` is what it printed before it ended."""
+    """One node at one moment; `last_lines` is what it printed before it ended, and `waits` says for what it waits."""
 
     state: NodeState
     pid: int | None
     exit_status: int | None = None
     last_lines: str = ""
+    waits: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +110,7 @@ class ChangeLines:
 
 
 def render(config: ClusterConfig, view: ClusterView) -> "RenderableType":
-    """The table of nodes, and beneath it the last words of those that ended."""
+    """The table of nodes, and beneath it what they wait for and the last words of those that ended."""
     replicas = (
         {}
         if view.quorum is None
@@ -115,7 +125,14 @@ def render(config: ClusterConfig, view: ClusterView) -> "RenderableType":
         for node_id, node in view.nodes.items()
         if node.last_lines
     ]
-    return Group(table, *words, Text(f"{time.strftime('%H:%M:%S')}  Ctrl-C stops all nodes", style="dim"))
+    waits = [
+        Text(f"node {node_id} is {node.waits}", style="yellow")
+        for node_id, node in view.nodes.items()
+        if node.waits
+    ]
+    return Group(
+        table, *waits, *words, Text(f"{time.strftime('%H:%M:%S')}  Ctrl-C stops all nodes", style="dim")
+    )
 
 
 def _title(view: ClusterView) -> str:
@@ -152,4 +169,6 @@ def _node_line(config: NodeConfig, node: NodeView) -> str:
     what = f"node {config.node_id} ({','.join(config.process_roles)}, {_address(config)}, pid {node.pid})"
     if node.state is NodeState.ENDED:
         return f"{what} ended with exit status {node.exit_status}; its last lines:\n{node.last_lines}"
-    return f"{what} is {node.state.value}"
+    if node.state is NodeState.HELD_BACK:
+        return f"{what.replace(', pid None', '')} {node.state.value}"
+    return f"{what} is {node.waits or node.state.value}"

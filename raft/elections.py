@@ -259,14 +259,15 @@ def handle_end_quorum_epoch(
 
 
 def _successor_backoff_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -> int:
-    """Nothing for the first in line, then doubling up to the maximum, which also the unlisted wait (A5.2)."""
+    """Nothing for the first in line, then doubling up to the maximum, which also the unlisted wait (A5.2). Where nobody
+    is listed, nobody comes first: a leader that was started again does not know who has how much of its log."""
     longest = replica.config.election_backoff_max_ms
     ids = [candidate.id for candidate in preferred]
-    if replica.config.node_id not in ids:
-        return longest
-    position = ids.index(replica.config.node_id)
+    position = ids.index(replica.config.node_id) if replica.config.node_id in ids else len(ids)
     if position == 0:
         return 0
+    if position == len(ids):
+        return longest
     return min(longest, (longest >> (len(ids) - 1)) << (position - 1))
 
 

@@ -22,7 +22,7 @@ def enter_first_role(replica: Replica, now_ms: int) -> None:
     cause = STARTED
     is_damaged_voter = replica.damaged_epoch is not None and replica.is_voter
     if state.leader_id == config.node_id and (replica.may_stand or is_damaged_voter) and replica.other_voters:
-        # Whoever comes back as it was stands itself soon; with a damaged log it has the others begin at once.
+        # The others begin at once, after a damage one after the other: this replica's vote settles no split then.
         others = tuple(voter.key for voter in replica.voters if voter.key.id != config.node_id)
         preferred = others if is_damaged_voter else ()
         replica.role = Resigned(now_ms + timeout_ms, preferred, set(replica.other_voters))

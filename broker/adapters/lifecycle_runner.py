@@ -98,6 +98,13 @@ class LifecycleRunner:
         self._lifecycle.set_offline_log_dirs(self._now_ms(), log_dirs)
         self._pump.poke()
 
+    def handle_leader_change(self, leader_id: int, _leader_epoch: int) -> None:
+        """The quorum's leader, as this node knows it; -1 while there is none."""
+        self._refusals.handle_new_controller()
+        if leader_id >= 0:
+            self._lifecycle.handle_new_controller(self._now_ms())
+            self._pump.poke()
+
     def begin_controlled_shutdown(self) -> None:
         self._lifecycle.begin_controlled_shutdown(self._now_ms())
         self._pump.poke()
@@ -133,12 +140,15 @@ class LifecycleRunner:
             log.warning("%s", error)
             self._lifecycle.handle_failure(self._now_ms())
             return
-        self._refusals.note(request.api_key, response.error_code)
         if request.api_key is ApiKey.BROKER_REGISTRATION:
+            now_ms = self._now_ms()
             self._lifecycle.handle_registration_reply(
-                self._now_ms(), response.error_code, response.broker_epoch
+                now_ms, response.error_code, response.broker_epoch, response.session_ends_in_ms
             )
+            session_ends_ms = self._lifecycle.previous_session_ends_ms
+            self._refusals.note(request.api_key, response.error_code, session_ends_ms)
             return
+        self._refusals.note(request.api_key, response.error_code)
         self._lifecycle.handle_heartbeat_reply(
             self._now_ms(),
             error=response.error_code,

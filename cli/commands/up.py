@@ -30,8 +30,9 @@ def up(
     """Run all nodes of the config on this machine; Ctrl-C or SIGTERM stops brokers, then controllers.
 
     Folders that are not formatted yet are formatted first; a dynamic quorum that is new begins with all controllers of
-    the config as its voters. A node that ends is shown with its last lines; the others go on. Exit status 1 when one
-    had ended before it was asked to.
+    the config as its voters. Where there are fewer processors than nodes, brokers start once a majority of the
+    controllers is ready. What a node that starts waits for is shown. A node that ends is shown with its last lines; the
+    others go on. Exit status 1 when one had ended before it was asked to.
     """
     from cli.command_security import remember_cluster
     from cli.config.load import load_config

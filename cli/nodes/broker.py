@@ -141,6 +141,8 @@ class BrokerRole:
             lambda: self._feed.applied_offset,
             self._config.broker_session_timeout_ms,
         )
+        # After its channel, which goes to the new controller then.
+        self._member.leader_observers.append(self._runner.handle_leader_change)
         in_sync = IsrManager(self._config.node_id)
         self._run(ApiKey.ALTER_PARTITION, "alter-partition", in_sync, in_sync.handle_image)
         where = self._directories

@@ -25,7 +25,9 @@ class NodeMembersSource:
             node_id=node.config.node_id,
             cluster_id=node.member.cluster_id,
             roles=node.config.process_roles,
-            reason=why_not_ready(freshness, None if node.broker is None else node.broker.lifecycle),
+            reason=why_not_ready(
+                freshness, None if node.broker is None else node.broker.lifecycle, node.clock.now_ms()
+            ),
             is_cut_off=freshness.is_cut_off,
             ms_since_commit=freshness.ms_since_commit,
             provenance=node.committed_image.provenance,

@@ -21,7 +21,7 @@ from cli.nodes.replica_settings import (
 from cli.nodes.security import controller_client
 from cli.nodes.state_watch import StateWatch
 from cli.nodes.voter_watch import VoterWatch
-from cli.nodes.watched_machine import WatchedMachine
+from cli.nodes.watched_machine import LeaderObserver, WatchedMachine
 from cli.observability.latency import ElectionMeter
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from metadata.adapters.snapshot_keeper import SnapshotKeeper
@@ -103,6 +103,7 @@ class QuorumMember:
             quorum_annotation=self.states.quorum_annotation,
         )
         self._channels: list[ControllerChannel] = []
+        self.leader_observers: list[LeaderObserver] = []
         self._watched: WatchedMachine | None = None
         self._disk_is_free = True
 
@@ -112,7 +113,7 @@ class QuorumMember:
         self._requests.handle(context, request, reply)
 
     def start(self, state_machine: StateMachine) -> None:
-        watched = self._watched = WatchedMachine(state_machine, self._channels, self.snapshots)
+        watched = self._watched = WatchedMachine(state_machine, self.leader_observers, self.snapshots)
         self.snapshots.start()
         self.driver.start(watched, self._transport, self._requests)
         self._leader_watch.start()
@@ -129,6 +130,7 @@ class QuorumMember:
             security=self._security,
         )
         self._channels.append(channel)
+        self.leader_observers.append(channel.handle_leader_change)
         return channel
 
     @property

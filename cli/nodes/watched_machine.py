@@ -1,9 +1,8 @@
 """What a node wants to know of its state machine's life, told by the way."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from metadata.adapters.controller_channel import ControllerChannel
 from metadata.adapters.snapshot_keeper import SnapshotKeeper
 from metadata.snapshot_loading import LoadedSnapshot
 from raft.batches import LogBatch
@@ -11,16 +10,19 @@ from raft.ports import StateMachine
 
 log = logging.getLogger("cli.quorum_member")
 
+LeaderObserver = Callable[[int, int], object]
+"""Is told the id of a new leader, -1 while there is none, and its epoch."""
+
 
 class WatchedMachine:
-    """A state machine with listeners in, each told after it: the time of the last commit, the channels' leader changes,
-    and who keeps the snapshots."""
+    """A state machine with listeners in, each told after it: the time of the last commit, leader changes, and who
+    keeps the snapshots."""
 
     def __init__(
-        self, inner: StateMachine, channels: Sequence[ControllerChannel], snapshots: SnapshotKeeper
+        self, inner: StateMachine, leader_observers: Sequence[LeaderObserver], snapshots: SnapshotKeeper
     ) -> None:
         self._inner = inner
-        self._channels = channels
+        self._leader_observers = leader_observers
         self._snapshots = snapshots
         self.last_commit_ms: int | None = None
         self.leaders_seen = 0
@@ -42,8 +44,8 @@ class WatchedMachine:
         log.info("the active controller of epoch %d is %d", leader_epoch, leader_id)
         self.leaders_seen += leader_id >= 0
         self._inner.handle_leader_change(now_ms, leader_id, leader_epoch)
-        for channel in self._channels:
-            channel.handle_leader_change(leader_id, leader_epoch)
+        for observe in self._leader_observers:
+            observe(leader_id, leader_epoch)
 
     def handle_time(self, now_ms: int) -> None:
         self._inner.handle_time(now_ms)

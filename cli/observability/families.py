@@ -187,7 +187,10 @@ def freshness_families(node: NodeFigures) -> Families:
     yield from gauges(
         "kquorum_",
         {
-            "ready": (int(not why_not_ready(node.freshness, node.broker)), "1 while /healthz answers 200"),
+            "ready": (
+                int(not why_not_ready(node.freshness, node.broker, node.now_ms)),
+                "1 while /healthz answers 200",
+            ),
             "cut_off": (
                 int(node.freshness.is_cut_off),
                 "1 while the quorum is not heard: the image grows old",

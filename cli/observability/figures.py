@@ -56,6 +56,7 @@ class BrokerFigures:
     is_fenced: bool
     skipped_records: int
     offline_log_dirs: int
+    previous_session_ends_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,6 +107,7 @@ def _broker(node: "ClusterNode", role: "BrokerRole") -> BrokerFigures:
         state=lifecycle.state,
         broker_epoch=lifecycle.broker_epoch,
         is_fenced=lifecycle.is_fenced,
+        previous_session_ends_ms=lifecycle.previous_session_ends_ms,
         skipped_records=node.skipped_records,
         offline_log_dirs=role.offline_log_dirs,
     )

@@ -24,19 +24,29 @@ class Life(Protocol):
     @property
     def is_fenced(self) -> bool: ...
 
+    @property
+    def previous_session_ends_ms(self) -> int | None: ...
 
-def why_not_ready(freshness: Freshness, broker: Life | None) -> str:
+
+def why_not_ready(freshness: Freshness, broker: Life | None, now_ms: int) -> str:
     """Empty where the node is ready. `broker` is None at a controller alone."""
     if freshness.reason or broker is None:
         return freshness.reason
+    if (ends_in_ms := _session_ends_in_ms(broker, now_ms)) is not None:
+        return f"the broker waits: the session of its previous process ends in {ends_in_ms / 1000:.0f} s"
     if broker.state not in _SERVING:
         return f"the broker is {broker.state.value}"
     return "the controller has this broker fenced" if broker.is_fenced else ""
 
 
+def _session_ends_in_ms(broker: Life, now_ms: int) -> int | None:
+    ends_ms = broker.previous_session_ends_ms
+    return None if ends_ms is None else max(0, ends_ms - now_ms)
+
+
 def ready_reply(node: NodeFigures) -> HttpReply:
     """200 or 503, each with the same JSON."""
-    reason = why_not_ready(node.freshness, node.broker)
+    reason = why_not_ready(node.freshness, node.broker, node.now_ms)
     status = HTTPStatus.SERVICE_UNAVAILABLE if reason else HTTPStatus.OK
     return _reply(status, {"status": "not ready" if reason else "ready", "reason": reason, **health_of(node)})
 
@@ -71,6 +81,7 @@ def health_of(node: NodeFigures) -> dict[str, object]:
             "state": node.broker.state.value,
             "epoch": node.broker.broker_epoch,
             "is_fenced": node.broker.is_fenced,
+            "previous_session_ends_in_ms": _session_ends_in_ms(node.broker, node.now_ms),
         }
     return health
 

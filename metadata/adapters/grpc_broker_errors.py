@@ -24,6 +24,7 @@ class _Meaning(NamedTuple):
     words: str
 
 
+_DUPLICATE: Final = ErrorCode.duplicate_broker_registration
 # The statuses are names of grpc.StatusCode. UNAVAILABLE is what a client may simply send again.
 _MEANINGS: Final[Mapping[ErrorCode, _Meaning]] = {
     ErrorCode.stale_broker_epoch: _Meaning(
@@ -33,7 +34,7 @@ _MEANINGS: Final[Mapping[ErrorCode, _Meaning]] = {
     ErrorCode.broker_id_not_registered: _Meaning(
         "NOT_FOUND", "no broker of this id is registered: register first"
     ),
-    ErrorCode.duplicate_broker_registration: _Meaning(
+    _DUPLICATE: _Meaning(
         "ALREADY_EXISTS",
         "another process is registered with this id and alive; it counts as dead when its session has timed out",
     ),
@@ -94,8 +95,14 @@ def words_for(error: ErrorCode) -> str:
     return f"Kafka's error {error.name.upper()}" if meaning is None else meaning.words
 
 
+def _session_words(response: object) -> str | None:
+    """A refused registration has no message, but may say how long the other process counts as alive."""
+    ends_in_ms: int = getattr(response, "session_ends_in_ms", -1)
+    return None if ends_in_ms < 0 else f"{words_for(_DUPLICATE)}: in {ends_in_ms} ms"
+
+
 def check(response: object) -> None:
     """Raises Refused for an answer of Kafka's protocol whose error is about the request as a whole."""
     error = ErrorCode(getattr(response, "error_code", ErrorCode.none))
     if error is not ErrorCode.none:
-        raise Refused(error, getattr(response, "error_message", None))
+        raise Refused(error, getattr(response, "error_message", None) or _session_words(response))

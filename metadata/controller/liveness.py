@@ -89,6 +89,10 @@ class BrokerLiveness:
         """A fenced broker has none, so that a new process may take its id at once."""
         return not broker.fenced and now_ms <= self._expires_at_ms(broker.id)
 
+    def session_ends_in_ms(self, broker_id: int, now_ms: int) -> int:
+        """From then on its id is free, unless a heartbeat comes before."""
+        return max(0, self._expires_at_ms(broker_id) + 1 - now_ms)
+
     def stale_broker(self, brokers: Iterable[BrokerRegistration], now_ms: int) -> BrokerRegistration | None:
         """The unfenced broker whose session ended first."""
         stale = [each for each in brokers if not each.fenced and self._expires_at_ms(each.id) < now_ms]

@@ -108,6 +108,10 @@ def _with_code_and(**others: object) -> Callable[[ControllerRequest, ApiError], 
     return lambda _request, error: {"error_code": error.code, **others}
 
 
+def _broker_registration(_request: ControllerRequest, error: ApiError) -> Values:
+    return {"error_code": error.code, "broker_epoch": -1, "session_ends_in_ms": error.ends_in_ms}
+
+
 def _describe_cluster(request: ControllerRequest, error: ApiError) -> Values:
     return {**_with_message(request, error), "cluster_id": "", "controller_id": -1, "brokers": ()}
 
@@ -126,7 +130,7 @@ _SHAPES: Mapping[ApiKey, Callable[[ControllerRequest, ApiError], Values]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: config_refusal,
     ApiKey.ALTER_CONFIGS: config_refusal,
     ApiKey.ALTER_PARTITION: _with_code_and(topics=()),
-    ApiKey.BROKER_REGISTRATION: _with_code_and(broker_epoch=-1),
+    ApiKey.BROKER_REGISTRATION: _broker_registration,
     ApiKey.BROKER_HEARTBEAT: _with_code_and(is_caught_up=False, is_fenced=True, should_shut_down=False),
     ApiKey.CREATE_ACLS: _create_acls,
     ApiKey.DELETE_ACLS: _delete_acls,

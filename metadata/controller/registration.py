@@ -187,8 +187,12 @@ def _check_not_duplicate(
     if existing is None or existing.incarnation_id == incarnation_id:
         return
     if context.liveness.has_valid_session(existing, context.now_ms):
-        reason = f"Another process is registered as broker {existing.id} and alive."
-        raise ApiError(ErrorCode.duplicate_broker_registration, reason)
+        ends_in_ms = context.liveness.session_ends_in_ms(existing.id, context.now_ms)
+        reason = (
+            f"Another process is registered as broker {existing.id}, and its session ends in {ends_in_ms} ms unless it "
+            "sends a heartbeat."
+        )
+        raise ApiError(ErrorCode.duplicate_broker_registration, reason, ends_in_ms=ends_in_ms)
 
 
 def _check_directories(context: DecisionContext, broker_id: int, log_dirs: tuple[UUID, ...]) -> None:

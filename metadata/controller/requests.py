@@ -43,10 +43,14 @@ class ControllerRequest:
 
 
 class ApiError(Exception):
-    """The request as a whole, or the one entry under check, is refused: lawful, and told to the client."""
+    """The request as a whole, or the one entry under check, is refused: lawful, and told to the client.
 
-    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+    `ends_in_ms` is how long the reason will last, where that is known and the API has a field for it; -1 otherwise.
+    """
+
+    def __init__(self, code: ErrorCode, message: str | None = None, *, ends_in_ms: int = -1) -> None:
         self.code = code
+        self.ends_in_ms = ends_in_ms
         self.message = None if message is None else cut_message(message)
         super().__init__(f"{code.name}: {self.message}")
 

@@ -143,6 +143,20 @@ class Cluster:
         """SIGKILL: what was not flushed to the kernel is lost."""
         self._processes[node_id].kill()
 
+    def kill_all(self) -> None:
+        """SIGKILL to every node, and only then the wait until they are gone: none sees another one die."""
+        for node_id in self.node_ids:
+            self._signal(node_id, signal.SIGKILL)
+        for node_id in self.node_ids:
+            self.kill(node_id)
+
+    def terminate_together(self, node_ids: Iterable[int], timeout_s: float = 20.0) -> None:
+        """SIGTERM to all of them, and wait for their orderly ends."""
+        for node_id in node_ids:
+            self._processes[node_id].terminate()
+        for node_id in node_ids:
+            self.terminate(node_id, timeout_s)
+
     def terminate(self, node_id: int, timeout_s: float = 20.0) -> int:
         """SIGTERM, and wait for the orderly end; answers the exit status."""
         node = self._processes[node_id]
@@ -165,6 +179,10 @@ class Cluster:
 
     def resume(self, node_id: int) -> None:
         self._signal(node_id, signal.SIGCONT)
+
+    def is_ready(self, node_id: int) -> bool:
+        """Whether its present life has said so."""
+        return self._processes[node_id].is_ready
 
     def is_running(self, node_id: int) -> bool:
         return self._processes[node_id].is_running

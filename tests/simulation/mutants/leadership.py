@@ -70,7 +70,8 @@ def no_successor_is_preferred() -> Patch:
     """A leader that leaves names its successors in order, and the first of them stands at once."""
 
     def indifferent(replica: Replica, leader: Leader, first: int | None = None) -> tuple[ReplicaKey, ...]:
-        return ()
+        # Not an empty list: where nobody is named, nobody comes first, and all stand at once.
+        return (replica.key,)
 
     return everywhere(handover.preferred_successors, indifferent)
 

@@ -7,7 +7,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from broker.identity import BrokerIdentity, LifecycleConfig, LifecycleRequest
-from broker.lifecycle import BrokerLifecycle
+from broker.lifecycle import SESSION_RETRY_MS, BrokerLifecycle
 from broker.lifecycle_states import TRANSITIONS, BrokerState, LifecycleEvent, next_state
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, supported_versions
@@ -180,12 +180,102 @@ def test_an_error_in_the_registration_is_tried_again_and_one_in_a_heartbeat_keep
     lifecycle = make()
     lifecycle.start(0)
     sent(lifecycle, 0)
-    lifecycle.handle_registration_reply(0, ErrorCode.duplicate_broker_registration, -1)
+    lifecycle.handle_registration_reply(0, ErrorCode.unknown_server_error, -1)
     assert sent(lifecycle, 100).api_key is ApiKey.BROKER_REGISTRATION
     lifecycle.handle_registration_reply(100, ErrorCode.none, 7)
     heartbeat(lifecycle, 100, error=ErrorCode.unknown_server_error)
     assert sent(lifecycle, 200).api_key is ApiKey.BROKER_HEARTBEAT
     assert lifecycle.broker_epoch == 7
+
+
+class TestTheSessionOfThePreviousProcess:
+    """A broker that was killed and is started again is refused until the session of its previous process is over."""
+
+    @pytest.mark.parametrize("session_ms", [6_000, 9_000, 12_799, 30_000])
+    def test_it_registers_in_the_moment_in_which_the_session_ends(self, session_ms: int) -> None:
+        lifecycle, now_ms = make(), 3
+        lifecycle.start(now_ms)
+        requests = 0
+        while now_ms < session_ms:
+            sent(lifecycle, now_ms)
+            requests += 1
+            left_ms = session_ms - now_ms
+            lifecycle.handle_registration_reply(now_ms, ErrorCode.duplicate_broker_registration, -1, left_ms)
+            assert lifecycle.previous_session_ends_ms == session_ms
+            next_ms = lifecycle.next_deadline_ms()
+            assert next_ms is not None
+            now_ms = next_ms
+        assert now_ms == session_ms
+        assert requests <= session_ms // SESSION_RETRY_MS + 1
+        sent(lifecycle, now_ms)
+        lifecycle.handle_registration_reply(now_ms, ErrorCode.none, 42)
+        assert (lifecycle.previous_session_ends_ms, lifecycle.broker_epoch) == (None, 42)
+
+    def test_a_controller_that_does_not_say_when_is_asked_every_half_a_second(self) -> None:
+        lifecycle = make()
+        lifecycle.start(0)
+        for now_ms in range(0, 12_000, SESSION_RETRY_MS):
+            sent(lifecycle, now_ms)
+            lifecycle.handle_registration_reply(now_ms, ErrorCode.duplicate_broker_registration, -1)
+            assert lifecycle.next_deadline_ms() == now_ms + SESSION_RETRY_MS
+            assert lifecycle.previous_session_ends_ms == CONFIG.session_timeout_ms, "at the latest"
+
+    def test_the_moment_may_have_come_already_and_the_loop_does_not_spin(self) -> None:
+        lifecycle = make()
+        lifecycle.start(0)
+        sent(lifecycle, 0)
+        lifecycle.handle_registration_reply(0, ErrorCode.duplicate_broker_registration, -1, 0)
+        assert lifecycle.next_deadline_ms() == 1
+
+    def test_another_refusal_is_no_wait_for_a_session(self) -> None:
+        lifecycle = make()
+        lifecycle.start(0)
+        sent(lifecycle, 0)
+        lifecycle.handle_registration_reply(0, ErrorCode.duplicate_broker_registration, -1, 9_000)
+        sent(lifecycle, SESSION_RETRY_MS)
+        lifecycle.handle_registration_reply(SESSION_RETRY_MS, ErrorCode.invalid_registration, -1)
+        assert lifecycle.previous_session_ends_ms is None
+
+
+class TestANewController:
+    def test_it_is_asked_at_once_where_the_last_request_failed(self) -> None:
+        """Else a quorum that was down for a minute would be left waiting for as long as a session by its brokers."""
+        lifecycle = running()
+        now_ms = 2010
+        for _ in range(7):
+            sent(lifecycle, now_ms)
+            lifecycle.handle_failure(now_ms)
+            next_ms = lifecycle.next_deadline_ms()
+            assert next_ms is not None
+            now_ms, failed_at_ms = next_ms, now_ms
+        assert now_ms - failed_at_ms == 6_400
+        lifecycle.handle_new_controller(failed_at_ms + 5)
+        assert lifecycle.next_deadline_ms() == failed_at_ms + 5
+        heartbeat(lifecycle, failed_at_ms + 5, fenced=False)
+        assert lifecycle.next_deadline_ms() == failed_at_ms + 5 + CONFIG.heartbeat_interval_ms
+
+    def test_it_is_asked_at_once_by_who_waits_for_a_session(self) -> None:
+        lifecycle = make()
+        lifecycle.start(0)
+        sent(lifecycle, 0)
+        lifecycle.handle_registration_reply(0, ErrorCode.duplicate_broker_registration, -1, 9_000)
+        lifecycle.handle_new_controller(20)
+        assert lifecycle.next_deadline_ms() == 20
+        sent(lifecycle, 20)
+        lifecycle.handle_registration_reply(20, ErrorCode.duplicate_broker_registration, -1)
+        assert lifecycle.previous_session_ends_ms == 9_020, "it counts the session from its own start"
+
+    def test_a_broker_that_is_well_keeps_its_interval(self) -> None:
+        lifecycle = running()
+        lifecycle.handle_new_controller(500)
+        assert lifecycle.next_deadline_ms() == 2010
+
+    def test_one_request_at_a_time_stays_under_way(self) -> None:
+        lifecycle = make()
+        lifecycle.start(0)
+        sent(lifecycle, 0)
+        lifecycle.handle_new_controller(5)
+        assert lifecycle.maybe_next_request(5, -1) is None
 
 
 @pytest.mark.parametrize("error", [ErrorCode.stale_broker_epoch, ErrorCode.broker_id_not_registered])
@@ -204,7 +294,7 @@ def test_a_broker_whose_registration_is_lost_registers_anew_and_goes_on_running(
 def test_a_registration_that_is_lost_may_be_refused_for_as_long_as_it_takes() -> None:
     lifecycle = running()
     heartbeat(lifecycle, 2010, error=ErrorCode.stale_broker_epoch)
-    for _ in range(100):
+    for _ in range(200):
         now_ms = lifecycle.next_deadline_ms()
         assert now_ms is not None
         lifecycle.handle_time(now_ms)

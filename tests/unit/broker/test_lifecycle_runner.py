@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import time
 from typing import Any
 from uuid import UUID
@@ -10,7 +11,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from broker.adapters.lifecycle_runner import LifecycleRunner
-from broker.adapters.refusals import REPEAT_REFUSAL_MS, Refusals
+from broker.adapters.refusals import Refusals
 from broker.identity import BrokerIdentity, LifecycleConfig
 from broker.lifecycle import BrokerLifecycle
 from broker.lifecycle_states import BrokerState
@@ -164,27 +165,70 @@ def test_a_broker_that_runs_says_that_it_is_fenced_and_registers_anew_when_it_is
 
 
 class TestRefusals:
-    """A former run that was not shut down in order is waited for, and the broker says so once."""
+    """The session of a previous process that was not shut down in order is waited for, and the broker says so."""
 
-    def test_the_former_run(self, heard_lines: pytest.LogCaptureFixture) -> None:
-        now = [0]
-        refusals = Refusals(lambda: now[0], session_timeout_ms=9_000)
-        for now[0] in range(0, 8_000, 500):
-            refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration)
-        refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.none)
-        (told,) = warnings(heard_lines)
-        assert "former run of this broker" in told
-        assert "9000 ms (broker.session.timeout.ms)" in told
-        assert heard_lines.messages[-1] == "registered after 7500 ms of waiting for the former run"
-
-    def test_a_former_run_that_goes_on_is_another_process(
+    def test_the_session_of_the_previous_process_is_named_with_its_end(
         self, heard_lines: pytest.LogCaptureFixture
     ) -> None:
         now = [0]
         refusals = Refusals(lambda: now[0], session_timeout_ms=9_000)
-        for now[0] in (0, REPEAT_REFUSAL_MS):
-            refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration)
-        assert "another process with this node id" in warnings(heard_lines)[1]
+        for now[0] in range(0, 7_000, 500):
+            refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration, 7_000)
+        now[0] = 7_000
+        refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.none)
+        (told,) = warnings(heard_lines)
+        assert re.match(
+            r"waiting until \d\d:\d\d:07 \(7 s\) for the end of the session of this broker's prev", told
+        )
+        assert "9000 ms (broker.session.timeout.ms) after the last heartbeat" in told
+        assert (
+            heard_lines.messages[-1]
+            == "registered after 7000 ms: the session of the previous process is over"
+        )
+
+    def test_a_session_that_a_new_controller_counts_again_is_told_again_and_nobody_is_accused(
+        self, heard_lines: pytest.LogCaptureFixture
+    ) -> None:
+        now = [0]
+        refusals = Refusals(lambda: now[0], session_timeout_ms=9_000)
+        for now[0] in (0, 8_000, 16_000):
+            refusals.handle_new_controller()
+            refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration, now[0] + 9_000)
+        told = warnings(heard_lines)
+        assert [re.findall(r":(\d\d) \(9 s\)", line) for line in told] == [["09"], ["17"], ["25"]]
+
+    def test_a_controller_that_is_heard_of_twice_is_not_told_twice(
+        self, heard_lines: pytest.LogCaptureFixture
+    ) -> None:
+        refusals = Refusals(lambda: 0, session_timeout_ms=9_000)
+        for ends_ms in (9_000, 9_030):
+            refusals.handle_new_controller()
+            refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration, ends_ms)
+        assert len(warnings(heard_lines)) == 1
+
+    def test_the_next_wait_is_a_new_one(self, heard_lines: pytest.LogCaptureFixture) -> None:
+        """A broker that ran for a minute and lost its id to a process that died since accuses nobody."""
+        now = [0]
+        refusals = Refusals(lambda: now[0], session_timeout_ms=9_000)
+        refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration, 9_000)
+        refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.none)
+        now[0] = 60_000
+        refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration, 69_000)
+        assert [line[:13] for line in warnings(heard_lines)] == ["waiting until"] * 2
+
+    @pytest.mark.parametrize("says_when", [True, False], ids=["our controller", "Kafka's controller"])
+    def test_a_session_that_does_not_end_is_that_of_another_process(
+        self, heard_lines: pytest.LogCaptureFixture, says_when: bool
+    ) -> None:
+        """A controller that does not say when leaves the first estimate standing."""
+        now = [0]
+        refusals = Refusals(lambda: now[0], session_timeout_ms=9_000)
+        for now[0] in range(0, 15_000, 500):
+            ends_ms = now[0] + 9_000 if says_when else 9_000
+            refusals.note(ApiKey.BROKER_REGISTRATION, ErrorCode.duplicate_broker_registration, ends_ms)
+        waits, accuses = warnings(heard_lines)
+        assert waits.startswith("waiting until")
+        assert "another process with this node id" in accuses
 
     def test_another_refusal_is_told_at_once_and_each_in_its_own_words(
         self, heard_lines: pytest.LogCaptureFixture

@@ -3,10 +3,12 @@
 import io
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from cli.config.load import load_config
 from cli.config.model import ClusterConfig
+from cli.processes import NodeProcess
 from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.up_view import ChangeLines, ClusterView, NodeState, NodeView, render
 from tests.unit.cli.config_files import write
@@ -52,6 +54,47 @@ def test_the_table_names_leader_state_and_lag(tmp_path: Path) -> None:
     assert "1,234" in rows["1"]
     assert "ended (5)" in rows["11"]
     assert "node 11: error: the port is taken" in shown
+
+
+def test_what_a_node_waits_for_is_shown_while_it_starts(tmp_path: Path) -> None:
+    waits = "waiting until 04:35:39 (6 s) for the end of the session of this broker's previous process"
+    waiting = NodeView(state=NodeState.STARTING, pid=7, waits=waits)
+    output = console()
+    output.print(render(cluster(tmp_path), ClusterView({1: READY, 11: waiting}, quorum(3))), width=200)
+    assert f"node 11 is {waits}" in text_of(output)
+    output = console()
+    lines = ChangeLines(output, cluster(tmp_path))
+    for view in (STARTING, waiting, waiting, READY):
+        lines.show(ClusterView({11: view}, None))
+    assert [line.partition("pid 7) is ")[2] for line in text_of(output).splitlines()] == [
+        "starting",
+        waits,
+        "ready",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("printed", "waits"),
+    [
+        ("04:35:30 warning: waiting until 04:35:39 (9 s) for a session", "waiting until 04:35:39 (9 s) for a session"),
+        ("04:35:30 warning: waiting for a leader for 5 s: no answer", "waiting for a leader for 5 s: no answer"),
+        ("04:35:30 warning: waiting for a leader\n04:35:31 follows 2 in epoch 3: started", ""),
+        ("04:35:30 warning: waiting for a leader\n04:35:31 kquorum node 11 ready: PLAINTEXT://h:1", ""),
+        ("", ""),
+    ],
+    ids=["session", "leader", "over", "ready", "silent"],
+)  # fmt: skip
+def test_a_node_waits_if_that_is_the_last_that_it_said(tmp_path: Path, printed: str, waits: str) -> None:
+    output = tmp_path / "out"
+    output.write_text(f"{printed}\n")
+    assert NodeProcess(tmp_path / "none", 11, output).waits == waits
+
+
+def test_a_node_that_is_held_back_says_for_whom(tmp_path: Path) -> None:
+    held_back = NodeView(state=NodeState.HELD_BACK, pid=None)
+    output = console()
+    ChangeLines(output, cluster(tmp_path)).show(ClusterView({11: held_back}, None))
+    assert text_of(output) == "node 11 (broker, 127.0.0.1:9092) starts after the controllers\n"
 
 
 def test_no_leader_is_said_so(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The unary calls of the service `Broker`, over real gRPC, decided by a real controller."""
 
+import re
 from collections.abc import Awaitable
 from uuid import UUID
 
@@ -140,6 +141,7 @@ def test_what_kafkas_rules_refuse_has_a_status_kafkas_error_and_words() -> None:
             code, kafka, words = await refusal(rig.register(5, incarnation=2))
             assert (code, kafka) == (grpc.StatusCode.ALREADY_EXISTS, "DUPLICATE_BROKER_REGISTRATION 101")
             assert "another process is registered with this id" in words
+            assert re.search(r": in \d+ ms$", words), "when the session of that process ends"
             found = await refusal(rig.heartbeat(5, epoch - 1))
             assert found[:2] == (grpc.StatusCode.FAILED_PRECONDITION, "STALE_BROKER_EPOCH 77")
             found = await refusal(rig.heartbeat(9, 3))

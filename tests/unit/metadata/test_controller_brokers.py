@@ -31,6 +31,35 @@ class TestRegistration:
         assert answer["error_code"] is ErrorCode.duplicate_broker_registration
         assert answer["broker_epoch"] == -1
 
+    def test_the_refusal_says_when_the_session_ends_and_it_ends_then(self) -> None:
+        """The first millisecond of freedom is the one that was named, wherever in the session one asks."""
+        for passed_ms in (0, 1, SESSION_MS // 2, SESSION_MS):
+            world = World().lead().add_brokers(0)
+            world.now_ms += passed_ms
+            ends_in_ms = world.register(0, incarnation=2)["session_ends_in_ms"]
+            assert ends_in_ms == SESSION_MS + 1 - passed_ms
+            world.now_ms += ends_in_ms - 1
+            assert world.register(0, incarnation=2)["session_ends_in_ms"] == 1
+            world.now_ms += 1
+            assert world.register(0, incarnation=2)["error_code"] is ErrorCode.none
+
+    def test_a_controller_counts_the_session_from_its_activation(self) -> None:
+        world = World().lead().add_brokers(0)
+        world.now_ms += SESSION_MS - 1
+        world.controller.handle_leader_change(world.now_ms, -1, 2)
+        world.lead()
+        assert world.register(0, incarnation=2)["session_ends_in_ms"] == SESSION_MS + 1
+
+    def test_a_heartbeat_of_the_other_process_moves_the_end(self) -> None:
+        world = World().lead().add_brokers(0)
+        world.now_ms += 1_000
+        world.send_heartbeat(0)
+        assert world.register(0, incarnation=2)["session_ends_in_ms"] == SESSION_MS + 1
+
+    def test_other_refusals_name_no_session(self) -> None:
+        world = World().lead()
+        assert world.register(0, cluster_id="other")["session_ends_in_ms"] == -1
+
     def test_id_of_a_fenced_broker_is_free(self) -> None:
         world = World().lead()
         first = world.register(0)["broker_epoch"]

@@ -9,7 +9,7 @@ import pytest
 from broker.lifecycle_states import BrokerState
 from cli.observability.figures import NodeFigures
 from cli.observability.health import live_reply, ready_reply
-from tests.unit.observability.figures import BROKER, FRESH, node
+from tests.unit.observability.figures import BROKER, FRESH, NOW_MS, node
 
 
 def answer(figures: NodeFigures) -> tuple[int, dict[str, Any]]:
@@ -23,7 +23,12 @@ def test_a_node_that_saw_a_commit_lately_is_ready_and_says_of_when_its_metadata_
     assert told["metadata"] == {"offset": 41, "epoch": 3, "timestamp_ms": FRESH.timestamp_ms}
     assert told["ms_since_commit"] == 120
     assert told["roles"] == ["controller", "broker"]
-    assert told["broker"] == {"state": "running", "epoch": 7, "is_fenced": False}
+    assert told["broker"] == {
+        "state": "running",
+        "epoch": 7,
+        "is_fenced": False,
+        "previous_session_ends_in_ms": None,
+    }
 
 
 def test_a_node_that_is_cut_off_lives_but_is_not_ready() -> None:
@@ -39,6 +44,16 @@ def test_a_node_that_is_cut_off_lives_but_is_not_ready() -> None:
 def test_a_broker_that_does_not_run_is_not_ready(state: BrokerState) -> None:
     status, told = answer(node(broker=replace(BROKER, state=state)))
     assert (status, told["reason"]) == (503, f"the broker is {state.value}")
+
+
+def test_a_broker_that_waits_for_the_session_of_its_previous_process_says_so() -> None:
+    waits = replace(
+        BROKER, state=BrokerState.STARTING, is_fenced=True, previous_session_ends_ms=NOW_MS + 6_200
+    )
+    status, told = answer(node(broker=waits))
+    assert (status, told["broker"]["previous_session_ends_in_ms"]) == (503, 6_200)
+    assert told["reason"] == "the broker waits: the session of its previous process ends in 6 s"
+    assert answer(node(broker=waits, now_ms=NOW_MS + 7_000))[1]["broker"]["previous_session_ends_in_ms"] == 0
 
 
 def test_a_fenced_broker_is_not_ready() -> None:

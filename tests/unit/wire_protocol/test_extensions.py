@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v17.request import FetchRequest
 
 from raft.adapters.kafka_codec import codec
@@ -65,6 +67,30 @@ def test_so_does_the_answer_to_describe_quorum() -> None:
     kafkas, end = decode(DescribeQuorumResponse, data)
     assert end == len(data)
     assert kafkas.topics == ()
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_the_answer_to_a_registration_says_when_the_session_of_the_previous_process_ends(
+    version: int,
+) -> None:
+    values: dict[str, object] = {
+        "error_code": int(ErrorCode.duplicate_broker_registration),
+        "broker_epoch": -1,
+        "session_ends_in_ms": 6_123,
+    }
+    cls = response_class(ApiKey.BROKER_REGISTRATION, version)
+    data = encode(build(cls, values))
+    ours: Any = decode(cls, data)[0]
+    assert ours.session_ends_in_ms == 6_123
+    kafkas, end = decode(BrokerRegistrationResponse, data)
+    assert (end, kafkas.error_code) == (len(data), ErrorCode.duplicate_broker_registration)
+    taken: dict[str, object] = {"error_code": 0, "broker_epoch": 5}
+    plain = encode(build(cls, taken))
+    silent: Any = decode(cls, plain)[0]
+    assert silent.session_ends_in_ms == -1
+    assert encode(decode(BrokerRegistrationResponse, plain)[0]) == plain, (
+        "Kafka's bytes where nothing is said"
+    )
 
 
 @pytest.mark.parametrize("version", [4, 11])
