@@ -2,7 +2,7 @@
 
 from kio.schema.errors import ErrorCode
 
-from raft.causes import NO_SPACE, SHUTDOWN, TRANSFER
+from raft.causes import CONTROLLER_RESIGNED, NO_SPACE, SHUTDOWN, TRANSFER
 from raft.high_watermark import voter_end_offset
 from raft.messages import (
     NO_LEADER,
@@ -21,6 +21,12 @@ def resign(replica: Replica, now_ms: int, cause: str, first: int | None = None) 
     leader = replica.role
     assert isinstance(leader, Leader)
     replica.become_resigned(now_ms, cause, preferred_successors(replica, leader, first))
+
+
+def handle_resign(replica: Replica, now_ms: int, leader_epoch: int) -> None:
+    """The state machine gives up the leadership of this epoch; it may have been lost already."""
+    if isinstance(replica.role, Leader) and leader_epoch == replica.epoch:
+        resign(replica, now_ms, CONTROLLER_RESIGNED)
 
 
 def begin_shutdown(replica: Replica, now_ms: int) -> None:

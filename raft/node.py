@@ -13,12 +13,11 @@ from typing import assert_never
 
 from raft import dispatch, elections, following, kraft_upgrade, leadership
 from raft.accumulator import Accumulator
-from raft.causes import CONTROLLER_RESIGNED
 from raft.config import QuorumConfig
 from raft.damaged_log import maybe_become_whole
 from raft.errors import NotLeaderError
 from raft.full_disk import handle_writes_paused
-from raft.handover import begin_shutdown, poll_handed_over, poll_resigned, resign
+from raft.handover import begin_shutdown, handle_resign, poll_handed_over, poll_resigned
 from raft.inputs import (
     Input,
     LogFlushed,
@@ -171,8 +170,7 @@ class RaftNode:
             case LogFlushed(end_offset, truncations):
                 replica.log.flushed(end_offset, truncations)
             case ResignRequested(leader_epoch):
-                if isinstance(replica.role, Leader) and leader_epoch == replica.epoch:
-                    resign(replica, now_ms, CONTROLLER_RESIGNED)
+                handle_resign(replica, now_ms, leader_epoch)
             case ShutdownRequested():
                 begin_shutdown(replica, now_ms)
             case ReadRequested(read_id):

@@ -79,6 +79,8 @@ class ReplicaState:
         self.writes_are_paused = False
         # Which leader's fetch timeout ran out here: others may go on naming it for a while, and are not believed.
         self.silent_leader: LeaderAndEpoch | None = None
+        # Which leader said that it leaves: it never leads that epoch again.
+        self.departed: LeaderAndEpoch | None = None
         self.outbox = Outbox()
 
     def _is_alone_with_its_log(self) -> bool:

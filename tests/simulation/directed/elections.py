@@ -6,6 +6,7 @@ from raft.inputs import RequestReceived
 from raft.messages import (
     FetchRequest,
     FetchResponse,
+    TransferLeadershipRequest,
     VoteRequest,
 )
 from tests.simulation.directed.post import Message, Rule
@@ -165,6 +166,18 @@ def clean_shutdown(stage: Stage) -> None:
     stage.shut_down(stage.hosts[1], 5000)
     # EndQuorumEpoch, pre-vote and vote, each a way there and back, at a millisecond a message.
     stage.until(lambda: stage.leads() > 1, 15, "another node leads after a clean shutdown")
+
+
+@schedule(partial(Stage, 2))
+def slow_disk_of_a_candidate(stage: Stage) -> None:
+    """A candidate whose disk takes longer for its vote than an election lasts is elected all the same, at once."""
+    stage.elect(1)
+    stage.settle()
+    stage.hosts[2].state_ms = (250, 250)
+    stage.ask(1, TransferLeadershipRequest(target_id=2))
+    stage.elect(2)
+    if stage.node(2).leader_epoch != 2:
+        raise InvariantBroken(f"node 2 leads epoch {stage.node(2).leader_epoch}: an election failed")
 
 
 @schedule(three)

@@ -3,11 +3,11 @@
 from unittest.mock import patch
 
 from raft import handover, leadership, reads, serving, timers
-from raft.messages import NO_LEADER
+from raft.messages import NO_LEADER, TransferLeadershipResponse
 from raft.node import RaftNode
 from raft.ready import LeaderAndEpoch
 from raft.replica import Replica
-from raft.roles import Leader, Resigned
+from raft.roles import Leader, PendingTransfer, Resigned
 from raft.voters import ReplicaKey
 from tests.simulation.mutants.registry import Patch, all_of, everywhere, mutant
 
@@ -36,6 +36,28 @@ def leadership_told_too_early() -> Patch:
         return current
 
     return patch.object(RaftNode, "_take_leader", eager)
+
+
+@mutant(schedule="transfer_that_fails")
+def transfer_answered_when_it_begins() -> Patch:
+    """A transfer of leadership is answered when the target leads, not when it was told to stand."""
+
+    def hasty(replica: Replica, leader: Leader, transfer: PendingTransfer, now_ms: int) -> None:
+        leader.transfer = None
+        if transfer.request_id is not None:
+            replica.respond(transfer.request_id, TransferLeadershipResponse())
+
+    return everywhere(handover._await_target, hasty)
+
+
+@mutant(schedule="slow_disk_of_a_candidate")
+def disk_time_is_election_time() -> Patch:
+    """An election lasts from the moment at which the vote is on the disk and is asked for (not a safeguard of Kafka's)."""
+
+    def strict(self: RaftNode, now_ms: int) -> None:
+        return None
+
+    return patch.object(RaftNode, "_state_written", strict)
 
 
 @mutant(schedule="idle_voters_hear_of_their_leader")
