@@ -101,7 +101,7 @@ class PendingTransfer:
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """A hand-over for which this replica resigned in `epoch`, at `since_ms`, and whose request waits for a new leader."""
+    """A hand-over for which this replica resigned in `epoch`, at `since_ms`; its request waits for a new leader."""
 
     request_id: int
     target_id: int

@@ -2,10 +2,11 @@
 
     python -m tests.simulation.transfers [--seed 1] [--runs 300] [--json]
 
-Nothing fails in these worlds. Messages, flushes and election states take their time, records are written all the while,
-and a transfer comes at a bad moment: right after another, with a target that lags behind, was started again, or has just
-become a voter. What must hold (Raft, section 3.10): the target leads in the very next epoch, whoever asked hears of it
-then, and no longer goes by without a leader than messages and disks need, which is less than an election timeout.
+Nothing fails in these worlds. Messages, flushes and election states take their time, records are written all the
+while, and a transfer comes at a bad moment: right after another, with a target that lags behind, was started again,
+or has just become a voter. What must hold (Raft, section 3.10): the target leads in the very next epoch, the operator
+hears of it then, and the quorum is without a leader no longer than messages and disks need, which is less than an
+election timeout.
 """
 
 import argparse
@@ -36,8 +37,8 @@ from tests.simulation.world import World
 
 CONDITIONS = ("idle", "under load", "back to back", "lagging", "restarted", "added")
 PATIENCE_MS = 30_000
-# One after the other: the farewell, pre-vote and vote with their answers, the leader's word, a Fetch, its answer, and the
-# Fetch that acknowledges; the last answer tells the former leader.
+# One after the other: the farewell, pre-vote and vote with their answers, the leader's word, a Fetch, its answer, and
+# the Fetch that acknowledges.
 MESSAGES = 9
 # The candidate's vote, the voter's, the leader's own state, the follower's.
 STATES = 4
@@ -47,7 +48,7 @@ FLUSHES = 4
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """In milliseconds: from the request to the answer, and how long there was no leader that commits, with its bound."""
+    """In milliseconds: from the request to the answer, and how long no leader could commit, with the bound of that."""
 
     seed: int
     condition: str
@@ -123,7 +124,7 @@ class TransferWorld(World):
 
     def settled_leader(self) -> Host:
         """A leader that has committed, and whom every voter that runs fetches from."""
-        self.until(lambda: self._is_settled(), "a leader is followed by all")
+        self.until(self._is_settled, "a leader is followed by all")
         leader = self.leader()
         assert leader is not None
         return leader
@@ -184,7 +185,8 @@ def transfers_of(seed: int, *, is_traced: bool = False) -> list[Transfer]:
     except InvariantBroken as broken:
         story = "\n".join(world.trace[-40:])
         raise InvariantBroken(
-            f"seed {seed}: {broken}\nreplay: python -m tests.simulation.transfers --seed {seed} --runs 1 --trace\n{story}"
+            f"seed {seed}: {broken}\n"
+            f"replay: python -m tests.simulation.transfers --seed {seed} --runs 1 --trace\n{story}"
         ) from broken
     return done
 

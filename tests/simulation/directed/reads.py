@@ -1,8 +1,8 @@
 """Linearizable reads, and handing leadership over."""
 
 from raft.messages import (
-    EndQuorumEpochRequest,
     BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
     TransferLeadershipRequest,

@@ -2,7 +2,9 @@
 
 from unittest.mock import patch
 
-from raft import handover, leadership, reads, serving, timers
+from kio.schema.errors import ErrorCode
+
+from raft import elections, handover, leadership, reads, serving, timers
 from raft.messages import NO_LEADER, TransferLeadershipResponse
 from raft.node import RaftNode
 from raft.ready import LeaderAndEpoch
@@ -50,9 +52,29 @@ def transfer_answered_when_it_begins() -> Patch:
     return everywhere(handover._await_target, hasty)
 
 
+@mutant(schedule="word_from_before_the_farewell")
+def departed_leader_is_followed_again() -> Patch:
+    """A voter that stands because its leader left does not follow it again in that epoch."""
+    follow = elections.maybe_follow
+
+    def forgetful(replica: Replica, request: elections.LeaderClaim, now_ms: int, cause: str) -> ErrorCode:
+        departed, replica.departed = replica.departed, None
+        error = follow(replica, request, now_ms, cause)
+        replica.departed = departed
+        return error
+
+    return everywhere(elections.maybe_follow, forgetful)
+
+
+@mutant(schedule="farewell_that_others_hear_later")
+def refusals_before_the_farewell_count() -> Patch:
+    """A voter that refuses its pre-vote because it has not heard that the leader left is asked again."""
+    return everywhere(elections._has_not_heard_farewell, lambda _replica, _response: False)
+
+
 @mutant(schedule="slow_disk_of_a_candidate")
 def disk_time_is_election_time() -> Patch:
-    """An election lasts from the moment at which the vote is on the disk and is asked for (not a safeguard of Kafka's)."""
+    """An election lasts from the moment at which the vote is on the disk, and asked for."""
 
     def strict(self: RaftNode, now_ms: int) -> None:
         return None
