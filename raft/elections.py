@@ -15,6 +15,7 @@ from raft.messages import (
     VoteRequest,
     VoteResponse,
 )
+from raft.ready import LeaderAndEpoch
 from raft.replica import Replica
 from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from raft.voters import Endpoint, ReplicaKey
@@ -213,9 +214,18 @@ def handle_vote_response(replica: Replica, now_ms: int, source_id: int, response
         )
         role.rejected.discard(source_id)
         role.granted.add(source_id)
+    elif isinstance(role, Prospective) and _has_not_heard_farewell(replica, response):
+        # The leader tells all voters at once that it leaves, and the first in line stands at once: this voter is only
+        # a message behind. Did its refusal count, the election would be lost with four voters and more.
+        replica.connections.back_off(source_id, now_ms)
     elif source_id not in role.granted:
         role.rejected.add(source_id)
         replica.connections.back_off(source_id, now_ms, replica.config.pre_vote_retry_ms)
+
+
+def _has_not_heard_farewell(replica: Replica, response: VoteResponse) -> bool:
+    """Whether a voter still believes in a leader that has told this replica that it leaves."""
+    return replica.departed == LeaderAndEpoch(response.leader_id, response.leader_epoch)
 
 
 # Learning who leads
@@ -250,6 +260,7 @@ def handle_end_quorum_epoch(
         role.fetch_deadline_ms = now_ms + _successor_backoff_ms(replica, request.preferred_candidates)
         role.has_fetched = False
         role.leader_left = True
+        replica.departed = LeaderAndEpoch(replica.leader_id, replica.epoch)
     return EndQuorumEpochResponse(
         error=error,
         leader_id=replica.leader_id,
@@ -301,6 +312,9 @@ def maybe_follow(replica: Replica, request: LeaderClaim, now_ms: int, cause: str
     if error is not ErrorCode.none:
         return error
     leader_id, leader_epoch = request.leader_id, request.leader_epoch
+    if isinstance(replica.role, Prospective) and replica.departed == LeaderAndEpoch(leader_id, leader_epoch):
+        # What the leader sent before its farewell, or the farewell again: nobody goes back to a leader that has left.
+        return ErrorCode.none
     if leader_epoch > replica.epoch or isinstance(replica.role, Unattached | Prospective | Candidate):
         replica.become_follower(leader_epoch, leader_id, now_ms, cause, request.leader_endpoints)
         return ErrorCode.none

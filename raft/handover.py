@@ -2,16 +2,17 @@
 
 from kio.schema.errors import ErrorCode
 
-from raft.causes import NO_SPACE, SHUTDOWN, TRANSFER
+from raft.causes import CONTROLLER_RESIGNED, NO_SPACE, SHUTDOWN, TRANSFER
 from raft.high_watermark import voter_end_offset
 from raft.messages import (
+    NO_LEADER,
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
     TransferLeadershipRequest,
     TransferLeadershipResponse,
 )
 from raft.replica import Replica
-from raft.roles import Candidate, Leader, PendingTransfer, Prospective, Resigned
+from raft.roles import Candidate, HandedOver, Leader, PendingTransfer, Prospective, Resigned
 from raft.voters import ReplicaKey, Voter
 
 
@@ -20,6 +21,12 @@ def resign(replica: Replica, now_ms: int, cause: str, first: int | None = None) 
     leader = replica.role
     assert isinstance(leader, Leader)
     replica.become_resigned(now_ms, cause, preferred_successors(replica, leader, first))
+
+
+def handle_resign(replica: Replica, now_ms: int, leader_epoch: int) -> None:
+    """The state machine gives up the leadership of this epoch; it may have been lost already."""
+    if isinstance(replica.role, Leader) and leader_epoch == replica.epoch:
+        resign(replica, now_ms, CONTROLLER_RESIGNED)
 
 
 def begin_shutdown(replica: Replica, now_ms: int) -> None:
@@ -81,16 +88,43 @@ def poll_transfer(replica: Replica, leader: Leader, now_ms: int) -> None:
         return
     voter = replica.voters.voters.get(transfer.target_id)
     if voter is not None and _is_caught_up(replica, leader, voter, now_ms):
-        _complete(replica, leader, transfer)
+        _await_target(replica, leader, transfer, now_ms)
         resign(replica, now_ms, TRANSFER % transfer.target_id, first=transfer.target_id)
     elif voter is None or now_ms >= transfer.deadline_ms:
         _abandon(replica, leader, transfer)
 
 
-def _complete(replica: Replica, leader: Leader, transfer: PendingTransfer) -> None:
+def _await_target(replica: Replica, leader: Leader, transfer: PendingTransfer, now_ms: int) -> None:
+    """The target is told to stand; whoever asked is answered when it leads, for it may yet lose its election."""
     leader.transfer = None
     if transfer.request_id is not None:
-        replica.respond(transfer.request_id, TransferLeadershipResponse())
+        deadline_ms = now_ms + 2 * replica.config.election_timeout_ms
+        replica.handed_over = HandedOver(
+            transfer.request_id, transfer.target_id, replica.epoch, now_ms, deadline_ms
+        )
+
+
+def poll_handed_over(replica: Replica, now_ms: int) -> None:
+    """Answer a transfer, in whatever role the former leader is by now: who leads, or that nobody does."""
+    pending = replica.handed_over
+    if pending is None:
+        return
+    leader_id, target_id = replica.leader_id, pending.target_id
+    if replica.epoch > pending.epoch and leader_id == target_id:
+        response = TransferLeadershipResponse()
+    elif replica.epoch > pending.epoch and leader_id != NO_LEADER:
+        message = f"node {leader_id} was elected in place of node {target_id}"
+        response = TransferLeadershipResponse(error=ErrorCode.preferred_leader_not_available, message=message)
+    elif now_ms >= pending.deadline_ms:
+        message = (
+            f"node {target_id} was told to take over, and no node is known to lead "
+            f"after {now_ms - pending.since_ms} ms; look who leads before you ask again"
+        )
+        response = TransferLeadershipResponse(error=ErrorCode.request_timed_out, message=message)
+    else:
+        return
+    replica.handed_over = None
+    replica.respond(pending.request_id, response)
 
 
 def _abandon(replica: Replica, leader: Leader, transfer: PendingTransfer) -> None:
@@ -124,7 +158,7 @@ def _poll_flight(replica: Replica, leader: Leader, transfer: PendingTransfer, no
     for key in preferred_successors(replica, leader, transfer.target_id):
         if _is_caught_up(replica, leader, replica.voters.voters[key.id], now_ms):
             if key.id == transfer.target_id:
-                _complete(replica, leader, transfer)
+                _await_target(replica, leader, transfer, now_ms)
             resign(replica, now_ms, NO_SPACE, first=key.id)
             return
     if now_ms >= transfer.deadline_ms:

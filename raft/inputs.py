@@ -51,6 +51,12 @@ class LogFlushed:
 
 
 @dataclass(frozen=True, slots=True)
+class QuorumStateWritten:
+    """The `quorum_state` of the last `Ready` is on stable storage, and its messages leave now. No other `Ready` was
+    taken meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
 class TimeAdvanced:
     """Nothing happened but time; the driver sends it when `Ready.deadline_ms` is reached."""
 
@@ -123,6 +129,7 @@ Input = (
     | ResponseReceived
     | RequestFailed
     | LogFlushed
+    | QuorumStateWritten
     | TimeAdvanced
     | ResignRequested
     | ShutdownRequested

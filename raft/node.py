@@ -13,16 +13,16 @@ from typing import assert_never
 
 from raft import dispatch, elections, following, kraft_upgrade, leadership
 from raft.accumulator import Accumulator
-from raft.causes import CONTROLLER_RESIGNED
 from raft.config import QuorumConfig
 from raft.damaged_log import maybe_become_whole
 from raft.errors import NotLeaderError
 from raft.full_disk import handle_writes_paused
-from raft.handover import begin_shutdown, poll_resigned, resign
+from raft.handover import begin_shutdown, handle_resign, poll_handed_over, poll_resigned
 from raft.inputs import (
     Input,
     LogFlushed,
     LogStartAdvanced,
+    QuorumStateWritten,
     ReadRequested,
     RequestFailed,
     RequestReceived,
@@ -45,11 +45,11 @@ from raft.ports import Dice, LogSummary, QuorumAt
 from raft.reads import handle_read
 from raft.ready import LeaderAndEpoch, QuorumState, Ready, VotersChanged
 from raft.replica import Replica
-from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached, name_of
+from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached, name_of
 from raft.serving import answer_displaced_fetches
 from raft.snapshot_fetching import handle_snapshot_event
-from raft.startup import enter_first_role, put_off_first_deadline
-from raft.timers import next_deadline_ms
+from raft.startup import enter_first_role
+from raft.timers import next_deadline_ms, put_off_deadline
 from raft.voter_history import VoterHistory
 from raft.voters import Endpoint, VoterSet
 from wire.compression import CompressionCodec
@@ -81,6 +81,8 @@ class RaftNode:
         self._told_voters: VotersChanged | None = None
         enter_first_role(self._replica, now_ms)
         self._built_at_ms: int | None = now_ms
+        # The role that waits for its election state to be on the disk, and since when.
+        self._role_to_write: tuple[Role, int] | None = None
 
     # What a state machine may ask (raft.ports.RaftPort)
 
@@ -169,8 +171,7 @@ class RaftNode:
             case LogFlushed(end_offset, truncations):
                 replica.log.flushed(end_offset, truncations)
             case ResignRequested(leader_epoch):
-                if isinstance(replica.role, Leader) and leader_epoch == replica.epoch:
-                    resign(replica, now_ms, CONTROLLER_RESIGNED)
+                handle_resign(replica, now_ms, leader_epoch)
             case ShutdownRequested():
                 begin_shutdown(replica, now_ms)
             case ReadRequested(read_id):
@@ -185,10 +186,22 @@ class RaftNode:
                 | LogStartAdvanced()
             ):
                 handle_snapshot_event(replica, now_ms, event)
+            case QuorumStateWritten():
+                self._state_written(now_ms)
             case TimeAdvanced():
                 pass
             case _:
                 assert_never(event)
+
+    def _state_written(self, now_ms: int) -> None:
+        """What the role says to others leaves only now, so that its time begins now. Were the disk's time part of it, a
+        candidate with a slow disk would give up before anybody could have answered, and do so again and again."""
+        if self._role_to_write is None:
+            return
+        role, since_ms = self._role_to_write
+        self._role_to_write = None
+        if self._replica.role is role:
+            put_off_deadline(role, now_ms - since_ms)
 
     # Output
 
@@ -196,7 +209,7 @@ class RaftNode:
         replica = self._replica
         if self._built_at_ms is not None:
             # The process may have taken long to come up since; its first deadline counts from now.
-            put_off_first_deadline(replica, now_ms - self._built_at_ms)
+            put_off_deadline(replica.role, now_ms - self._built_at_ms)
             self._built_at_ms = None
         maybe_become_whole(replica, now_ms)
         for _ in range(MAX_ROLES_PER_TURN):
@@ -207,7 +220,9 @@ class RaftNode:
         else:
             raise AssertionError(f"still changing roles after {MAX_ROLES_PER_TURN}: {self.role}")
         answer_displaced_fetches(replica)
+        poll_handed_over(replica, now_ms)
         outbox, replica.outbox = replica.outbox, Outbox()
+        self._role_to_write = None if outbox.quorum_state is None else (replica.role, now_ms)
         return Ready(
             truncate_to=outbox.truncate_to,
             append=tuple(outbox.append),

@@ -103,7 +103,8 @@ class Ready:
     3. `snapshot_chunks`: written to a file of their own, the last one as `SnapshotChunk` says; each is reported with
        `SnapshotPieceWritten`, so that no more come in than the disk takes. `load_snapshot`: the
        state machine starts over from this snapshot, before anything else is committed to it.
-    4. `quorum_state`: must be on stable storage BEFORE any request or response of this Ready leaves.
+    4. `quorum_state`: must be on stable storage BEFORE any request or response of this Ready leaves; the driver
+       reports it with `QuorumStateWritten`.
     5. `requests` and `responses` leave.
     6. `voters_changed`: whoever keeps the addresses of voters takes it over; so does the format of `quorum-state`,
        from its next write on.

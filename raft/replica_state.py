@@ -22,7 +22,7 @@ from raft.ready import (
     OutboundResponse,
     QuorumState,
 )
-from raft.roles import Role, Unattached
+from raft.roles import HandedOver, Role, Unattached
 from raft.voter_history import VoterHistory
 from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 
@@ -56,6 +56,8 @@ class ReplicaState:
         self.is_shutting_down = False
         self.awaits_successor = False
         self.displaced_fetches: list[int] = []
+        # Whoever asked for the hand-over is answered when the target leads: see `handover`.
+        self.handed_over: HandedOver | None = None
         # Following: where the one Fetch in flight went, and whether the leader failed to answer the last one.
         self.fetch_destination: int | None = None
         self.leader_is_silent = False
@@ -79,6 +81,8 @@ class ReplicaState:
         self.writes_are_paused = False
         # Which leader's fetch timeout ran out here: others may go on naming it for a while, and are not believed.
         self.silent_leader: LeaderAndEpoch | None = None
+        # Which leader said that it leaves: it never leads that epoch again.
+        self.departed: LeaderAndEpoch | None = None
         self.outbox = Outbox()
 
     def _is_alone_with_its_log(self) -> bool:

@@ -99,6 +99,17 @@ class PendingTransfer:
     deadline_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """A hand-over for which this replica resigned in `epoch`, at `since_ms`; its request waits for a new leader."""
+
+    request_id: int
+    target_id: int
+    epoch: int
+    since_ms: int
+    deadline_ms: int
+
+
 @dataclass(slots=True)
 class PendingRead:
     """A linearizable read. It is confirmed once a majority of the voters said, after it began, that they still follow.

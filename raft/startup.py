@@ -41,15 +41,6 @@ def enter_first_role(replica: Replica, now_ms: int) -> None:
     _hurry_a_sole_voter(replica, now_ms)
 
 
-def put_off_first_deadline(replica: Replica, late_by_ms: int) -> None:
-    """A replica whose first turn comes late has not been waiting for its leader, nor its leader for it."""
-    role = replica.role
-    if isinstance(role, Follower):
-        role.fetch_deadline_ms += late_by_ms
-    elif isinstance(role, Unattached | Resigned) and role.election_deadline_ms is not None:
-        role.election_deadline_ms += late_by_ms
-
-
 def _hurry_a_sole_voter(replica: Replica, now_ms: int) -> None:
     """Nobody else can be elected, so there is nothing to wait for."""
     role = replica.role

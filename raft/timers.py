@@ -1,13 +1,14 @@
 """When a replica must be looked at again, were nothing to happen before."""
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from raft.elections import gives_way, votes_wanted
 from raft.following import next_fetch_at_ms
 from raft.lost_state import witnesses_wanted
 from raft.reads import is_asked_for
 from raft.replica import Replica
-from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached, deadline_of
+from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached, deadline_of
 
 
 def next_deadline_ms(replica: Replica, now_ms: int) -> int | None:
@@ -19,7 +20,26 @@ def next_deadline_ms(replica: Replica, now_ms: int) -> int | None:
     own = deadline_of(replica.role)
     candidates = [] if own is None or _is_idle(replica) else [own]
     candidates.extend(_sends_due_ms(replica, now_ms))
+    if replica.handed_over is not None:
+        candidates.append(replica.handed_over.deadline_ms)
     return max(min(candidates), now_ms + 1) if candidates else None
+
+
+def put_off_deadline(role: Role, late_by_ms: int) -> None:
+    """A replica that could not speak for so long has not been waiting for the others, nor they for it."""
+    match role:
+        case Follower():
+            # A leader that has left meanwhile has said when to stand, and its successor wastes no time.
+            role.fetch_deadline_ms += 0 if role.leader_left else late_by_ms
+        case Leader():
+            role.check_quorum_deadline_ms += late_by_ms
+        case Prospective() | Candidate() | Resigned():
+            role.election_deadline_ms += late_by_ms
+        case Unattached():
+            if role.election_deadline_ms is not None:
+                role.election_deadline_ms += late_by_ms
+        case _:
+            assert_never(role)
 
 
 def _is_idle(replica: Replica) -> bool:

@@ -30,6 +30,7 @@ from raft.batches import OffsetAndEpoch
 from raft.inputs import (
     Input,
     LogStartAdvanced,
+    QuorumStateWritten,
     ShutdownRequested,
     SnapshotReceived,
     SnapshotWritten,
@@ -208,7 +209,11 @@ class RaftDriver(DriverFront):
 
     def _write_state(self, ready: Ready, state: QuorumState) -> None:
         self._waits_for_disk = True
-        self.write_on_disk(lambda: self._state_store.write(state), lambda _: self._finish(ready))
+        self.write_on_disk(lambda: self._state_store.write(state), lambda _: self._state_written(ready))
+
+    def _state_written(self, ready: Ready) -> None:
+        self.receive(QuorumStateWritten())
+        self._finish(ready)
 
     def _finish(self, ready: Ready) -> None:
         """What may leave once the state is durable."""

@@ -20,6 +20,7 @@ def build_host(world: "World", node_id: int) -> Host:
     """Disks are of different speeds: that a leader's is the slowest is what makes its own flush count."""
     dice = Random(world.dice.getrandbits(64))
     drift = 10 * world.options.clock_drift_percent
+    state_ms_max = Random(world.seed ^ node_id << 32).choice((0, 1, 2)) * world.options.state_ms_max
     return Host(
         node_id=node_id,
         directory_id=UUID(int=node_id),
@@ -28,6 +29,7 @@ def build_host(world: "World", node_id: int) -> Host:
         can_be_voter=node_id < FIRST_OBSERVER,
         is_old=world.options.mixes_releases and dice.random() < 0.4,
         flush_ms_max=dice.choice((0, 1, 4)) * world.options.flush_ms_max,
+        state_ms=(0, state_ms_max),
         clock_permille=1000 + dice.randint(-drift, drift),
         clock_start_ms=dice.randint(0, 1000) if drift else 0,
     )

@@ -48,6 +48,8 @@ class Host:
     dice: CheapDice
     flush_ms_max: int
     can_be_voter: bool
+    # The least and the most that its disk takes for an election state; nothing of that turn leaves before.
+    state_ms: tuple[int, int] = (0, 0)
     is_old: bool = False
     moves: int = 0
     clock_permille: int = 1000
@@ -62,6 +64,8 @@ class Host:
     timer_at_ms: int | None = None
     wakes_at_ms: int | None = None
     has_turn_due: bool = False
+    # 0 while its disk is not at work on an election state.
+    writes_state_until_ms: int = 0
     is_timer_turn: bool = False
     dies_at_step: int = 0
     revives_after_ms: int = 0
@@ -115,6 +119,7 @@ class Host:
         self.timer_at_ms = None
         self.wakes_at_ms = None
         self.has_turn_due = False
+        self.writes_state_until_ms = 0
         self.dies_at_step = 0
         self.applied = self.state = self.applied_epoch = 0
         self.bytes_since_snapshot = 0

@@ -43,6 +43,8 @@ class Options:
     segment_batches: int
     faults: tuple[str, ...]
     fault_count: int
+    # How long some disks take at most for an election state.
+    state_ms_max: int = 0
 
     @property
     def quiet_ms(self) -> int:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from tests.simulation.controllers.directed import leads_before_it_has_replayed
 from tests.simulation.controllers.mutants import MUTANTS, catch, mutated
+from tests.simulation.errors import InvariantBroken
 from tests.simulation.run import SimulationFailed, plan_of, simulate
 from tests.simulation.runner import run_chunk
 
@@ -43,6 +45,12 @@ def test_worlds_of_controllers_hold_the_invariants(chunk: int) -> None:
 def test_a_mutant_is_caught_where_the_controller_is_not(name: str) -> None:
     seed = CAUGHT_IN[name]
     assert catch(name, seed, 1) is not None, f"{name} survived seed {seed}"
+
+
+def test_a_controller_decides_nothing_before_it_has_replayed_all() -> None:
+    leads_before_it_has_replayed()
+    with mutated("decides_before_it_has_replayed"), pytest.raises(InvariantBroken, match="does not know it"):
+        leads_before_it_has_replayed()
 
 
 @pytest.mark.slow

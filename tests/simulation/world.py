@@ -10,9 +10,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from raft.inputs import Input, LogFlushed, ShutdownRequested, TimeAdvanced
+from raft.inputs import Input, LogFlushed, QuorumStateWritten, ShutdownRequested, TimeAdvanced
 from raft.node import RaftNode
-from raft.ready import OutboundRequest, Ready
+from raft.ready import OutboundRequest, QuorumState, Ready
 from raft.voters import NO_VOTERS
 from tests.simulation.building import CLUSTER_ID, FIRST_OBSERVER, build_host, config_of
 from tests.simulation.checkers import Checkers
@@ -184,17 +184,20 @@ class World:
             host.flush_fails = False
             self.failing_disks.make_room(host)
             host.flush_ms_max = min(CALM_FLUSH_MS, host.flush_ms_max)
+            host.state_ms = (0, min(CALM_FLUSH_MS, host.state_ms[1]))
             self.revive(host)
 
     # Turns
 
     def deliver(self, host: Host, life: int, event: Input) -> None:
-        """Hand an input over, later if the process is paused, never to another life of it."""
+        """Hand an input over, later if the process is paused or its disk at work on an election state, never to another
+        life of it."""
         node = host.node
         if node is None or host.life != life:
             return
-        if host.paused_until_ms > self.now_ms:
-            self.at(host.paused_until_ms - self.now_ms, self.deliver, host, life, event)
+        busy_until_ms = max(host.paused_until_ms, host.writes_state_until_ms)
+        if busy_until_ms > self.now_ms or host.writes_state_until_ms:
+            self.at(busy_until_ms - self.now_ms, self.deliver, host, life, event)
             return
         node.step(host.clock_ms(self.now_ms), event)
         if not self.options.shares_turns:
@@ -212,11 +215,46 @@ class World:
     def turn(self, host: Host) -> None:
         node = host.node
         assert node is not None
+        if host.writes_state_until_ms:
+            return  # the turn comes when that is done
         ready = node.take_ready(host.clock_ms(self.now_ms))
         if host.dies_at_step and (ready.append or ready.snapshot_chunks or ready.quorum_state is not None):
             self._die_in_turn(host, ready)
             return
         self._store(host, ready)
+        if ready.quorum_state is not None and host.state_ms[1] > 0:
+            delay_ms = host.dice.randint(*host.state_ms)
+            host.writes_state_until_ms = self.now_ms + delay_ms
+            self.at(delay_ms, self._state_written_late, host, host.life, ready)
+            return
+        if ready.quorum_state is not None:
+            self._state_written(host, ready.quorum_state)
+        self._finish(host, node, ready)
+        self._arm_timer(host, ready)
+        if ready.is_shut_down:
+            self._stop(host, host.life)
+
+    def _state_written_late(self, host: Host, life: int, ready: Ready) -> None:
+        """The disk was long at work on an election state: what waited for it goes on, with a turn of its own."""
+        if host.life != life:
+            return
+        assert host.node is not None
+        assert ready.quorum_state is not None
+        host.writes_state_until_ms = 0
+        self._state_written(host, ready.quorum_state)
+        self._finish(host, host.node, ready)
+        if ready.is_shut_down:
+            self._stop(host, life)
+        elif host.life == life:
+            self.turn(host)
+
+    def _state_written(self, host: Host, state: QuorumState) -> None:
+        assert host.node is not None
+        host.disk.state = state
+        host.node.step(host.clock_ms(self.now_ms), QuorumStateWritten())
+
+    def _finish(self, host: Host, node: RaftNode, ready: Ready) -> None:
+        """What may be said and done once the election state is on the disk."""
         for change in ready.role_changes:
             self.note("node %d %s in epoch %d: %s", host.node_id, change.role, change.epoch, change.cause)
             self.checkers.role_taken(host, change)
@@ -236,9 +274,6 @@ class World:
             host.disk.has_lost_its_state, host.disk.damaged_until = False, None
         if host.disk.pending and not host.is_flushing:
             self._begin_flush(host)
-        self._arm_timer(host, ready)
-        if ready.is_shut_down:
-            self._stop(host, host.life)
 
     def _store(self, host: Host, ready: Ready) -> None:
         """What must be written before anything is said of it."""
@@ -251,8 +286,6 @@ class World:
             self.checkers.log.before_append(host, ready.append)
             disk.append(ready.append)
         self.snapshots.turned(host, ready)
-        if ready.quorum_state is not None:
-            disk.state = ready.quorum_state
 
     def _die_in_turn(self, host: Host, ready: Ready) -> None:
         """The process dies with its turn half carried out: after the append, the state, or the messages."""

@@ -4,9 +4,13 @@ from functools import partial
 
 from raft.inputs import RequestReceived
 from raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
+    TransferLeadershipRequest,
     VoteRequest,
+    VoteResponse,
 )
 from tests.simulation.directed.post import Message, Rule
 from tests.simulation.directed.registry import schedule
@@ -165,6 +169,51 @@ def clean_shutdown(stage: Stage) -> None:
     stage.shut_down(stage.hosts[1], 5000)
     # EndQuorumEpoch, pre-vote and vote, each a way there and back, at a millisecond a message.
     stage.until(lambda: stage.leads() > 1, 15, "another node leads after a clean shutdown")
+
+
+@schedule(partial(Stage, 2))
+def slow_disk_of_a_candidate(stage: Stage) -> None:
+    """A candidate whose disk takes longer for its vote than an election lasts is elected all the same, at once."""
+    stage.elect(1)
+    stage.settle()
+    stage.hosts[2].state_ms = (250, 250)
+    stage.ask(1, TransferLeadershipRequest(target_id=2))
+    stage.elect(2)
+    if stage.node(2).leader_epoch != 2:
+        raise InvariantBroken(f"node 2 leads epoch {stage.node(2).leader_epoch}: an election failed")
+
+
+@schedule(three)
+def word_from_before_the_farewell(stage: Stage) -> None:
+    """A successor that stands is not called back by what its leader said before it left."""
+    words = stage.hold(
+        lambda message: isinstance(message.body, BeginQuorumEpochRequest) and message.target == 2
+    )
+    stage.elect(1)
+    stage.settle()
+    answers = stage.hold(lambda message: isinstance(message.body, VoteResponse))
+    stage.ask(1, TransferLeadershipRequest(target_id=2))
+    stage.until(lambda: stage.node(2).role == "prospective", 100, "node 2 stands")
+    stage.release(words)
+    stage.run(1)
+    stage.release(answers)
+    stage.until(lambda: stage.leads() == 2, 20, "node 2 leads")
+
+
+@schedule(five)
+def farewell_that_others_hear_later(stage: Stage) -> None:
+    """A successor that stands before the others have heard that their leader leaves asks them again until they have."""
+    stage.elect(1)
+    stage.settle()
+    stage.run(300)
+    farewells = stage.hold(
+        lambda message: isinstance(message.body, EndQuorumEpochRequest) and message.target != 2
+    )
+    stage.ask(1, TransferLeadershipRequest(target_id=2))
+    stage.until(lambda: stage.node(2).role == "prospective", 100, "node 2 stands")
+    stage.run(10)
+    stage.release(farewells)
+    stage.until(lambda: stage.leads() == 2, 30, "node 2 leads")
 
 
 @schedule(three)

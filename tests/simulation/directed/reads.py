@@ -2,6 +2,7 @@
 
 from raft.messages import (
     BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
     TransferLeadershipRequest,
@@ -112,3 +113,18 @@ def transfer_under_load(stage: Stage) -> None:
     answer = stage.operator.answer_to(request)
     if not isinstance(answer, TransferLeadershipResponse) or answer.message is not None:
         raise InvariantBroken(f"leadership was not handed over: {answer}")
+
+
+@schedule(Stage)
+def transfer_that_fails(stage: Stage) -> None:
+    """A transfer is answered without an error when the target leads, not when it was told to stand."""
+    stage.elect(1)
+    stage.settle()
+    request = TransferLeadershipRequest(target_id=2)
+    farewell = stage.drop(lambda message: isinstance(message.body, EndQuorumEpochRequest))
+    stage.ask(1, request)
+    stage.until(lambda: stage.operator.answer_to(request) is not None, 2000, "the transfer is answered")
+    answer = stage.operator.answer_to(request)
+    if answer == TransferLeadershipResponse() and stage.node(2).role != "leader":
+        raise InvariantBroken(f"the transfer to node 2 is answered {answer}, and node {stage.leads()} leads")
+    stage.end(farewell)

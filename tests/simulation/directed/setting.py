@@ -85,6 +85,7 @@ def _calm(options: Options) -> Options:
         options,
         delay_ms_max=1,
         flush_ms_max=0,
+        state_ms_max=0,
         clock_drift_percent=0,
         shares_turns=False,
         uses_wire=False,

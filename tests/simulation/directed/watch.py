@@ -95,6 +95,9 @@ class Watch:
         for host in self.world.hosts.values():
             if host.node is None or host.paused_until_ms > now_ms:
                 continue
+            if host.writes_state_until_ms:
+                self.forgive(host)
+                continue
             for request_id in host.waiting_replies:
                 if self.arrivals.get((host.node_id, host.life, request_id), now_ms) < now_ms:
                     raise InvariantBroken(f"node {host.node_id} left a Fetch without an answer")

@@ -2,12 +2,14 @@
 
 from unittest.mock import patch
 
-from raft import handover, leadership, reads, serving, timers
-from raft.messages import NO_LEADER
+from kio.schema.errors import ErrorCode
+
+from raft import elections, handover, leadership, reads, serving, timers
+from raft.messages import NO_LEADER, TransferLeadershipResponse
 from raft.node import RaftNode
 from raft.ready import LeaderAndEpoch
 from raft.replica import Replica
-from raft.roles import Leader, Resigned
+from raft.roles import Leader, PendingTransfer, Resigned
 from raft.voters import ReplicaKey
 from tests.simulation.mutants.registry import Patch, all_of, everywhere, mutant
 
@@ -36,6 +38,48 @@ def leadership_told_too_early() -> Patch:
         return current
 
     return patch.object(RaftNode, "_take_leader", eager)
+
+
+@mutant(schedule="transfer_that_fails")
+def transfer_answered_when_it_begins() -> Patch:
+    """A transfer of leadership is answered when the target leads, not when it was told to stand."""
+
+    def hasty(replica: Replica, leader: Leader, transfer: PendingTransfer, now_ms: int) -> None:
+        leader.transfer = None
+        if transfer.request_id is not None:
+            replica.respond(transfer.request_id, TransferLeadershipResponse())
+
+    return everywhere(handover._await_target, hasty)
+
+
+@mutant(schedule="word_from_before_the_farewell")
+def departed_leader_is_followed_again() -> Patch:
+    """A voter that stands because its leader left does not follow it again in that epoch."""
+    follow = elections.maybe_follow
+
+    def forgetful(replica: Replica, request: elections.LeaderClaim, now_ms: int, cause: str) -> ErrorCode:
+        departed, replica.departed = replica.departed, None
+        error = follow(replica, request, now_ms, cause)
+        replica.departed = departed
+        return error
+
+    return everywhere(elections.maybe_follow, forgetful)
+
+
+@mutant(schedule="farewell_that_others_hear_later")
+def refusals_before_the_farewell_count() -> Patch:
+    """A voter that refuses its pre-vote because it has not heard that the leader left is asked again."""
+    return everywhere(elections._has_not_heard_farewell, lambda _replica, _response: False)
+
+
+@mutant(schedule="slow_disk_of_a_candidate")
+def disk_time_is_election_time() -> Patch:
+    """An election lasts from the moment at which the vote is on the disk, and asked for."""
+
+    def strict(self: RaftNode, now_ms: int) -> None:
+        return None
+
+    return patch.object(RaftNode, "_state_written", strict)
 
 
 @mutant(schedule="idle_voters_hear_of_their_leader")

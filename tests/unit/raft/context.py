@@ -148,6 +148,11 @@ class RaftContext:
         self.feed(RequestReceived(self._next_request_id, request))
         return self.responses.get(self._next_request_id)
 
+    def receive_without_a_turn(self, request: Request) -> None:
+        """It arrives while the driver waits for the disk."""
+        self._next_request_id += 1
+        self.node.step(self.now_ms, RequestReceived(self._next_request_id, request))
+
     def answer(self, outbound: OutboundRequest, response: Response) -> Ready:
         return self.feed(ResponseReceived(outbound.correlation_id, outbound.destination_id, response))
 

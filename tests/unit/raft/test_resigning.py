@@ -10,6 +10,8 @@ from raft.messages import (
     EndQuorumEpochResponse,
     FetchRequest,
     FetchResponse,
+    TransferLeadershipRequest,
+    TransferLeadershipResponse,
     VoteRequest,
 )
 from raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState
@@ -229,3 +231,49 @@ def test_a_sole_voter_leaves_at_once_and_tells_nobody() -> None:
     context = RaftContext(voters=(1,))
     assert context.feed(ShutdownRequested()).is_shut_down
     assert context.requests == []
+
+
+# Handing over to a chosen voter: whoever asked is answered when it leads
+
+
+def handed_over(**config: int) -> tuple[RaftContext, int]:
+    """A leader that has resigned in favour of node 2, and owes the answer; its epoch."""
+    context = RaftContext(election_timeout_ms=1000, **config)
+    epoch = context.become_leader()
+    context.receive(context.fetch(2, context.log_end_offset, epoch))
+    assert context.receive(TransferLeadershipRequest(target_id=2)) is None
+    assert context.standing == ("resigned", epoch, 1)
+    return context, context.last_request_id
+
+
+def test_a_transfer_is_answered_when_the_target_leads() -> None:
+    context, request_id = handed_over()
+    epoch = context.node.leader_epoch + 1
+    assert context.ask_for_vote(2, epoch).vote_granted
+    assert request_id not in context.responses
+    context.begin(2, epoch)
+    assert context.responses[request_id] == TransferLeadershipResponse()
+
+
+def test_a_transfer_after_which_another_voter_leads_names_it() -> None:
+    context, request_id = handed_over()
+    context.begin(3, context.node.leader_epoch + 1)
+    answer = context.responses[request_id]
+    assert isinstance(answer, TransferLeadershipResponse)
+    assert answer.error is ErrorCode.preferred_leader_not_available
+    assert answer.message == "node 3 was elected in place of node 2"
+
+
+def test_a_transfer_after_which_nobody_leads_says_so_in_the_end() -> None:
+    context, request_id = handed_over()
+    while request_id not in context.responses:
+        deadline_ms = context.last_ready.deadline_ms
+        assert deadline_ms is not None, "the core asks to be looked at again"
+        context.advance(deadline_ms - context.now_ms)
+    answer = context.responses[request_id]
+    assert isinstance(answer, TransferLeadershipResponse)
+    assert answer.error is ErrorCode.request_timed_out
+    assert answer.message == (
+        "node 2 was told to take over, and no node is known to lead after 2000 ms; "
+        "look who leads before you ask again"
+    )

@@ -9,7 +9,7 @@ import pytest
 from raft.adapters.commit_feed import CHUNK_BYTES
 from raft.adapters.errors import FsyncFailed
 from raft.errors import LogDivergedBelowHighWatermarkError, NotLeaderError
-from raft.inputs import LogFlushed, ShutdownRequested, TimeAdvanced
+from raft.inputs import LogFlushed, QuorumStateWritten, ShutdownRequested, TimeAdvanced
 from raft.messages import DescribeQuorumRequest, FetchResponse, LogSlice
 from raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, QuorumState, Ready
 from tests.unit.raft_adapters.driver_parts import Rig, batch, now_ms, run, sole_voter, turns, until
@@ -57,10 +57,12 @@ def test_a_stalled_state_write_holds_back_its_messages_but_not_the_loop() -> Non
             await asyncio.sleep(0)
         assert len(rig.script.inputs_of(TimeAdvanced)) == 50, "inputs are stepped"
         assert rig.script.taken == taken, "but nothing overtakes what waits for the disk"
+        assert rig.script.inputs_of(QuorumStateWritten) == []
         assert rig.journal == []
         rig.state_store.gate.open()
         await until(lambda: "respond" in rig.journal.kinds())
         assert rig.journal.kinds() == ["state", "send", "respond"]
+        assert len(rig.script.inputs_of(QuorumStateWritten)) == 1, "the core learns when its messages left"
         await rig.driver.stop(1000)
 
     run(scenario())
