@@ -202,7 +202,6 @@ VALUES: dict[ApiKey, dict[str, Any]] = {
 def quorum_request(api_key: ApiKey, replica: RaftContext) -> Request:
     """What another replica of the quorum, or an operator, asks this one in its own epoch."""
     epoch = replica.node.leader_epoch
-    of_voter = {"cluster_id": CLUSTER_ID, "voter": VOTER}
     places = (Endpoint("CONTROLLER", "c4", 9093),)
     requests: dict[ApiKey, Request] = {
         ApiKey.FETCH: replica.fetch(3, 0, 0),
@@ -222,10 +221,12 @@ def quorum_request(api_key: ApiKey, replica: RaftContext) -> Request:
             cluster_id=CLUSTER_ID, leader_id=3, leader_epoch=epoch + 1, preferred_candidates=()
         ),
         ApiKey.DESCRIBE_QUORUM: DescribeQuorumRequest(),
-        ApiKey.ADD_RAFT_VOTER: AddRaftVoterRequest(timeout_ms=900, endpoints=places, **of_voter),
-        ApiKey.REMOVE_RAFT_VOTER: RemoveRaftVoterRequest(**of_voter),
+        ApiKey.ADD_RAFT_VOTER: AddRaftVoterRequest(
+            cluster_id=CLUSTER_ID, timeout_ms=900, voter=VOTER, endpoints=places
+        ),
+        ApiKey.REMOVE_RAFT_VOTER: RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter=VOTER),
         ApiKey.UPDATE_RAFT_VOTER: UpdateRaftVoterRequest(
-            current_leader_epoch=epoch, endpoints=places, **of_voter
+            cluster_id=CLUSTER_ID, current_leader_epoch=epoch, voter=VOTER, endpoints=places
         ),
     }
     return requests[api_key]
