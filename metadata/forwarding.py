@@ -4,6 +4,7 @@ The envelope carries the client's request as it came, header included, its princ
 DefaultPrincipalData (an int16 version, then the fields), and its address as four or sixteen bytes.
 """
 
+from dataclasses import fields, is_dataclass
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
@@ -84,14 +85,26 @@ def decode_address(data: bytes) -> str:
     return str(ip_address(data))
 
 
-def says_not_controller(values: Any) -> bool:
-    """Whether NOT_CONTROLLER stands anywhere in a response: then the envelope says it, and the broker tries again."""
-    if isinstance(values, dict):
-        if values.get("error_code") == ErrorCode.not_controller:
-            return True
-        return any(says_not_controller(value) for value in values.values())
-    if isinstance(values, list | tuple):
-        return any(says_not_controller(value) for value in values)
+# What a broker forwards and the replica answers, which says NOT_LEADER_OR_FOLLOWER where the controller would say
+# NOT_CONTROLLER.
+REPLICAS_APIS = frozenset({ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
+_BY_CONTROLLER = frozenset({ErrorCode.not_controller})
+_BY_REPLICA = frozenset({ErrorCode.not_controller, ErrorCode.not_leader_or_follower})
+
+
+def is_for_the_leader(api_key: ApiKey, answer: Any) -> bool:
+    """Whether a node answered that does not lead: then the envelope says NOT_CONTROLLER, and the broker looks for the
+    leader. The answer is an entity, or the values of one; the error may stand anywhere in it."""
+    return _has_error(answer, _BY_REPLICA if api_key in REPLICAS_APIS else _BY_CONTROLLER)
+
+
+def _has_error(value: Any, codes: frozenset[ErrorCode]) -> bool:
+    if isinstance(value, list | tuple):
+        return any(_has_error(each, codes) for each in value)
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, dict):
+        return value.get("error_code") in codes or any(_has_error(each, codes) for each in value.values())
     return False
 
 

@@ -10,7 +10,7 @@ from raft.voters import SUPPORTED_KRAFT_VERSIONS, Endpoint, VersionRange
 class QuorumConfig:
     """Identity and timing of one replica; every time is in milliseconds.
 
-    The defaults are Kafka's (`controller.quorum.*`), except `append_linger_ms`: batching happens by sharing
+    The defaults are Kafka's (`controller.quorum.*`). There is no `append_linger_ms`: batching happens by sharing
     a turn of the event loop, so waiting for company would only add latency.
 
     `endpoints` is where this replica's controller listeners are reached, the first one being the quorum's;

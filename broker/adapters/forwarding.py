@@ -13,7 +13,7 @@ from broker.repeated_requests import RepeatedRequests, Watched
 from metadata.adapters.controller_channel import AlreadyDone, ControllerChannel, ControllerUnavailable
 from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.forwarding import encode_address, encode_principal
+from metadata.forwarding import REPLICAS_APIS, encode_address, encode_principal, is_for_the_leader
 from network.errors import NoCommonVersion
 from network.requests import RequestContext
 from wire.codec import decode, encode
@@ -80,6 +80,7 @@ class Forwarder:
                 _envelope(context, request),
                 watched.doubt,
                 is_done=lambda: self._repeated.can_tell(watched),
+                is_for_the_leader=lambda envelope: _was_wrapped_by_standby(header, envelope),
                 header_fields=forwarding_fields(forwarding_id),
             )
         except ControllerUnavailable as error:
@@ -183,6 +184,20 @@ def _body_of(header: RequestHeader, response: bytes | None) -> EncodedBody:
     if response_header_version(header.api_key, header.api_version):
         position = skip_tagged_fields(response, position)
     return EncodedBody(response[position:])
+
+
+def _was_wrapped_by_standby(header: RequestHeader, envelope: Any) -> bool:
+    """Whether a controller that does not lead has wrapped its replica's answer in place of NOT_CONTROLLER: earlier
+    versions do, and Kafka's for changes of the voters (docs/standby.md)."""
+    api_key = ApiKey(header.api_key)
+    if api_key not in REPLICAS_APIS or envelope.error_code is not ErrorCode.none:
+        return False
+    try:
+        body = _body_of(header, envelope.response_data)
+        answer = decode(response_class(api_key, header.api_version), body.data)[0]
+    except DecodeError:
+        return False  # whoever reads the answer says what is wrong with it
+    return is_for_the_leader(api_key, answer)
 
 
 def _refused(header: RequestHeader, request: Any, error: ErrorCode, reason: str) -> EncodedBody:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from cli.config.addresses import WILDCARD_HOSTS, parse_listener
 from cli.config.checks import cluster_problems, node_problems
 from cli.config.errors import ConfigError, Place, Problem
-from cli.config.known_keys import ALIASES, IGNORED_KEYS, REFUSED_KEYS, nearest
+from cli.config.known_keys import ALIASES, IGNORED_KEYS, READ_AS_TEXT, REFUSED_KEYS, nearest
 from cli.config.model import KNOWN_KEYS, ClusterConfig, NodeConfig
 from cli.config.network_keys import LISTENER_LIMITS, is_listener_limit
 from cli.config.properties_file import read_properties
@@ -18,6 +18,7 @@ from cli.config.security_keys import LISTENER_PREFIX, SECURITY_KEYS, is_secret_k
 from cli.config.toml_file import read_toml
 from cli.config.values import as_items, as_text
 
+_OTHER_KEYS = READ_AS_TEXT | IGNORED_KEYS
 FOLDER_KEYS = ("log.dirs", "metadata.log.dir")
 _VOTERS = "controller.quorum.voters"
 
@@ -103,8 +104,9 @@ def _node_config(node: RawNode, data_dir: Path) -> NodeConfig | list[Problem]:
         if key in values:
             folders = tuple(data_dir / str(item) for item in as_items(values[key]))
             values[key] = folders if key == "log.dirs" else folders[0] if folders else ""
-    others = ((key, as_text(raw.value)) for key, raw in sorted(node.keys.items()) if key in IGNORED_KEYS)
-    values["other_keys"] = tuple(others)
+    others = {key: as_text(raw.value) for key, raw in sorted(node.keys.items()) if key in _OTHER_KEYS}
+    problems += _text_problems(node, {key: text for key, text in others.items() if key in READ_AS_TEXT})
+    values["other_keys"] = tuple(others.items())
     protection = ((key, as_text(raw.value)) for key, raw in sorted(node.keys.items()) if is_security_key(key))
     values["security_keys"] = tuple(protection)
     limits = ((key, as_text(raw.value)) for key, raw in sorted(node.keys.items()) if is_listener_limit(key))
@@ -120,9 +122,24 @@ def _key_problems(node: RawNode) -> Iterator[Problem]:
     for key, raw in node.keys.items():
         if key in REFUSED_KEYS:
             yield Problem(f"{key} cannot be used: {REFUSED_KEYS[key]}", raw.place)
-        elif key not in KNOWN_KEYS and key not in IGNORED_KEYS and not _is_of_a_listener(key):
-            known = [*KNOWN_KEYS, *IGNORED_KEYS, *SECURITY_KEYS]
+        elif key not in KNOWN_KEYS and key not in _OTHER_KEYS and not _is_of_a_listener(key):
+            known = [*KNOWN_KEYS, *_OTHER_KEYS, *SECURITY_KEYS]
             yield Problem(f"unknown key {key}{_meant_for_listener(key) or nearest(key, known)}", raw.place)
+
+
+def _text_problems(node: RawNode, texts: Mapping[str, str]) -> Iterator[Problem]:
+    """A value that makes no sense would be passed over where it is looked up."""
+    if not texts:
+        return
+    # Imported when there is anything to check, which is seldom: the definitions are slow to import.
+    from metadata.config_definitions.table import BROKER_CONFIGS
+    from metadata.config_definitions.validators import InvalidConfigError
+
+    for key, text in texts.items():
+        try:
+            BROKER_CONFIGS[key].parse(text)
+        except InvalidConfigError as error:
+            yield Problem(f"{key}: {error}", _place(node, key))
 
 
 def _meant_for_listener(key: str) -> str:

@@ -110,7 +110,6 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
     controller_quorum_election_backoff_max_ms: Positive = Field(
         1000, alias="controller.quorum.election.backoff.max.ms"
     )
-    controller_quorum_append_linger_ms: NotNegative = Field(0, alias="controller.quorum.append.linger.ms")
     controller_quorum_request_timeout_ms: Positive = Field(2000, alias="controller.quorum.request.timeout.ms")
     controller_quorum_retry_backoff_ms: Positive = Field(20, alias="controller.quorum.retry.backoff.ms")
 
@@ -152,7 +151,8 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
     kquorum_allow_unsecured_listeners: Flag = Field(False, alias="kquorum.allow.unsecured.listeners")
     kquorum_grpc_security: Literal["plaintext", "ssl"] = Field("plaintext", alias="kquorum.grpc.security")
 
-    # What the file says of Kafka's keys that have no effect here: brokers are asked for it all the same.
+    # What the file says of Kafka's keys that are looked up by name, and of those that have no effect here: clients are
+    # told of either.
     other_keys: tuple[tuple[str, str], ...] = ()
 
     kquorum_grpc_listener: Address = Field(None, alias="kquorum.grpc.listener")

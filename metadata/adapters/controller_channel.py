@@ -60,6 +60,7 @@ class _Sending(NamedTuple):
     api_key: ApiKey
     body: "Mapping[str, object] | RequestPayload"
     header_fields: tuple[tuple[int, bytes], ...]
+    is_for_the_leader: Callable[[Any], bool]
 
 
 class ControllerChannel:
@@ -95,18 +96,21 @@ class ControllerChannel:
         on_doubt: Callable[[], object] = lambda: None,
         *,
         is_done: Callable[[], bool] = lambda: False,
+        is_for_the_leader: Callable[[Any], bool] = lambda _response: False,
         header_fields: tuple[tuple[int, bytes], ...] = (),
     ) -> Any:
         """The response entity. Raises ControllerUnavailable, or NoCommonVersion when the controller is too old.
 
         `on_doubt` is called after each attempt that may have been carried out though its answer does not say so.
-        Before each attempt `is_done` says whether one before it was, and AlreadyDone is raised. `header_fields` are
-        tagged fields for the request's header.
+        Before each attempt `is_done` says whether one before it was, and AlreadyDone is raised. `is_for_the_leader`
+        says of a response without NOT_CONTROLLER whether a node gave it that does not lead. `header_fields` are tagged
+        fields for the request's header.
         """
         loop = asyncio.get_running_loop()
         began_at_s = loop.time()
         give_up_at_s = began_at_s + self._retry_timeout_ms / 1000
-        sending, losses, reason = _Sending(api_key, body, header_fields), LostConnections(), _NOBODY_KNOWN
+        sending = _Sending(api_key, body, header_fields, is_for_the_leader)
+        losses, reason = LostConnections(), _NOBODY_KNOWN
         while (left_ms := int((give_up_at_s - loop.time()) * 1000)) > 0 and not losses.are_too_many:
             if is_done():
                 raise AlreadyDone
@@ -220,7 +224,7 @@ class ControllerChannel:
 
 async def _ask(connection: KafkaConnection, sending: _Sending, timeout_ms: int) -> Any:
     response: Any = await connection.request(sending.api_key, sending.body, timeout_ms, sending.header_fields)
-    if response.error_code is ErrorCode.not_controller:
+    if response.error_code is ErrorCode.not_controller or sending.is_for_the_leader(response):
         raise _NotControllerError
     return response
 

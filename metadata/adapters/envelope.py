@@ -12,7 +12,7 @@ from metadata.forwarding import (
     ForwardedPrincipal,
     decode_address,
     decode_principal,
-    says_not_controller,
+    is_for_the_leader,
 )
 from wire.codec import decode_bounded
 from wire.errors import DecodeError
@@ -23,6 +23,8 @@ from wire.protocol.entities import build
 from wire.protocol.headers import decode_request_header, encode_response
 
 log = logging.getLogger("metadata.envelope")
+
+_NOT_CONTROLLER: Values = {"error_code": ErrorCode.not_controller, "response_data": None}
 
 
 class EnvelopeRefusedError(Exception):
@@ -75,20 +77,26 @@ def _unreadable(error: DecodeError) -> EnvelopeRefusedError:
 
 
 def wrap(request: ControllerRequest, values: Values) -> Values:
-    """The envelope's answer: NOT_CONTROLLER inside is raised to the outside, so that the broker tries elsewhere.
+    """The envelope's answer: that this node does not lead is raised to the outside, so that the broker looks for the
+    leader (docs/standby.md).
 
     An answer that cannot be encoded is our fault, but no answer at all would make the broker ask again and again.
     """
-    if says_not_controller(values):
-        return {"error_code": ErrorCode.not_controller, "response_data": None}
+    if is_for_the_leader(request.api_key, values):
+        return _NOT_CONTROLLER.copy()
     try:
-        return wrap_entity(request, build(response_class(request.api_key, request.api_version), values))
+        return _wrapped(request, build(response_class(request.api_key, request.api_version), values))
     except Exception:
         log.exception("the answer to %s cannot be encoded", request.api_key.name)
         return {"error_code": ErrorCode.unknown_server_error, "response_data": None}
 
 
 def wrap_entity(request: ControllerRequest, entity: Any) -> Values:
+    """As `wrap`, for an answer of the replica's."""
+    return _NOT_CONTROLLER.copy() if is_for_the_leader(request.api_key, entity) else _wrapped(request, entity)
+
+
+def _wrapped(request: ControllerRequest, entity: Any) -> Values:
     data = encode_response(request.api_key, request.api_version, request.correlation_id, entity)
     return {"error_code": ErrorCode.none, "response_data": data}
 

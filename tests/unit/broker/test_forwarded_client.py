@@ -41,6 +41,7 @@ class Channel:
         _on_doubt: object,
         *,
         is_done: Callable[[], bool],
+        is_for_the_leader: Callable[[Any], bool],
         header_fields: tuple[tuple[int, bytes], ...],
     ) -> Any:
         assert api_key is ApiKey.ENVELOPE

@@ -17,7 +17,7 @@ from metadata.forwarding import (
     decode_principal,
     encode_address,
     encode_principal,
-    says_not_controller,
+    is_for_the_leader,
 )
 from network.limits import ServerLimits
 from tests.unit.metadata_adapters.controllers import RunningController, run
@@ -161,7 +161,15 @@ def test_not_controller_inside_is_raised_to_the_envelope() -> None:
         "error_code": ErrorCode.not_controller,
         "response_data": None,
     }
-    assert not says_not_controller({"error_code": 0, "topics": ({"error_code": 36},)})
+    values = {"error_code": 0, "topics": ({"error_code": 36},)}
+    assert not is_for_the_leader(ApiKey.CREATE_TOPICS, values)
+
+
+def test_not_leader_or_follower_is_raised_only_where_the_replica_answers() -> None:
+    """Elsewhere it speaks of a partition of a topic's."""
+    values = {"error_code": 0, "directories": ({"error_code": ErrorCode.not_leader_or_follower},)}
+    assert not is_for_the_leader(ApiKey.ASSIGN_REPLICAS_TO_DIRS, values)
+    assert is_for_the_leader(ApiKey.DESCRIBE_QUORUM, values)
 
 
 @given(st.text(min_size=1, max_size=20).filter(lambda text: ":" not in text), st.text(max_size=50))
