@@ -1,23 +1,18 @@
-"""Taking a broker off its partitions, before that is written which must not be before it.
+"""Taking a broker off its partitions, with that which follows from it or must not be before it.
 
-A registration is only replaced or deleted, a broker only fenced on its own wish, and a directory only given up when no
-partition counts on it any more. Where few partitions are concerned, all of it is one decision, as in Kafka. Where there
-are more, they go first, some in each turn; meanwhile the broker is kept from joining ISRs and from leading, and the
-request is handled when nothing is left to be done before.
+A registration is only replaced or deleted, and a directory only given up, when no partition counts on it any more. Up
+to 10,000 records all of it is one decision, as in Kafka. Where there are more, a broker that is to leave all of its
+partitions is fenced, then these go, some in each turn; meanwhile the broker is kept from joining ISRs and from
+leading, and the request is handled when nothing is left to be done before.
 """
 
 from dataclasses import dataclass
-from typing import Final
 from uuid import UUID
 
 from metadata.controller.bulk_elections import Movement
-from metadata.controller.change_run import ChangeRun, movement_records
-from metadata.controller.concerned import concerned_partitions
+from metadata.controller.change_run import ChangeRun, whole_run
 from metadata.controller.context import DecisionContext
 from metadata.controller.sweep import PartitionWalk
-from wire.metadata_records.topics import PartitionChangeRecord
-
-PARTITIONS_AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +23,10 @@ class Departure:
     broker_id: int
     is_for_good: bool = False
     failed_directories: frozenset[UUID] = frozenset()
+
+    def whole_run(self, context: DecisionContext) -> ChangeRun | None:
+        """All that changes, for one decision; None where that is too much for one."""
+        return whole_run(context, self.movement(context))
 
     def movement(self, context: DecisionContext) -> Movement:
         return Movement(
@@ -56,14 +55,3 @@ class BrokerRemoval:
     def next_run(self, context: DecisionContext) -> ChangeRun:
         """The changes of the next partitions; there may be none."""
         return self._walk.next_run(context, self._departure.movement(context))
-
-
-def records_or_removal(
-    context: DecisionContext, departure: Departure
-) -> tuple[list[PartitionChangeRecord], BrokerRemoval | None]:
-    """What is to be written before anything else: all of it, or how to come to where it is little."""
-    movement = departure.movement(context)
-    found = concerned_partitions(context.image.topics, movement, PARTITIONS_AT_ONCE)
-    if sum(ids.size for _, ids in found) > PARTITIONS_AT_ONCE:
-        return [], BrokerRemoval(context, departure)
-    return list(movement_records(context, found, movement)), None

@@ -2,11 +2,13 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 from uuid import UUID
 
 import numpy as np
 
 from metadata.controller.bulk_elections import BulkDecision, Movement, concerned_rows, decide
+from metadata.controller.concerned import concerned_partitions
 from metadata.controller.context import DecisionContext
 from metadata.controller.transitions import Affected, leader_and_isr_records
 from metadata.image.change_layout import change_values
@@ -20,6 +22,11 @@ from wire.metadata_records.topics import PartitionChangeRecord
 from wire.record_frame import encode_record
 
 Part = tuple[TopicImage, PartitionTable]
+
+# As many records as Kafka's controller puts into one batch, less those that stand beside the changes: an audit note,
+# the broker's own change, the directories that it cordons.
+CHANGES_AT_ONCE: Final = 9_996
+_OTHER_RECORDS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,6 +72,17 @@ def run_of(
         return run, None
     last = int(rows[-1])
     return run, (int(stack.numbers[last]), int(stack.ids[last]))
+
+
+def whole_run(context: DecisionContext, movement: Movement) -> ChangeRun | None:
+    """All that a broker's movement changes, to be written with the broker's own change as one decision; None where
+    these are too many partitions."""
+    most = min(CHANGES_AT_ONCE, context.config.max_records_per_batch - _OTHER_RECORDS)
+    found = concerned_partitions(context.image.topics, movement, most)
+    if sum(ids.size for _, ids in found) > most:
+        return None
+    run, _ = run_of(context, [(topic, topic.partitions) for topic, _ in found], movement, Limits())
+    return run
 
 
 def _assembled(

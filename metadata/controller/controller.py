@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.activation import activation_records
+from metadata.controller.broker_removal import Departure
+from metadata.controller.concerned import counted_on
+from metadata.controller.context import DecisionContext
 from metadata.controller.controller_core import Active, ControllerCore
 from metadata.controller.deadlines import asks_for_nothing, check_deadline
 from metadata.controller.describe import describe_cluster
@@ -21,7 +24,7 @@ from metadata.controller.replies import Waiting
 from metadata.controller.requests import ApiError, ControllerRequest, Reply, Values, not_controller
 from metadata.controller.results import ControllerResult
 from metadata.controller.sweep import PartitionSweep
-from metadata.controller.transitions import fence_records
+from metadata.controller.transitions import fence_record
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.metadata_version import NO_OP_RECORD
 from metadata.snapshot_loading import LoadedSnapshot
@@ -81,18 +84,20 @@ class Controller(ControllerCore):
                 self._append_own(now_ms, (NoOpRecord(),))
 
     def _fence_on(self, now_ms: int, active: Active, stale: BrokerRegistration) -> None:
-        """A slice of what the broker leads and is in sync with, or at last the fence."""
+        """The broker leaves ISRs and leaderships and is fenced, as one decision; or where these are too many for one,
+        it is fenced, and a sweep takes them off it."""
         context = self._context(now_ms, active)
-        if active.fencing is None or not active.fencing.concerns(stale):
-            active.fencing = PartitionSweep(context, stale, is_leaving=True)
-        if not active.fencing.is_done and self._append_run(now_ms, active, active.fencing.next_run(context)):
-            return
-        if active.fencing.is_done:
-            active.fencing = None
-            active.liveness.end_controlled_shutdown(stale.id)
-            for observer in self.silence_observers:
-                observer(stale)
-            self._append_own(now_ms, tuple(fence_records(context, stale)))
+        active.liveness.end_controlled_shutdown(stale.id)
+        for observer in self.silence_observers:
+            observer(stale)
+        fence = (fence_record(context, stale),)
+        run = Departure(broker_id=stale.id).whole_run(context)
+        if run is None:
+            active.sweeps.append(PartitionSweep(context, stale, is_leaving=True))
+        if run:
+            self._append_run(now_ms, active, run, fence)
+        else:
+            self._append_own(now_ms, fence)
 
     def _sweep_on(self, now_ms: int, active: Active) -> None:
         context, sweep = self._context(now_ms, active), active.sweeps[0]
@@ -176,6 +181,7 @@ class Controller(ControllerCore):
             check_deadline(request, now_ms)
             result = handler(self._context(now_ms, active, charges), request)
             if result.removal_first is not None:
+                self._writer.write_own(now_ms, active.leader_epoch, result.records)
                 active.removals.append((result.removal_first, request, reply))
                 return
             self._append(now_ms, active, result, request)
@@ -229,9 +235,17 @@ class Controller(ControllerCore):
             no_op_due_ms=now_ms + interval_ms if interval_ms > 0 else None,
             schedule=Schedule(PERIODIC_TASKS, self._config, now_ms),
         )
+        self._resume_sweeps(self._context(now_ms, self._active), self._active)
         records = activation_records(self._config, self._timeline.loader)
         if records:
             self._append_own(now_ms, records)
+
+    def _resume_sweeps(self, context: DecisionContext, active: Active) -> None:
+        """The last controller may have fenced a broker that has more partitions than one decision may hold, and have
+        gone before it had taken the broker off the last of these."""
+        fenced = {each.id: each for each in context.image.cluster.brokers.values() if each.fenced}
+        for broker_id in sorted(counted_on(context.image.topics, fenced)):
+            active.sweeps.append(PartitionSweep(context, fenced[broker_id], is_leaving=True))
 
     def _describe(self, request: ControllerRequest) -> Values:
         try:

@@ -41,7 +41,6 @@ class Active:
     liveness: BrokerLiveness
     no_op_due_ms: int | None
     schedule: Schedule
-    fencing: PartitionSweep | None = None
     sweeps: deque[PartitionSweep] = field(default_factory=deque)
     removals: deque[tuple[BrokerRemoval, ControllerRequest, Reply]] = field(default_factory=deque)
 
@@ -107,11 +106,13 @@ class ControllerCore:
         except NotLeaderError as error:
             self._renounce(error.leader_id)
 
-    def _append_run(self, now_ms: int, active: Active, run: ChangeRun) -> bool:
+    def _append_run(
+        self, now_ms: int, active: Active, run: ChangeRun, after: tuple[MetadataRecord, ...] = ()
+    ) -> bool:
         """Whether there was anything to append."""
         try:
             if run.values:
-                self._writer.write_run(now_ms, active.leader_epoch, run)
+                self._writer.write_run(now_ms, active.leader_epoch, run, after=after)
         except NotLeaderError as error:
             self._renounce(error.leader_id)
         return bool(run.values)

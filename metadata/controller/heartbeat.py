@@ -1,12 +1,16 @@
 """Broker heartbeats: the table of a broker's states and what each step writes (KIP-631)."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.broker_removal import BrokerRemoval, Departure, records_or_removal
+from metadata.controller.broker_removal import BrokerRemoval, Departure
+from metadata.controller.bulk_elections import Movement
+from metadata.controller.change_run import ChangeRun, whole_run
 from metadata.controller.context import DecisionContext
 from metadata.controller.requests import ControllerRequest
 from metadata.controller.results import ControllerResult
@@ -48,21 +52,23 @@ def heartbeat(context: DecisionContext, request: ControllerRequest) -> Controlle
     failed = _failed_directories(context, broker, body)
     if failed and current is BrokerState.FENCED and following is BrokerState.UNFENCED:
         following = current
-    records, rest = _records(context, broker, current, following, failed)
-    if isinstance(rest, BrokerRemoval):
+    step = _step(context, broker, current, following, failed)
+    if step.removal is not None:
         context.liveness.refresh(broker.id, context.now_ms)
-        return ControllerResult(response={}, removal_first=rest)
+        return ControllerResult(response={}, removal_first=step.removal)
     context.liveness.touch(
         broker.id, context.now_ms, body.current_metadata_offset, fenced=following.is_fenced
     )
-    records += cordoned_directories_records(context, broker, getattr(body, "cordoned_log_dirs", None))
+    cordoned = cordoned_directories_records(context, broker, getattr(body, "cordoned_log_dirs", None))
 
     def after_append(end_offset: int) -> None:
         if following is BrokerState.CONTROLLED_SHUTDOWN:
             context.liveness.begin_controlled_shutdown(broker.id, end_offset)
 
     return ControllerResult(
-        records=tuple(records),
+        records=tuple(step.before),
+        run=step.run,
+        last_records=(*step.after, *cordoned),
         response={
             "throttle_time": 0,
             "error_code": ErrorCode.none,
@@ -72,7 +78,7 @@ def heartbeat(context: DecisionContext, request: ControllerRequest) -> Controlle
         },
         is_atomic=False,
         after_append=after_append,
-        sweep=rest,
+        sweep=step.sweep,
     )
 
 
@@ -104,6 +110,8 @@ def _next_state(
     if current is BrokerState.FENCED:
         if body.want_shut_down:
             return BrokerState.SHUTDOWN_NOW
+        if context.liveness.is_being_removed(broker.id):
+            return BrokerState.FENCED
         return BrokerState.UNFENCED if not body.want_fence and is_caught_up else BrokerState.FENCED
     if current is BrokerState.CONTROLLED_SHUTDOWN:
         return _next_while_leaving(context, broker)
@@ -127,37 +135,43 @@ def _next_while_leaving(context: DecisionContext, broker: BrokerRegistration) ->
     return BrokerState.CONTROLLED_SHUTDOWN
 
 
-def _records(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """What a broker's step writes, in this order, as one decision. Where its partitions are too many for one, `sweep`
+    changes them afterwards, or `removal` before anything else."""
+
+    before: Sequence[MetadataRecord] = ()
+    run: ChangeRun | None = None
+    after: Sequence[MetadataRecord] = ()
+    sweep: PartitionSweep | None = None
+    removal: BrokerRemoval | None = None
+
+
+def _step(
     context: DecisionContext,
     broker: BrokerRegistration,
     current: BrokerState,
     following: BrokerState,
     failed: frozenset[UUID],
-) -> tuple[list[MetadataRecord], PartitionSweep | BrokerRemoval | None]:
-    """What changes, or its first slice with the sweep that does the rest, or what has to be done before."""
+) -> _Step:
     if following is current:
-        return _offline_records(context, broker, failed) if failed else ([], None)
+        return _offline(context, broker, failed) if failed else _Step()
     if following is BrokerState.UNFENCED:
-        return _begin(context, broker, [unfence_record(context, broker)], is_leaving=False)
-    if following is BrokerState.CONTROLLED_SHUTDOWN:
-        return _begin(context, broker, controlled_shutdown_records(context, broker), is_leaving=True)
+        run = whole_run(context, Movement(broker_id=broker.id, is_leaving=False))
+        sweep = PartitionSweep(context, broker, is_leaving=False) if run is None else None
+        return _Step(before=[unfence_record(context, broker)], run=run, sweep=sweep)
     if broker.fenced:
-        return [], None
-    partitions, removal = records_or_removal(context, Departure(broker_id=broker.id))
-    return [*partitions, fence_record(context, broker)], removal
+        return _Step()
+    run = Departure(broker_id=broker.id).whole_run(context)
+    sweep = PartitionSweep(context, broker, is_leaving=True) if run is None else None
+    if following is BrokerState.CONTROLLED_SHUTDOWN:
+        return _Step(before=controlled_shutdown_records(context, broker), run=run, sweep=sweep)
+    return _Step(run=run, after=[fence_record(context, broker)], sweep=sweep)
 
 
-def _offline_records(
-    context: DecisionContext, broker: BrokerRegistration, failed: frozenset[UUID]
-) -> tuple[list[MetadataRecord], BrokerRemoval | None]:
+def _offline(context: DecisionContext, broker: BrokerRegistration, failed: frozenset[UUID]) -> _Step:
     departure = Departure(broker_id=broker.id, failed_directories=failed)
-    partitions, removal = records_or_removal(context, departure)
-    return [*partitions, *online_directories_records(broker, failed)], removal
-
-
-def _begin(
-    context: DecisionContext, broker: BrokerRegistration, records: list[MetadataRecord], *, is_leaving: bool
-) -> tuple[list[MetadataRecord], PartitionSweep | None]:
-    sweep = PartitionSweep(context, broker, is_leaving=is_leaving)
-    records = [*records, *sweep.next_records(context)]
-    return records, None if sweep.is_done else sweep
+    run = departure.whole_run(context)
+    if run is None:
+        return _Step(removal=BrokerRemoval(context, departure))
+    return _Step(run=run, after=online_directories_records(broker, failed))

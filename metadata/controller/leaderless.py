@@ -1,8 +1,9 @@
 """Leaders for partitions that have none although one of those that have all of their data is up.
 
 In Kafka there are no such partitions, for a broker's change of state and what follows from it for all of its partitions
-are one decision. Here it may be many: a broker may speak again when half of what it led was taken off it, and a
-controller may lose its office before it has given a returned broker all that it is to lead.
+are one decision. Here they are several where a broker has more than 10,000 partitions: it may speak again when half of
+what it led was taken off it, and a controller may lose its office before it has given a returned broker all that it is
+to lead.
 """
 
 from collections.abc import Iterator, Sequence

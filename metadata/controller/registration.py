@@ -7,10 +7,11 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.broker_removal import Departure, records_or_removal
+from metadata.controller.broker_removal import BrokerRemoval, Departure
 from metadata.controller.context import DecisionContext
 from metadata.controller.requests import ApiError, ControllerRequest
 from metadata.controller.results import ControllerResult
+from metadata.controller.transitions import fence_record
 from metadata.image.cluster import (
     BrokerRegistration,
     ControllerRegistration,
@@ -30,7 +31,6 @@ from metadata.image.metadata_version import (
 )
 from metadata.image.records import broker_record, controller_record
 from wire.metadata_records.cluster import UnregisterBrokerRecord
-from wire.schema import MetadataRecord
 from wire.uuids import ZERO_UUID, uuid_to_text
 
 # Since when a broker can tell which epoch it had when it was shut down in order.
@@ -84,19 +84,19 @@ def _registered(
     is_clean: bool,
 ) -> ControllerResult:
     response = {"throttle_time": 0, "error_code": ErrorCode.none, "broker_epoch": registration.epoch}
-    changes: list[MetadataRecord] = []
+    run = None
     if is_new:
         departure = Departure(broker_id=registration.id, is_for_good=not is_clean)
-        partitions, removal = records_or_removal(context, departure)
-        if removal is not None:
-            return ControllerResult(response={}, removal_first=removal)
-        changes += partitions
+        run = departure.whole_run(context)
+        if run is None:
+            return removed_first(context, departure)
 
     def after_append(_end_offset: int) -> None:
         context.liveness.register(registration.id, context.now_ms, is_new_incarnation=is_new)
 
     return ControllerResult(
-        records=(*changes, broker_record(registration)),
+        run=run,
+        last_records=(broker_record(registration),),
         response=response,
         after_append=after_append,
     )
@@ -127,16 +127,25 @@ def unregister_broker(context: DecisionContext, request: ControllerRequest) -> C
     if broker is None:
         reason = f"Broker ID {broker_id} is not currently registered"
         raise ApiError(ErrorCode.broker_id_not_registered, reason)
-    partitions, removal = records_or_removal(context, Departure(broker_id=broker_id, is_for_good=True))
-    if removal is not None:
-        return ControllerResult(response={}, removal_first=removal)
+    departure = Departure(broker_id=broker_id, is_for_good=True)
+    run = departure.whole_run(context)
+    if run is None:
+        return removed_first(context, departure)
     unregister = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
     return ControllerResult(
-        records=(*partitions, unregister),
+        run=run,
+        last_records=(unregister,),
         response={"throttle_time": 0, "error_code": ErrorCode.none, "error_message": None},
         audit_reason=f"unregister broker {broker_id}",
         after_append=lambda _end_offset: context.liveness.remove(broker_id),
     )
+
+
+def removed_first(context: DecisionContext, departure: Departure) -> ControllerResult:
+    """A broker that is to leave more partitions than one decision may hold: it is fenced, and leaves these first."""
+    broker = context.image.cluster.brokers.get(departure.broker_id)
+    fence = () if broker is None or broker.fenced else (fence_record(context, broker),)
+    return ControllerResult(response={}, records=fence, removal_first=BrokerRemoval(context, departure))
 
 
 def register_controller(context: DecisionContext, request: ControllerRequest) -> ControllerResult:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from metadata.controller.broker_removal import BrokerRemoval
+from metadata.controller.change_run import ChangeRun
 from metadata.controller.requests import Values
 from metadata.controller.sweep import PartitionSweep
 from wire.schema import MetadataRecord
@@ -17,8 +18,9 @@ class ControllerResult:
     what an administrative change does; None for what nobody asked for as an administrator. `after_append` is told
     the end offset once the records are in the log of the leader (not yet committed). `waits_for_log_end` holds the
     answer back until all that is in the log then is committed: for what `after_append` appended by other means.
-    `sweep` is what is left to be done of it in later turns. `removal_first`: nothing was decided yet; the request is to
-    be handled again when this is done.
+    `run` are changes of partitions, which stand behind `records`, and `last_records` behind these: with a run all of it
+    is one state, whatever `is_atomic` says. `sweep` is what is left to be done of it in later turns. `removal_first`:
+    only `records` were decided yet; the request is to be handled again when this is done.
     """
 
     response: Values
@@ -27,5 +29,7 @@ class ControllerResult:
     audit_reason: str | None = None
     after_append: Callable[[int], None] | None = None
     waits_for_log_end: bool = False
+    run: ChangeRun | None = None
+    last_records: tuple[MetadataRecord, ...] = ()
     sweep: PartitionSweep | None = None
     removal_first: BrokerRemoval | None = None

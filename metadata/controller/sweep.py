@@ -2,7 +2,9 @@
 
 A broker that fails may be in hundreds of thousands of ISRs. Deciding all of that in one turn would keep the leader's
 loop from answering fetches for longer than its followers wait, and the next leader would inherit the work: nobody
-would ever get through it. So it is done in slices, and between two of them everything else has its turn.
+would ever get through it. So what is more than one decision may hold (`change_run.whole_run`) is done in slices, and
+between two of them everything else has its turn. The broker's own change stands before them: a leader of Kafka's that
+learns of a smaller ISR waits for who left it as long as that one counts as unfenced, and does not look again.
 
 The sizes of a slice bound what a turn takes to some tens of milliseconds, on whatever machine ran the benchmark
 (benchmarks/controller_failover.py shows the longest turn): decided by columns, a change takes some microseconds; one by
@@ -12,20 +14,15 @@ one, some fifty.
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import cast
 from uuid import UUID
 
 from metadata.controller.bulk_elections import Movement
 from metadata.controller.change_run import ChangeRun, Limits, Part, run_of
 from metadata.controller.context import DecisionContext
 from metadata.image.cluster import BrokerRegistration
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.record_frame import decode_record
 
 PARTITIONS_PER_SLICE = 4096
 ONE_BY_ONE_PER_SLICE = 400
-# Of those that belong to a request, which is replayed record by record.
-PARTITIONS_PER_REQUEST = 400
 # Partitions that are looked at, most of which may have nothing to do with the broker; and topics.
 LOOKED_AT_PER_SLICE = 32768
 TOPICS_PER_SLICE = 2048
@@ -46,11 +43,9 @@ class PartitionWalk:
     def is_done(self) -> bool:
         return not self._places
 
-    def next_run(
-        self, context: DecisionContext, movement: Movement, partitions: int | None = None
-    ) -> ChangeRun:
+    def next_run(self, context: DecisionContext, movement: Movement) -> ChangeRun:
         """The changes of the next slice; there may be none in it."""
-        most = min(partitions or PARTITIONS_PER_SLICE, context.config.max_records_per_batch)
+        most = min(PARTITIONS_PER_SLICE, context.config.max_records_per_batch)
         limits = Limits(partitions=most, one_by_one=ONE_BY_ONE_PER_SLICE)
         looked_at = self._next_parts(context)
         run, cut = run_of(context, looked_at.parts, movement, limits)
@@ -104,26 +99,17 @@ class PartitionSweep:
     def is_done(self) -> bool:
         return self._walk.is_done
 
-    def concerns(self, broker: BrokerRegistration) -> bool:
-        """Whether it was begun for this very registration."""
-        return (self.broker_id, self.broker_epoch) == (broker.id, broker.epoch)
-
     def is_still_due(self, context: DecisionContext) -> bool:
         """Whether the broker is still what it was: leaving or fenced, or else serving."""
         broker = context.image.cluster.brokers.get(self.broker_id)
         if broker is None or broker.epoch != self.broker_epoch:
             return False
-        return broker.is_active != self.is_leaving
+        return (broker.fenced or context.is_leaving(broker)) == self.is_leaving
 
-    def next_records(self, context: DecisionContext) -> list[PartitionChangeRecord]:
-        """The next few changes, as records for the batch of a request; there may be none."""
-        values = self.next_run(context, PARTITIONS_PER_REQUEST).values
-        return [cast(PartitionChangeRecord, decode_record(value)) for value in values]
-
-    def next_run(self, context: DecisionContext, partitions: int | None = None) -> ChangeRun:
+    def next_run(self, context: DecisionContext) -> ChangeRun:
         """The changes of the next slice; there may be none in it."""
         movement = Movement(broker_id=self.broker_id, is_leaving=self.is_leaving)
-        return self._walk.next_run(context, movement, partitions)
+        return self._walk.next_run(context, movement)
 
 
 @dataclass(slots=True)

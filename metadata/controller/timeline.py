@@ -108,14 +108,25 @@ class Timeline:
                 delta.replay(record, offset)
         return self._decided(delta, base_offset, len(records))
 
-    def decide_run(self, run: ChangeRun, base_offset: int) -> Proposed:
-        """The same of changes that were decided by columns."""
+    def decide_run(
+        self,
+        run: ChangeRun,
+        base_offset: int,
+        before: Sequence[MetadataRecord] = (),
+        after: Sequence[MetadataRecord] = (),
+    ) -> Proposed:
+        """The same of changes that were decided by columns, with the records before and after them."""
         delta = MetadataDelta(self.image)
+        for offset, record in enumerate(before, base_offset):
+            delta.replay(record, offset)
+        run_offset = base_offset + len(before)
         is_replayed = delta.replay_changes(run.changes)
         assert is_replayed, "the changes are of partitions of this image"
         for record in run.others:
-            delta.replay(record, base_offset)
-        return self._decided(delta, base_offset, len(run))
+            delta.replay(record, run_offset)
+        for offset, record in enumerate(after, run_offset + len(run)):
+            delta.replay(record, offset)
+        return self._decided(delta, base_offset, len(before) + len(run) + len(after))
 
     def _decided(self, delta: MetadataDelta, base_offset: int, count: int) -> Proposed:
         end_offset = base_offset + count - 1

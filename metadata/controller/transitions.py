@@ -7,8 +7,6 @@ leads.
 from collections.abc import Callable, Collection, Iterable, Iterator
 from uuid import UUID
 
-from metadata.controller.bulk_elections import Movement
-from metadata.controller.concerned import concerned_partitions
 from metadata.controller.context import DecisionContext
 from metadata.controller.partition_change import Election, PartitionChange
 from metadata.image.cluster import BrokerRegistration
@@ -36,12 +34,8 @@ UNFENCE = -1
 Affected = Iterable[tuple[TopicImage, Column]]
 
 
-def fence_records(context: DecisionContext, broker: BrokerRegistration) -> list[MetadataRecord]:
-    return [*_without_broker(context, broker.id), fence_record(context, broker)]
-
-
 def fence_record(context: DecisionContext, broker: BrokerRegistration) -> MetadataRecord:
-    """It comes after the partitions that the broker leaves."""
+    """It comes after the partitions that the broker leaves, in one decision with these; or before them all."""
     if context.metadata_version < BROKER_REGISTRATION_CHANGE_RECORD:
         return FenceBrokerRecord(id=broker.id, epoch=broker.epoch)
     return BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE)
@@ -113,13 +107,6 @@ def acceptable_leaders(
         return is_online(state.directory_of(broker_id), broker.log_dirs)
 
     return is_acceptable
-
-
-def _without_broker(context: DecisionContext, broker_id: int) -> list[MetadataRecord]:
-    """Hardly anything is left to be done: what the broker leads was given away before."""
-    movement = Movement(broker_id=broker_id, is_leaving=True, is_last_kept=not context.is_elr_enabled)
-    affected = concerned_partitions(context.image.topics, movement)
-    return list(leader_and_isr_records(context, affected, broker_to_remove=broker_id))
 
 
 def leader_and_isr_records(

@@ -44,22 +44,29 @@ class LogWriter:
         self, now_ms: int, leader_epoch: int, result: ControllerResult, request: ControllerRequest
     ) -> None:
         """Raises POLICY_VIOLATION, with nothing written, for an atomic change that is too large."""
+        if result.run:
+            count = len(result.records) + len(result.run) + len(result.last_records)
+            note = self._note(count, result, request, is_whole=True)
+            before = (*note, *result.records)
+            self.write_run(
+                now_ms, leader_epoch, result.run, before, result.last_records, api_name(request.api_key)
+            )
+            return
+        records = (*result.records, *result.last_records)
         limit = self._config.max_records_per_batch
         if not result.is_atomic:
-            for start in range(0, len(result.records), limit):
-                self._write_apart(
-                    now_ms, leader_epoch, result.records[start : start + limit], result, request
-                )
+            for start in range(0, len(records), limit):
+                self._write_apart(now_ms, leader_epoch, records[start : start + limit], result, request)
             return
-        if len(result.records) > limit:
+        if len(records) > limit:
             reason = (
-                f"The request makes {len(result.records)} records, and one operation may make {limit}. "
+                f"The request makes {len(records)} records, and one operation may make {limit}. "
                 "Ask for less at a time."
             )
             raise ApiError(ErrorCode.policy_violation, reason)
-        records = self._with_note(result.records, result, request)
-        if records and not self._fits_one_batch(now_ms, leader_epoch, records):
-            self._write_transaction(now_ms, leader_epoch, records, api_name(request.api_key))
+        noted = self._with_note(records, result, request)
+        if noted and not self._fits_one_batch(now_ms, leader_epoch, noted):
+            self._write_transaction(now_ms, leader_epoch, noted, api_name(request.api_key))
 
     def write_own(self, now_ms: int, leader_epoch: int, records: Sequence[MetadataRecord]) -> None:
         """Records that nobody asked for; where they do not fit one batch, each part stands for itself."""
@@ -67,13 +74,39 @@ class LogWriter:
         for start in range(0, len(records), limit):
             self._write_apart(now_ms, leader_epoch, tuple(records[start : start + limit]))
 
-    def write_run(self, now_ms: int, leader_epoch: int, run: ChangeRun) -> None:
-        """The same of changes that were decided by columns, which fit one batch unless it was configured to be tiny."""
-        proposed = self._timeline.decide_run(run, self._raft.log_end_offset)
+    def write_run(
+        self,
+        now_ms: int,
+        leader_epoch: int,
+        run: ChangeRun,
+        before: Records = (),
+        after: Records = (),
+        name: str = "PartitionChanges",
+    ) -> None:
+        """Changes that were decided by columns, with the records before and after them: one batch, unless that was
+        configured to be tiny, or else one transaction called `name`.
+
+        Below the level that knows transactions each part of them stands for itself.
+        """
+        proposed, values = self._decide_run(run, before, after)
         try:
-            self._propose(now_ms, leader_epoch, proposed, [run.values])
+            self._propose(now_ms, leader_epoch, proposed, [values])
         except RecordBatchTooLargeError:
-            self.write_own(now_ms, leader_epoch, [decode_record(value) for value in run.values])
+            if self._timeline.image.metadata_version < TRANSACTIONS:
+                self.write_own(now_ms, leader_epoch, [decode_record(value) for value in values])
+                return
+            begin, end = BeginTransactionRecord(name=name), EndTransactionRecord()
+            proposed, values = self._decide_run(run, (begin, *before), (*after, end))
+            self._propose_in_batches(now_ms, leader_epoch, proposed, values)
+
+    def _decide_run(self, run: ChangeRun, before: Records, after: Records) -> tuple[Proposed, list[bytes]]:
+        level = self._timeline.image.metadata_version
+        first, last = (
+            [encode_record(record, record_version(record, level)) for record in records]
+            for records in (before, after)
+        )
+        proposed = self._timeline.decide_run(run, self._raft.log_end_offset, before, after)
+        return proposed, [*first, *run.values, *last]
 
     def _write_apart(
         self,
@@ -94,18 +127,25 @@ class LogWriter:
         self._write_apart(now_ms, leader_epoch, records[middle:], result, request)
 
     def _with_note(self, records: Records, result: ControllerResult, request: ControllerRequest) -> Records:
-        """An administrative change is preceded by its audit note, where Kafka's readers know NoOpRecords."""
+        is_whole = len(records) == len(result.records) + len(result.last_records)
+        return (*self._note(len(records), result, request, is_whole=is_whole), *records)
+
+    def _note(
+        self, count: int, result: ControllerResult, request: ControllerRequest, *, is_whole: bool
+    ) -> Records:
+        """An administrative change is preceded by its audit note, where Kafka's readers know NoOpRecords. It covers
+        `count` records, which are all of the change if it `is_whole`."""
         is_noted = result.audit_reason is not None and self._timeline.image.metadata_version >= NO_OP_RECORD
-        if not records or not is_noted:
-            return records
+        if not count or not is_noted:
+            return ()
         note = audit_record(
             request,
             reason=result.audit_reason or "",
             previous_note_hash=self._timeline.derived.last_note_hash,
-            covered_records=len(records),
-            is_whole=len(records) == len(result.records) and _is_carried_out(request, result.response),
+            covered_records=count,
+            is_whole=is_whole and _is_carried_out(request, result.response),
         )
-        return (note, *records)
+        return (note,)
 
     def _fits_one_batch(self, now_ms: int, leader_epoch: int, records: Records) -> bool:
         """Proposes them if they do; otherwise nothing has happened."""
@@ -125,13 +165,19 @@ class LogWriter:
             )
             raise ApiError(ErrorCode.policy_violation, reason)
         proposed, values = self._decide((BeginTransactionRecord(name=name), *records, EndTransactionRecord()))
+        self._propose_in_batches(now_ms, leader_epoch, proposed, values)
+
+    def _propose_in_batches(
+        self, now_ms: int, leader_epoch: int, proposed: Proposed, values: Sequence[bytes]
+    ) -> None:
+        """Raises POLICY_VIOLATION, with nothing proposed, for a record that alone is larger than a batch."""
         groups: list[list[bytes]] = [[]]
         room = self._config.max_batch_bytes - BATCH_HEADER_BYTES
         left = room
-        for value, record in zip(values, (None, *records, None), strict=True):
+        for value in values:
             size = len(value) + RECORD_OVERHEAD_BYTES
             if size > room:
-                raise _too_large(record, self._config.max_batch_bytes)
+                raise _too_large(decode_record(value), self._config.max_batch_bytes)
             if size > left:
                 groups.append([])
                 left = room
@@ -167,6 +213,6 @@ def _is_carried_out(request: ControllerRequest, response: Values) -> bool:
     return bool(request.forwarding_id) and not request.is_part and not tells_error(response)
 
 
-def _too_large(record: MetadataRecord | None, max_batch_bytes: int) -> ApiError:
+def _too_large(record: MetadataRecord, max_batch_bytes: int) -> ApiError:
     reason = f"A {type(record).__name__} alone needs more than the {max_batch_bytes} bytes of one batch."
     return ApiError(ErrorCode.policy_violation, reason)

@@ -37,13 +37,15 @@ QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """In a dynamic quorum the first controller begins alone. `settings` are further keys of single nodes, `ours` those
-    of all nodes while our program runs them, `kafkas` while Kafka does."""
+    """In a dynamic quorum the first controller begins alone. `release` is what folders are formatted for; without it
+    each program takes its own default. `settings` are further keys of single nodes, `ours` those of all nodes while our
+    program runs them, `kafkas` while Kafka does."""
 
     controllers: tuple[int, ...] = (1,)
     brokers: tuple[int, ...] = (101,)
     is_dynamic: bool = False
     cluster_id: str = CLUSTER_ID
+    release: str | None = None
     settings: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
     ours: Mapping[str, object] = field(default_factory=dict)
     kafkas: Mapping[str, object] = field(default_factory=dict)
@@ -99,9 +101,11 @@ class Site:
             assert run_kquorum([*arguments, *self._beginning(node_id)]) == 0
 
     def _beginning(self, node_id: int) -> Sequence[str]:
+        release = () if self.layout.release is None else ("--release-version", self.layout.release)
         if not self.layout.is_dynamic:
-            return ()
-        return ("--standalone",) if node_id == self.layout.controllers[0] else ("--no-initial-controllers",)
+            return release
+        is_first = node_id == self.layout.controllers[0]
+        return (*release, "--standalone" if is_first else "--no-initial-controllers")
 
     # Life and death
 
@@ -220,10 +224,20 @@ class Site:
 
         run_asking(ask())
 
-    def create_topic(self, name: str, broker_id: int, partitions: int = 2) -> None:
+    def create_topic(
+        self,
+        name: str,
+        broker_id: int,
+        partitions: int = 2,
+        *,
+        replicas: int = 1,
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
         async def ask() -> None:
             async with ClusterClient([HostPort(LOOPBACK, self.ports[broker_id])], 30_000) as client:
-                topic = NewTopic(name=name, partitions=partitions, replication_factor=1, configs={})
+                topic = NewTopic(
+                    name=name, partitions=partitions, replication_factor=replicas, configs=configs or {}
+                )
                 await create_topic(client, topic, 30_000, if_not_exists=True)
 
         run_asking(ask())

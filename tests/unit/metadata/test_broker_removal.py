@@ -3,7 +3,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller import broker_removal, sweep
+from metadata.controller import change_run, sweep
 from metadata.controller.config import ControllerConfig
 from metadata.controller.requests import Values
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
@@ -25,7 +25,7 @@ PARTITIONS = 11
 
 @pytest.fixture(autouse=True)
 def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker_removal, "PARTITIONS_AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(change_run, "CHANGES_AT_ONCE", AT_ONCE)
     monkeypatch.setattr(sweep, "PARTITIONS_PER_SLICE", AT_ONCE)
 
 
@@ -41,7 +41,7 @@ def world_of(*brokers: int, elr: int = 0) -> World:
     return world
 
 
-def turns(world: World, answers: list[Values]) -> int:
+def turns(world: World, answers: list[Values], changes_before: int = 0) -> int:
     """How many turns it takes until the request is answered; all that it does is due at once."""
     start, taken = world.raft.log_end_offset, 0
     while not answers:
@@ -51,7 +51,7 @@ def turns(world: World, answers: list[Values]) -> int:
         taken += 1
         assert taken < 100
     changes = [isinstance(each, PartitionChangeRecord) for each in world.raft.records(start)]
-    assert sum(changes) == 3 * PARTITIONS
+    assert changes_before + sum(changes) == 3 * PARTITIONS
     return taken
 
 
@@ -96,13 +96,16 @@ def test_meanwhile_it_neither_joins_an_isr_nor_leads() -> None:
 
 
 def test_wish_to_be_fenced() -> None:
+    """It is fenced at once, and its partitions go after that."""
     world = world_of(0, 1)
-    answers = world.send_heartbeat(0, want_fence=True, want_shut_down=True)
-    assert turns(world, answers) == 10
-    assert (answers[0]["is_fenced"], answers[0]["should_shut_down"]) == (True, True)
+    answer = world.heartbeat(0, want_fence=True, want_shut_down=True)
+    assert (answer["is_fenced"], answer["should_shut_down"]) == (True, True)
     last = world.raft.records()[-1]
     assert isinstance(last, BrokerRegistrationChangeRecord)
     assert (last.broker_id, last.fenced) == (0, 1)
+    assert in_sync(world) == {(0, 1)}
+    world.advance(0)
+    world.commit()
     assert in_sync(world) == {(1,)}
     assert not world.heartbeat(0)["is_fenced"], "nothing keeps it from coming back"
 
@@ -111,9 +114,50 @@ def test_heartbeats_while_it_is_fenced_find_their_answers() -> None:
     world = world_of(0, 1)
     first = world.send_heartbeat(0, want_fence=True)
     second = world.send_heartbeat(0, want_fence=True)
-    turns(world, second)
+    world.commit()
     assert (first[0]["is_fenced"], second[0]["is_fenced"]) == (True, True)
+    world.advance(0)
     assert world.controller.next_deadline_ms() != 0
+    assert in_sync(world) == {(1,)}
+
+
+def test_who_is_unregistered_is_fenced_first_and_stays_so() -> None:
+    """It serves until then: Kafka's leaders would wait for it where it has left the ISR and is not fenced."""
+    world = world_of(0, 1)
+    start = world.raft.log_end_offset
+    answers = world.send(ApiKey.UNREGISTER_BROKER, 0, broker_id=0)
+    (fence,) = world.raft.records(start)
+    assert isinstance(fence, BrokerRegistrationChangeRecord)
+    assert (fence.broker_id, fence.fenced) == (0, 1)
+    world.controller.handle_time(world.now_ms)
+    assert world.heartbeat(0)["is_fenced"]
+    assert turns(world, answers, changes_before=AT_ONCE) == 9
+    assert 0 not in world.controller.committed_image.cluster.brokers
+
+
+def test_a_new_process_waits_behind_the_fence_of_the_old_one() -> None:
+    """The session of the old one has ended, and its fence was not yet due."""
+    world = world_of(0, 1)
+    world.now_ms += SESSION_MS - 1
+    world.heartbeat(1)
+    world.now_ms += 2
+    broker = world.controller.image.cluster.brokers[0]
+    start = world.raft.log_end_offset
+    values = {
+        "broker_id": 0,
+        "cluster_id": world.controller._cluster_id,
+        "incarnation_id": None,
+        "listeners": [{"name": "P", "host": "h", "port": 1, "security_protocol": 0}],
+        "features": FEATURES,
+        "rack": None,
+        "log_dirs": broker.log_dirs,
+    }
+    answers = world.send(ApiKey.BROKER_REGISTRATION, 4, **values)
+    (fence,) = world.raft.records(start)
+    assert isinstance(fence, BrokerRegistrationChangeRecord)
+    assert (fence.broker_id, fence.fenced) == (0, 1)
+    assert turns(world, answers) == 10
+    assert isinstance(world.raft.records()[-1], RegisterBrokerRecord)
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -168,8 +212,9 @@ def test_who_waits_learns_that_another_controller_decides() -> None:
 def test_partitions_that_do_not_change_are_not_waited_for() -> None:
     """Without eligible leader replicas the last member stays in the ISR: there is nothing to be done first."""
     world = world_of(0)
-    answers = world.send_heartbeat(0, want_fence=True)
-    assert turns(world, answers) == 10
+    assert world.heartbeat(0, want_fence=True)["is_fenced"]
+    world.advance(0)
+    world.commit()
     assert in_sync(world) == {(0,)}
     world.register(0, 2, features=FEATURES)
     assert world.ask(ApiKey.UNREGISTER_BROKER, 0, broker_id=0)["error_code"] is ErrorCode.none

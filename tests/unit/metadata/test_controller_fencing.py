@@ -1,5 +1,7 @@
 """What happens when brokers fall silent, are fenced, and come back."""
 
+import pytest
+
 from metadata.controller.config import ControllerConfig
 from metadata.image.partition_state import NO_LEADER
 from tests.unit.metadata.controller_world import SESSION_MS, World, assigned, at_level, kinds
@@ -17,7 +19,7 @@ def test_silent_brokers_are_fenced_one_at_a_time() -> None:
     world.now_ms += SESSION_MS - 1000
     world.heartbeat(2)
     world.now_ms += 1001
-    for expected in (set(), {0}, {0}, {0, 1}, {0, 1}):
+    for expected in ({0}, {0, 1}, {0, 1}):
         world.controller.handle_time(world.now_ms)
         brokers = world.controller.image.cluster.brokers
         assert {broker.id for broker in brokers.values() if broker.fenced} == expected
@@ -114,13 +116,46 @@ def test_new_level_keeps_the_leader_epoch_on_shrink() -> None:
     assert (state.isr, state.leader_epoch, state.partition_epoch) == ((0,), 0, 1)
 
 
-def test_large_fence_is_spread_over_batches() -> None:
+@pytest.mark.parametrize("ends", ["its session ended", "it asked for it", "it shuts down"])
+def test_a_fence_is_in_the_batch_of_the_changes(ends: str) -> None:
+    """Kafka's leaders, when they learn of a smaller ISR, wait for who left it while that one counts as unfenced, and
+    do not look again before a follower fetches something new (KIP-497, KIP-841)."""
+    world = World(ControllerConfig(metadata_max_idle_interval_ms=0)).lead().add_brokers(0, 1)
+    world.create(*(assigned(f"t{number}", *[(1, 0)] * 100) for number in range(6)))
+    start = len(world.raft.batches)
+    if ends == "its session ended":
+        world.now_ms += SESSION_MS - 1
+        world.heartbeat(1)
+        world.now_ms += 2
+        world.controller.handle_time(world.now_ms)
+    else:
+        world.heartbeat(0, want_fence=ends == "it asked for it", want_shut_down=ends == "it shuts down")
+    (batch,) = [batch for batch in world.raft.batches[start:] if len(batch.records)]
+    records = world.raft.records(batch.base_offset)
+    assert len(records) == len(batch.records) == 601
+    assert all(isinstance(each, PartitionChangeRecord) for each in records[:-1])
+    assert isinstance(records[-1], BrokerRegistrationChangeRecord)
+    assert (records[-1].broker_id, records[-1].fenced) == (0, 1)
+
+
+@pytest.mark.parametrize("ends", ["its session ended", "it asked for it"])
+def test_beyond_one_decision_the_fence_comes_first(ends: str) -> None:
     config = ControllerConfig(max_records_per_batch=10, metadata_max_idle_interval_ms=0)
     world = World(config).lead().add_brokers(0, 1)
     for name in "abc":
         world.create(assigned(name, *[(0, 1)] * 7))
     before = len(world.raft.batches)
-    world.heartbeat(0, want_fence=True)
-    assert [len(batch.records) for batch in world.raft.batches[before:]] == [10, 10, 2]
+    if ends == "its session ended":
+        world.now_ms += SESSION_MS - 1
+        world.heartbeat(1)
+        world.now_ms += 2
+    else:
+        world.heartbeat(0, want_fence=True)
+    world.advance(0)
+    world.commit()
+    assert [len(batch.records) for batch in world.raft.batches[before:]] == [1, 10, 10, 1]
+    assert isinstance(
+        world.raft.records(world.raft.batches[before].base_offset)[0], BrokerRegistrationChangeRecord
+    )
     assert world.controller.committed_image.cluster.brokers[0].fenced
     assert len(world.controller.committed_image.topics.by_name["c"].partitions.led_by(1)) == 7

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from metadata.controller import sweep, timeline, transitions
+from metadata.controller import change_run, sweep, timeline
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
 from metadata.controller.transitions import Affected, leader_and_isr_records
@@ -19,7 +19,7 @@ QUIET = ControllerConfig(metadata_max_idle_interval_ms=0)
 @pytest.fixture(autouse=True)
 def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "PARTITIONS_PER_SLICE", SLICE)
-    monkeypatch.setattr(sweep, "PARTITIONS_PER_REQUEST", SLICE)
+    monkeypatch.setattr(change_run, "CHANGES_AT_ONCE", SLICE)
 
 
 def world_of(*replicas: tuple[int, ...], brokers: tuple[int, ...] = (0, 1)) -> World:
@@ -47,22 +47,33 @@ def changes_of(world: World, start: int) -> list[int]:
     ]
 
 
-def test_a_silent_broker_is_fenced_when_nothing_of_it_is_left() -> None:
-    world = world_of((0, 1))
-    start = world.raft.log_end_offset
+def fall_silent(world: World) -> None:
+    """Broker 0's session ends; the controller has one turn."""
     world.now_ms += SESSION_MS - 1
     world.heartbeat(1)
     world.now_ms += 2
+    world.controller.handle_time(world.now_ms)
+
+
+def is_fenced(world: World, broker_id: int = 0) -> bool:
+    return world.controller.image.cluster.brokers[broker_id].fenced
+
+
+def test_a_silent_broker_is_fenced_and_leaves_its_partitions_in_the_turns_after() -> None:
+    world = world_of((0, 1))
+    start = world.raft.log_end_offset
+    fall_silent(world)
+    assert is_fenced(world)
+    assert leaders(world) == {0}
     turns = 0
-    while not world.controller.image.cluster.brokers[0].fenced:
+    while leaders(world) != {1}:
         due = world.controller.next_deadline_ms()
         assert due is not None
         assert due <= world.now_ms, "the rest is due at once"
         world.controller.handle_time(world.now_ms)
         turns += 1
-    assert turns == 7, "21 partitions in slices of 4, and the fence"
-    assert max(changes_of(world, start)) == SLICE
-    assert leaders(world) == {1}
+    assert turns == 6, "21 partitions in slices of 4"
+    assert changes_of(world, start) == [0, SLICE, SLICE, SLICE, SLICE, SLICE, 1]
 
 
 @pytest.mark.parametrize("unclean", [False, True])
@@ -73,6 +84,9 @@ def test_what_nobody_else_can_lead_is_not_gone_through_again_for_the_fence(
     config = ControllerConfig(metadata_max_idle_interval_ms=0, unclean_leader_election_enable=unclean)
     world = World(config).lead().add_brokers(0, 1)
     world.create(assigned("a", *[(0,)] * 7), assigned("b", (1, 0)))
+    world.heartbeat(0, want_shut_down=True)
+    world.advance(0)
+    assert {world.partition("a", index).leader for index in range(7)} == {NO_LEADER}
     decided: list[int] = []
 
     def counting(context: DecisionContext, affected: Affected, **values: Any) -> list[PartitionChangeRecord]:
@@ -80,57 +94,64 @@ def test_what_nobody_else_can_lead_is_not_gone_through_again_for_the_fence(
         decided.extend(each for _, ids in affected for each in ids.tolist())
         return list(leader_and_isr_records(context, affected, **values))
 
-    monkeypatch.setattr(transitions, "leader_and_isr_records", counting)
-    world.now_ms += SESSION_MS - 1
-    world.heartbeat(1)
-    world.now_ms += 2
-    while not world.controller.image.cluster.brokers[0].fenced:
-        world.controller.handle_time(world.now_ms)
+    monkeypatch.setattr(change_run, "leader_and_isr_records", counting)
+    start = world.raft.log_end_offset
+    fall_silent(world)
+    assert is_fenced(world)
+    assert changes_of(world, start) == [0]
     assert {world.partition("a", index).isr for index in range(7)} == {(0,)}
-    assert {world.partition("a", index).leader for index in range(7)} == {NO_LEADER}
     assert decided == []
 
 
-def test_a_broker_that_speaks_again_meanwhile_is_not_fenced() -> None:
+def test_a_broker_that_speaks_again_meanwhile_keeps_what_was_not_taken_off_it() -> None:
     world = world_of((0, 1))
-    world.now_ms += SESSION_MS - 1
-    world.heartbeat(1)
-    world.now_ms += 2
+    fall_silent(world)
     world.controller.handle_time(world.now_ms)
-    world.heartbeat(0)
+    assert not world.heartbeat(0)["is_fenced"]
     world.controller.handle_time(world.now_ms)
-    assert not world.controller.image.cluster.brokers[0].fenced
+    assert not is_fenced(world)
     assert leaders(world) == {0, 1}
     world.now_ms += SESSION_MS + 1
     world.heartbeat(1)
     world.advance(0)
-    assert world.controller.image.cluster.brokers[0].fenced
+    assert is_fenced(world)
     assert leaders(world) == {1}, "what it led meanwhile counts"
 
 
 def test_a_new_leader_goes_on_where_the_last_one_stopped() -> None:
+    """At once: the broker is fenced, so nothing else would ever take it off the rest."""
     world = world_of((0, 1))
-    world.now_ms += SESSION_MS - 1
-    world.heartbeat(1)
-    world.now_ms += 2
+    fall_silent(world)
     world.controller.handle_time(world.now_ms)
     world.commit()
     world.follow(7, 2)
+    assert leaders(world) == {0, 1}
     world.lead(3)
-    world.now_ms += SESSION_MS + 1
-    world.heartbeat(1)
     world.advance(0)
-    assert world.controller.image.cluster.brokers[0].fenced
+    assert is_fenced(world)
     assert leaders(world) == {1}
+
+
+def test_a_new_leader_looks_for_nothing_where_a_fenced_broker_is_alone_in_sync() -> None:
+    world = world_of((0,))
+    world.heartbeat(0, want_fence=True)
+    world.advance(0)
+    assert leaders(world) == {NO_LEADER}
+    world.follow(7, 2)
+    world.lead(3)
+    assert world.controller.next_deadline_ms() != world.now_ms, "no sweep is begun"
 
 
 def test_partitions_without_a_leader_get_the_returned_broker_a_slice_a_turn() -> None:
     world = world_of((0,))
     world.heartbeat(0, want_fence=True)
+    world.advance(0)
     assert leaders(world) == {NO_LEADER}
     start = world.raft.log_end_offset
     world.heartbeat(0)
-    assert changes_of(world, start) == [SLICE]
+    assert changes_of(world, start) == [0], "first it is unfenced"
+    world.controller.handle_time(world.now_ms)
+    assert changes_of(world, start) == [0, SLICE]
     world.advance(0)
     assert leaders(world) == {0}
     assert max(changes_of(world, start)) == SLICE
@@ -163,13 +184,11 @@ def test_what_is_not_committed_yet_holds_the_next_slices_back(monkeypatch: pytes
     monkeypatch.setattr(timeline, "RECORDS_AHEAD", 2 * SLICE)
     world = world_of((0, 1))
     start = world.raft.log_end_offset
-    world.now_ms += SESSION_MS - 1
-    world.heartbeat(1)
-    world.now_ms += 2
+    fall_silent(world)
     world.advance(0)
-    assert changes_of(world, start) == [SLICE, SLICE], "then followers must have their turn"
+    assert changes_of(world, start) == [0, SLICE, SLICE], "then followers must have their turn"
     assert world.controller.next_deadline_ms() is None
-    while not world.controller.image.cluster.brokers[0].fenced:
+    while world.controller.next_deadline_ms() is None:
         world.commit()
         world.advance(0)
     assert leaders(world) == {1}

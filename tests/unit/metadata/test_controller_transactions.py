@@ -11,7 +11,16 @@ from metadata.loader import MetadataLoader
 from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from raft.errors import RecordBatchTooLargeError
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import CLUSTER_ID, FakeRaft, SeededDice, World, topic
+from tests.unit.metadata.controller_world import (
+    CLUSTER_ID,
+    SESSION_MS,
+    FakeRaft,
+    SeededDice,
+    World,
+    assigned,
+    kinds,
+    topic,
+)
 from wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -92,6 +101,33 @@ def test_nothing_of_it_is_seen_or_answered_before_its_end_is_committed() -> None
     assert later == []
     world.commit(1)
     assert later
+
+
+def test_a_fence_that_one_batch_does_not_hold_is_one_transaction_with_its_changes() -> None:
+    """Kafka's leaders must not learn of the smaller ISRs before they learn of the fence."""
+    world = small_world(metadata_max_idle_interval_ms=0).add_brokers(1)
+    for name in "abcde":
+        world.create(assigned(name, *[(0, 1)] * 8))
+    start = world.raft.log_end_offset
+    world.now_ms += SESSION_MS - 1
+    world.heartbeat(1)
+    world.now_ms += 2
+    world.controller.handle_time(world.now_ms)
+    assert kinds(world, start) == [
+        "BeginTransactionRecord",
+        *["PartitionChangeRecord"] * 40,
+        "BrokerRegistrationChangeRecord",
+        "EndTransactionRecord",
+    ]
+    seen = world.controller.committed_image
+    assert len(world.raft.batches) > world.raft.committed + 1
+    while world.raft.committed < len(world.raft.batches) - 1:
+        world.commit(1)
+        assert world.controller.committed_image is seen
+    world.commit()
+    image = world.controller.committed_image
+    assert image.cluster.brokers[0].fenced
+    assert not image.topics.is_leading_any(0)
 
 
 def test_standbys_make_the_same_image_of_it() -> None:

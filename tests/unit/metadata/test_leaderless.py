@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from metadata.controller import broker_removal, leaderless, sweep
+from metadata.controller import change_run, leaderless, sweep
 from metadata.controller.config import ControllerConfig
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from metadata.image.partition_state import NO_LEADER
@@ -20,8 +20,7 @@ PARTITIONS = 11
 @pytest.fixture(autouse=True)
 def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "PARTITIONS_PER_SLICE", SLICE)
-    monkeypatch.setattr(sweep, "PARTITIONS_PER_REQUEST", SLICE)
-    monkeypatch.setattr(broker_removal, "PARTITIONS_AT_ONCE", SLICE)
+    monkeypatch.setattr(change_run, "CHANGES_AT_ONCE", SLICE)
 
 
 def world_of(elr: int = 0, level: int = 25, **changes: Any) -> World:
@@ -51,14 +50,23 @@ def pass_time(world: World, milliseconds: int = leaderless.INTERVAL_MS, *brokers
             world.heartbeat(broker_id)
 
 
+def fence(world: World) -> None:
+    """Broker 1, off all of its partitions."""
+    world.heartbeat(1, want_fence=True)
+    world.advance(0)
+    world.commit()
+    assert leaderless_count(world) == PARTITIONS
+
+
 @pytest.mark.parametrize("elr", [0, 1])
 def test_a_broker_that_speaks_again_leads_what_was_taken_off_it(elr: int) -> None:
     world = world_of(elr)
     world.now_ms += SESSION_MS - 1
     world.heartbeat(2)
     world.now_ms += 2
-    world.controller.handle_time(world.now_ms)
-    assert leaderless_count(world) == SLICE
+    for expected in (0, SLICE, 2 * SLICE):
+        world.controller.handle_time(world.now_ms)
+        assert leaderless_count(world) == expected
     world.heartbeat(1)
     pass_time(world)
     assert leaderless_count(world) == 0
@@ -68,12 +76,10 @@ def test_a_broker_that_speaks_again_leads_what_was_taken_off_it(elr: int) -> Non
 
 def test_a_new_controller_ends_what_the_last_one_had_begun_for_a_returned_broker() -> None:
     world = world_of()
-    answers = world.send_heartbeat(1, want_fence=True)
-    while not answers:
-        world.controller.handle_time(world.now_ms)
-        world.commit()
-    assert leaderless_count(world) == PARTITIONS
+    fence(world)
     world.heartbeat(1)
+    world.controller.handle_time(world.now_ms)
+    world.commit()
     assert leaderless_count(world) == PARTITIONS - SLICE
     world.follow(7, 2)
     world.lead(3)
@@ -95,7 +101,7 @@ def test_an_unregistration_that_was_not_ended_is_undone() -> None:
 
 def test_nothing_is_given_back_to_a_broker_that_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """At this level the image does not show that it leaves."""
-    monkeypatch.setattr(sweep, "PARTITIONS_PER_REQUEST", PARTITIONS)
+    monkeypatch.setattr(change_run, "CHANGES_AT_ONCE", PARTITIONS)
     world = world_of(level=4)
     world.heartbeat(1, want_shut_down=True, current_metadata_offset=0)
     assert leaderless_count(world) == PARTITIONS
@@ -113,10 +119,9 @@ def test_who_lacks_the_data_leads_nothing() -> None:
     world.create(assigned("b", [1, 2]))
     world.heartbeat(2, want_fence=True)
     world.heartbeat(2)
-    answers = world.send_heartbeat(1, want_fence=True)
-    while not answers:
-        world.controller.handle_time(world.now_ms)
-        world.commit()
+    world.heartbeat(1, want_fence=True)
+    world.advance(0)
+    world.commit()
     start = world.raft.log_end_offset
     pass_time(world, 2 * leaderless.INTERVAL_MS, 2)
     assert world.partition("b").leader == NO_LEADER
@@ -127,13 +132,11 @@ def test_who_lacks_the_data_leads_nothing() -> None:
 def test_it_is_many_a_turn_and_goes_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leaderless, "MOST_ELECTIONS", 3)
     world = world_of()
-    world.send(ApiKey.UNREGISTER_BROKER, 0, broker_id=1)
-    while leaderless_count(world) < 8:
-        world.controller.handle_time(world.now_ms)
-        world.commit()
+    fence(world)
+    world.heartbeat(1)
     world.follow(7, 2)
     world.lead(3)
     before = len(world.raft.batches)
     pass_time(world)
     assert leaderless_count(world) == 0
-    assert len(world.raft.batches) == before + 3
+    assert len(world.raft.batches) == before + 4
