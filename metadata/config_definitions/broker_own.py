@@ -20,6 +20,12 @@ DEFINITIONS = (
     string("kquorum.grpc.listener", None, "The address of the gRPC service; none turns it off."),
     string("kquorum.metrics.listener", None, "The address that metrics are read from; none turns it off."),
     long(
+        "kquorum.delegation.token.max.per.owner",
+        200,
+        "How many delegation tokens that have not expired one principal may own.",
+        at_least(1),
+    ),
+    long(
         "kquorum.frame.timeout.ms",
         30_000,
         "How long a peer may take over a request that it has begun to send, and a second more for each 256 KiB.",
