@@ -124,8 +124,8 @@ def _local_settings(master: str, work_folder: Path) -> dict[str, str]:
 def _give_workers_this_python() -> None:
     """Spark's Python workers find their interpreter and the project through the environment of the Java process.
 
-    Spark starts them with `python -m`, which puts the current folder first on the path of modules. An operator may stand
-    in the folder of a log from elsewhere, and a `heapq.py` in it would run: so the workers take the safe path.
+    Spark starts them with `python -m`, which puts the current folder first on the path of modules. An operator may
+    stand in the folder of a log from elsewhere, and a `heapq.py` in it would run: so the workers take the safe path.
     """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

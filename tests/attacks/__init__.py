@@ -1,1 +1,1 @@
-"""Attacks on a node, on a command or on its files, each as its author would make it; each failed to be held off once."""
+"""Attacks on a node, a command or its files, as an attacker would make them. Each succeeded before it was mended."""

@@ -1,7 +1,8 @@
 """A folder of somebody else's must not run code, wherever a command is started from.
 
-Python puts the current folder first on the path of modules for `python -m ...` and for an empty entry of PYTHONPATH, and
-Spark starts its workers that way. An operator who changes into a folder to look at the log in it would run what lies there.
+Python puts the current folder first on the path of modules for `python -m ...` and for an empty entry of PYTHONPATH,
+and Spark starts its workers that way. An operator who changes into a folder to look at the log in it would run what
+lies there.
 """
 
 import os
@@ -15,9 +16,10 @@ from tests.support.sample_logs import write_sample
 
 # Modules that the interpreter, Spark's daemon and its workers, and this project import at one time or another.
 PLANTED = (
-    "cli heapq json socket struct random queue decimal zipfile tempfile ctypes numpy pandas pyarrow pyspark lz4 crc32c"
-    " cramjam wire metadata raft snapshots spark_replay typer rich sitecustomize usercustomize"
-).split()
+    *("heapq", "json", "socket", "struct", "random", "queue", "decimal", "zipfile", "tempfile", "ctypes"),
+    *("numpy", "pandas", "pyarrow", "pyspark", "lz4", "crc32c", "cramjam", "typer", "rich"),
+    *("cli", "wire", "metadata", "raft", "snapshots", "spark_replay", "sitecustomize", "usercustomize"),
+)
 _CODE = "import os\nopen(os.path.join({folder!r}, 'ran-{name}-' + str(os.getpid())), 'w').close()\nraise ImportError\n"
 
 
@@ -35,9 +37,17 @@ def hostile(tmp_path: Path) -> Path:
 
 def _run_there(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = Path(sys.executable).with_name("kquorum")
-    environment = {key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "PYTHONSAFEPATH"}}
+    environment = {
+        key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "PYTHONSAFEPATH"}
+    }
     return subprocess.run(
-        [command, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+        [command, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
 
 
@@ -48,7 +58,7 @@ def _what_ran(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     "arguments",
     [("log", "dump", "."), ("log", "verify", "."), ("log", "state-hash", ".")],
-    ids=lambda arguments: " ".join(arguments),
+    ids=" ".join,
 )
 def test_a_read_of_a_log_imports_nothing_from_its_folder(hostile: Path, arguments: tuple[str, ...]) -> None:
     done = _run_there(hostile, *arguments)
