@@ -152,6 +152,7 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
 
     # What the file says of TLS and SASL (see cli.config.security_keys), as text, with secrets among it.
     security_keys: tuple[tuple[str, str], ...] = Field((), repr=False)
+    kquorum_allow_exposed_log_dirs: Flag = Field(False, alias="kquorum.allow.exposed.log.dirs")
     kquorum_allow_unsecured_listeners: Flag = Field(False, alias="kquorum.allow.unsecured.listeners")
     kquorum_grpc_security: Literal["plaintext", "ssl"] = Field("plaintext", alias="kquorum.grpc.security")
 

@@ -7,6 +7,11 @@ from metadata.config_definitions.validators import at_least, one_of
 DEFINITIONS = (
     string("cluster.id", None, "The cluster's id, which the node's folders must carry too."),
     boolean(
+        "kquorum.allow.exposed.log.dirs",
+        False,
+        "Whether a node starts on folders that other users of the machine can read or write to.",
+    ),
+    boolean(
         "kquorum.allow.unsecured.listeners",
         False,
         "Whether listeners without TLS may be at addresses other than loopback.",
