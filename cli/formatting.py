@@ -15,6 +15,7 @@ from cli.quorum_beginning import Beginning, check_metadata_version
 from metadata.features import default_features
 from raft.adapters.durable_files import replace_file, sync_folder
 from raft.adapters.errors import NotFormatted
+from raft.adapters.folder_permissions import make_private_folder
 from raft.adapters.meta_properties import (
     MetaProperties,
     check_meta_properties,
@@ -143,7 +144,10 @@ def _format_folder(
 ) -> None:
     """`meta.properties` comes last: a folder counts as formatted only when everything is in it."""
     folder = outcome.folder
-    folder.mkdir(parents=True, exist_ok=True)
+    if node.kquorum_allow_exposed_log_dirs:
+        folder.mkdir(parents=True, exist_ok=True)
+    else:
+        make_private_folder(folder)
     sync_folder(folder.parent)
     replace_file(folder / CHECKPOINT, checkpoint)
     if (folder / METADATA_FOLDER).exists():

@@ -1,5 +1,6 @@
 """Who is at the other end of one connection, and what it may send before that is known (KIP-43, KIP-152, KIP-368)."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from network.requests import ANONYMOUS
@@ -23,12 +24,13 @@ _SASL_AUTHENTICATION_FAILED = 58
 class Authentication:
     """`principal` is None until SASL is through. Times are of the loop's clock."""
 
-    __slots__ = ("_expires_at_s", "_session", "is_token_authenticated", "principal")
+    __slots__ = ("_expires_at_s", "_is_still_valid", "_session", "is_token_authenticated", "principal")
 
     def __init__(self, security: ListenerSecurity, certificate: bytes | None) -> None:
         """`certificate` is the peer's, in DER, where it showed one."""
         self._session = None if security.new_session is None else security.new_session()
         self._expires_at_s: float | None = None
+        self._is_still_valid: Callable[[], bool] | None = None
         self.principal: str | None = None
         self.is_token_authenticated = False
         if self._session is None:
@@ -36,9 +38,14 @@ class Authentication:
             self.principal = security.principal_of_certificate(certificate) if is_tls else ANONYMOUS
 
     def may_ask(self, api_key: int, now_s: float) -> bool:
-        """As in Kafka: a session that has expired is good for authenticating again, and not even for ApiVersions."""
+        """As in Kafka: a session that has expired is good for authenticating again, and not even for ApiVersions.
+
+        Other than Kafka's, the session of a delegation token ends with the token, also when the owner expires it.
+        """
         if self.principal is None:
             return api_key in BEFORE_AUTHENTICATION
+        if self._is_still_valid is not None and not self._is_still_valid():
+            return api_key in SASL_APIS
         return self._expires_at_s is None or now_s < self._expires_at_s or api_key in SASL_APIS
 
     def handle(self, header: RequestHeader, request: "RequestPayload", now_s: float) -> SaslAnswer:
@@ -56,6 +63,7 @@ class Authentication:
         self.principal = answer.principal
         self.is_token_authenticated = answer.is_token_authenticated
         lifetime_ms = answer.session_lifetime_ms
+        self._is_still_valid = answer.is_still_valid
         self._expires_at_s = now_s + lifetime_ms / 1000 if lifetime_ms else None
         return answer
 

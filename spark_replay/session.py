@@ -108,6 +108,7 @@ def _local_settings(master: str, work_folder: Path) -> dict[str, str]:
     settings = {
         "spark.sql.warehouse.dir": str(work_folder / "warehouse"),
         "spark.pyspark.python": sys.executable,
+        "spark.executorEnv.PYTHONSAFEPATH": "1",
     }
     if master.startswith("local"):
         settings |= {
@@ -121,10 +122,15 @@ def _local_settings(master: str, work_folder: Path) -> dict[str, str]:
 
 
 def _give_workers_this_python() -> None:
-    """Spark's Python workers find their interpreter and the project through the environment of the Java process."""
+    """Spark's Python workers find their interpreter and the project through the environment of the Java process.
+
+    Spark starts them with `python -m`, which puts the current folder first on the path of modules. An operator may
+    stand in the folder of a log from elsewhere, and a `heapq.py` in it would run: so the workers take the safe path.
+    """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    paths = [str(PROJECT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ["PYTHONSAFEPATH"] = "1"
+    paths = [str(PROJECT), *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
 
 

@@ -104,7 +104,9 @@ def format_command(
     from cli.formatting import format_nodes, new_uuid
     from cli.quorum_beginning import Wishes, choose_beginning
     from cli.scram_options import parse_scram_users
+    from raft.adapters.folder_permissions import keep_files_private
 
+    keep_files_private()
     cluster = load_config(config, data_dir=data_dir)
     nodes = [cluster.node(node_id) for node_id in dict.fromkeys(node)] if node else list(cluster.nodes)
     asked = parse_features(feature or (), release_version or metadata_version)

@@ -22,7 +22,9 @@ def start(
     """
     from cli.config.load import load_config
     from cli.output import complain
+    from raft.adapters.folder_permissions import keep_files_private
 
+    keep_files_private()
     cluster = load_config(config, data_dir=data_dir)
     for warning in cluster.warnings:
         complain(warning, style="yellow", label="warning")

@@ -40,7 +40,9 @@ def up(
     from cli.nodes.security import check_security
     from cli.output import complain
     from cli.up_run import format_missing, run_cluster
+    from raft.adapters.folder_permissions import keep_files_private
 
+    keep_files_private()
     if free_ports and data_dir is None:
         data_dir = FREE_PORTS_FOLDER
     cluster = load_config(config, data_dir=data_dir)

@@ -145,9 +145,13 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
     delegation_token_expiry_check_interval_ms: Positive = Field(
         3_600_000, alias="delegation.token.expiry.check.interval.ms"
     )
+    kquorum_delegation_token_max_per_owner: Positive = Field(
+        200, alias="kquorum.delegation.token.max.per.owner"
+    )
 
     # What the file says of TLS and SASL (see cli.config.security_keys), as text, with secrets among it.
     security_keys: tuple[tuple[str, str], ...] = Field((), repr=False)
+    kquorum_allow_exposed_log_dirs: Flag = Field(False, alias="kquorum.allow.exposed.log.dirs")
     kquorum_allow_unsecured_listeners: Flag = Field(False, alias="kquorum.allow.unsecured.listeners")
     kquorum_grpc_security: Literal["plaintext", "ssl"] = Field("plaintext", alias="kquorum.grpc.security")
 

@@ -135,6 +135,7 @@ def controller_config(config: NodeConfig, folders: NodeFolders) -> ControllerCon
         delegation_token_max_lifetime_ms=config.delegation_token_max_lifetime_ms,
         delegation_token_expiry_time_ms=config.delegation_token_expiry_time_ms,
         delegation_token_expiry_check_interval_ms=config.delegation_token_expiry_check_interval_ms,
+        delegation_token_max_per_owner=config.kquorum_delegation_token_max_per_owner,
         controller_quota_window_ms=1000
         * config.controller_quota_window_num
         * config.controller_quota_window_size_seconds,

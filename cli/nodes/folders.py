@@ -10,6 +10,7 @@ from cli.nodes.errors import BootstrapDamaged
 from raft.adapters.errors import WrongFolder
 from raft.adapters.file_log import FOLDER_NAME
 from raft.adapters.folder_lock import FolderLock
+from raft.adapters.folder_permissions import check_private
 from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
 from raft.adapters.meta_properties import MetaProperties, open_meta_properties, read_meta_properties
 from snapshots.bootstrap import bootstrap_records, read_bootstrap_checkpoint
@@ -22,7 +23,7 @@ class NodeFolders:
     """The folders of `log.dirs` and `metadata.log.dir`, locked until `release`."""
 
     def __init__(self, config: NodeConfig, now_ms: int) -> None:
-        """Raises NotFormatted, WrongFolder, FolderLocked, MetaPropertiesDamaged or StorageFailed."""
+        """Raises NotFormatted, WrongFolder, FolderExposed, FolderLocked, MetaPropertiesDamaged or StorageFailed."""
         self._config = config
         self._locks = ExitStack()
         self._properties: dict[Path, MetaProperties] = {}
@@ -70,6 +71,8 @@ class NodeFolders:
         folders = dict.fromkeys((self._config.metadata_log_dir, *self._config.log_dirs))
         for folder in folders:
             read_meta_properties(folder)
+            if not self._config.kquorum_allow_exposed_log_dirs:
+                check_private(folder)
             self._locks.callback(FolderLock(folder).release)
         cluster_id = self._config.cluster_id
         for folder in folders:

@@ -79,7 +79,19 @@ class ImageCredentials:
             return None
         expires_at_ms = min(token.expiration_timestamp_ms, token.max_timestamp_ms)
         keys = self._keys_of_token(self._token_secret_key, mechanism, token_id)
-        return ScramUser(keys, token.owner, is_token_authenticated=True, expires_at_ms=expires_at_ms)
+        return ScramUser(
+            keys,
+            token.owner,
+            is_token_authenticated=True,
+            expires_at_ms=expires_at_ms,
+            is_still_valid=partial(self._is_token_valid, token_id),
+        )
+
+    def _is_token_valid(self, token_id: str) -> bool:
+        """Whether the token is there and has not expired. A renewed token is."""
+        image = self._image()
+        token = None if image is None else image.security.delegation_tokens.get(token_id)
+        return token is not None and not is_expired(token, self._now_ms())
 
     def _keys_of_token(self, secret_key: str, mechanism: str, token_id: str) -> ScramKeys:
         known = self._token_keys.get((mechanism, token_id))

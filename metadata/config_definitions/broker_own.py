@@ -7,6 +7,11 @@ from metadata.config_definitions.validators import at_least, one_of
 DEFINITIONS = (
     string("cluster.id", None, "The cluster's id, which the node's folders must carry too."),
     boolean(
+        "kquorum.allow.exposed.log.dirs",
+        False,
+        "Whether a node starts on folders that other users of the machine can read or write to.",
+    ),
+    boolean(
         "kquorum.allow.unsecured.listeners",
         False,
         "Whether listeners without TLS may be at addresses other than loopback.",
@@ -19,6 +24,12 @@ DEFINITIONS = (
     ),
     string("kquorum.grpc.listener", None, "The address of the gRPC service; none turns it off."),
     string("kquorum.metrics.listener", None, "The address that metrics are read from; none turns it off."),
+    long(
+        "kquorum.delegation.token.max.per.owner",
+        200,
+        "How many delegation tokens that have not expired one principal may own.",
+        at_least(1),
+    ),
     long(
         "kquorum.frame.timeout.ms",
         30_000,

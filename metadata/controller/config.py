@@ -32,5 +32,6 @@ class ControllerConfig:
     delegation_token_max_lifetime_ms: int = 604_800_000
     delegation_token_expiry_time_ms: int = 86_400_000
     delegation_token_expiry_check_interval_ms: int = 3_600_000
+    delegation_token_max_per_owner: int = 200
     node_configs: Mapping[str, str] = field(default_factory=dict, repr=False)
     bootstrap_records: tuple[MetadataRecord, ...] = field(default_factory=bootstrap_records)

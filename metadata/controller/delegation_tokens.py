@@ -27,11 +27,17 @@ USER_TYPE = "User"
 _END_OF_TIME_MS = 253_402_300_799_999
 # "type:name" is one string of the record, whose length has two bytes.
 _MAX_PRINCIPAL_BYTES = 32_767
+# Of one token. Kafka has no limits here; a token with 45,000 renewers is two megabytes on every node.
+MAX_RENEWERS = 100
+MAX_RENEWERS_BYTES = 16 * 1024
 
 
 def create_delegation_token(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    """Any authenticated user may call this, and what it makes stays in the state of every node until it expires. So the
+    tokens of an owner are counted, and the owner's expired ones leave with the same decision."""
     secret_key = _checked_secret_key(context)
     token = _new_token(context, request)
+    expired = _room_for_one_more(context, token.owner)
     response = {
         **_principals(request),
         "error_code": ErrorCode.none,
@@ -43,7 +49,7 @@ def create_delegation_token(context: DecisionContext, request: ControllerRequest
         "throttle_time": 0,
     }
     return ControllerResult(
-        records=(delegation_token_record(token),),
+        records=(*expired, delegation_token_record(token)),
         response=response,
         audit_reason=f"create a delegation token for {token.owner}",
     )
@@ -123,20 +129,40 @@ def _new_token(context: DecisionContext, request: ControllerRequest) -> Delegati
     if asked_ms > 0:
         max_lifetime_ms = min(max_lifetime_ms, asked_ms)
     max_timestamp_ms = min(context.now_ms + max_lifetime_ms, _END_OF_TIME_MS)
-    renewers = request.body.renewers
-    if any(renewer.principal_type != USER_TYPE for renewer in renewers):
-        raise ApiError(ErrorCode.invalid_principal_type)
     return DelegationToken(
         token_id=uuid_to_text(context.random_uuid()),
         owner=_recordable(":".join(token_owner(request))),
         requester=_recordable(request.principal),
-        renewers=tuple(_recordable(f"{each.principal_type}:{each.principal_name}") for each in renewers),
+        renewers=_checked_renewers(request),
         issue_timestamp_ms=context.now_ms,
         max_timestamp_ms=max_timestamp_ms,
         expiration_timestamp_ms=min(
             max_timestamp_ms, context.now_ms + config.delegation_token_expiry_time_ms
         ),
     )
+
+
+def _checked_renewers(request: ControllerRequest) -> tuple[str, ...]:
+    renewers = request.body.renewers
+    if any(renewer.principal_type != USER_TYPE for renewer in renewers):
+        raise ApiError(ErrorCode.invalid_principal_type)
+    if len(renewers) > MAX_RENEWERS:
+        raise ApiError(ErrorCode.invalid_request)
+    names = tuple(_recordable(f"{each.principal_type}:{each.principal_name}") for each in renewers)
+    if sum(len(name.encode()) for name in names) > MAX_RENEWERS_BYTES:
+        raise ApiError(ErrorCode.invalid_request)
+    return names
+
+
+def _room_for_one_more(context: DecisionContext, owner: str) -> tuple[RemoveDelegationTokenRecord, ...]:
+    """The removal of the owner's expired tokens. Raises ApiError if as many as an owner may have are left."""
+    tokens = [each for each in context.image.security.delegation_tokens.values() if each.owner == owner]
+    expired = sorted(each.token_id for each in tokens if is_expired(each, context.now_ms))
+    if len(tokens) - len(expired) >= context.config.delegation_token_max_per_owner:
+        raise ApiError(ErrorCode.policy_violation)
+    # At least one place is free when as many are removed as the batch takes beside the new token.
+    removed = expired[: context.config.max_records_per_batch - 1]
+    return tuple(RemoveDelegationTokenRecord(token_id=token_id) for token_id in removed)
 
 
 def _recordable(principal: str) -> str:

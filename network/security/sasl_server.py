@@ -45,6 +45,7 @@ class _Authenticated:
     principal: str
     is_token_authenticated: bool = False
     expires_at_ms: int | None = None
+    is_still_valid: Callable[[], bool] | None = None
 
 
 class _Refused(Exception):
@@ -123,7 +124,10 @@ class SaslServerSession:
         answer, user = self._scram.step(data), self._scram.authenticated
         if user is None:
             return answer, None
-        return answer, _Authenticated(user.principal, user.is_token_authenticated, user.expires_at_ms)
+        who = _Authenticated(
+            user.principal, user.is_token_authenticated, user.expires_at_ms, user.is_still_valid
+        )
+        return answer, who
 
     def _authenticated(self, answer: bytes, user: _Authenticated) -> SaslAnswer:
         if self._principal is not None and user.principal != self._principal:
@@ -136,6 +140,7 @@ class SaslServerSession:
             principal=user.principal,
             is_token_authenticated=user.is_token_authenticated,
             session_lifetime_ms=self._lifetime_ms,
+            is_still_valid=user.is_still_valid,
         )
 
     def _session_lifetime_ms(self, user: _Authenticated) -> int:

@@ -4,7 +4,7 @@ The connection brings SaslHandshake and SaslAuthenticate here and sends back wha
 has named a principal, a connection may ask for nothing else but ApiVersions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,6 +22,7 @@ class SaslAnswer:
     `is_failure`: authentication has failed; the answer goes out `failed_authentication_delay_ms` later and the
     connection is closed behind it. `reason` is for the log, holds no secret, and says more than the peer is told.
     `session_lifetime_ms`: after so long the client must have authenticated again (KIP-368); 0: never.
+    `is_still_valid`: asked before each later request; after a False the connection is closed. None: always valid.
     """
 
     values: Mapping[str, object]
@@ -30,6 +31,7 @@ class SaslAnswer:
     is_failure: bool = False
     reason: str = ""
     session_lifetime_ms: int = 0
+    is_still_valid: Callable[[], bool] | None = None
 
 
 class SaslSession(Protocol):

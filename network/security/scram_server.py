@@ -23,12 +23,16 @@ from network.security.stand_in import AS_KAFKA, SaltForm, stand_in
 
 @dataclass(frozen=True, slots=True)
 class ScramUser:
-    """`principal` is who the peer is once its proof holds: a token's owner for a token."""
+    """`principal` is the peer's identity once its proof holds: a token's owner for a token.
+
+    `is_still_valid`, where it is given, is asked before each later request of the connection.
+    """
 
     keys: ScramKeys
     principal: str
     is_token_authenticated: bool = False
     expires_at_ms: int | None = None
+    is_still_valid: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,19 @@ class WrongFolder(FolderRefused):
         )
 
 
+class FolderExposed(FolderRefused):
+    """The folder is open to users who must not read what is in it. `mode` is its permission bits."""
+
+    def __init__(self, folder: Path, mode: int) -> None:
+        self.folder = folder
+        self.mode = mode
+        super().__init__(
+            f"{folder} has the permissions {mode:04o}, so other users of this machine can read it or write to it, "
+            f"and it holds the keys of users who log in: run `chmod -R g-w,o-rwx {folder}`, or set "
+            "kquorum.allow.exposed.log.dirs=true where the file system keeps no permissions"
+        )
+
+
 class FolderLocked(FolderRefused):
     def __init__(self, folder: Path, holder_pid: int | None) -> None:
         self.folder = folder

@@ -100,3 +100,38 @@ def test_a_token_of_kafkas_that_never_ends_gets_an_end_that_an_answer_can_tell()
     renewed = ask(world, RENEW, 2, hmac=password, renew_period=-1)
     assert renewed["expiry_timestamp"] == END_OF_TIME_MS
     assert the_token(world).expiration_timestamp_ms == END_OF_TIME_MS
+
+
+@pytest.mark.parametrize(
+    ("count", "name", "code"),
+    [
+        (100, "bob", ErrorCode.none),
+        (101, "bob", ErrorCode.invalid_request),
+        (16, "x" * 1019, ErrorCode.none),
+        (17, "x" * 1019, ErrorCode.invalid_request),
+    ],
+)
+def test_the_renewers_of_a_token_are_bounded(count: int, name: str, code: ErrorCode) -> None:
+    """Any authenticated user may make tokens; one with 45,000 renewers would be megabytes on every node."""
+    world = token_world()
+    renewers = [{"principal_type": "User", "principal_name": name}] * count
+    assert create(world, renewers=renewers)["error_code"] is code
+    assert bool(world.controller.image.security.delegation_tokens) is (code is ErrorCode.none)
+
+
+def test_an_owner_has_so_many_tokens_and_no_more() -> None:
+    world = token_world(delegation_token_max_per_owner=3)
+    for _ in range(3):
+        assert create(world)["error_code"] is ErrorCode.none
+    assert create(world)["error_code"] is ErrorCode.policy_violation
+    assert create(world, owner_principal_name="bob", principal="User:admin")["error_code"] is ErrorCode.none
+    assert len(world.controller.image.security.delegation_tokens) == 4
+
+
+def test_expired_tokens_of_an_owner_leave_when_another_is_made() -> None:
+    """Otherwise tokens that last a millisecond would pile up until the next sweep, an hour later."""
+    world = token_world(delegation_token_max_per_owner=3)
+    for _ in range(10):
+        assert create(world, max_lifetime=1)["error_code"] is ErrorCode.none
+        world.now_ms += 10
+        assert len(world.controller.image.security.delegation_tokens) <= 1

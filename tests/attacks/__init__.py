@@ -1,0 +1,1 @@
+"""Attacks on a node, a command or its files, as an attacker would make them. Each succeeded before it was mended."""

@@ -1,0 +1,73 @@
+"""Another user of the machine must not read the keys of SCRAM users from the folder of a node."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.config.load import load_config
+from cli.main import run
+from cli.nodes.folders import NodeFolders
+from raft.adapters.errors import FolderExposed
+
+CONFIG = """\
+[cluster]
+"cluster.id" = "a3F1b3J1bS1leGFtcGxlMQ"
+[[nodes]]
+"node.id" = 1
+"process.roles" = "controller"
+"listeners" = "CONTROLLER://127.0.0.1:9191"
+"log.dirs" = "{folder}"
+"controller.listener.names" = "CONTROLLER"
+{more}
+"""
+
+
+def written_config(tmp_path: Path, more: str = "") -> Path:
+    path = tmp_path / "quorum.toml"
+    path.write_text(CONFIG.format(folder=tmp_path / "data", more=more), encoding="utf-8")
+    return path
+
+
+def open_folders(config: Path) -> None:
+    NodeFolders(load_config(config).node(1), now_ms=0).release()
+
+
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    """`format` makes the files of this process private; the tests behind this one expect the umask as it was."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.parametrize("made_before", [None, 0o755, 0o777])
+def test_formatting_leaves_nothing_to_others(tmp_path: Path, made_before: int | None) -> None:
+    if made_before is not None:
+        (tmp_path / "data").mkdir()
+        (tmp_path / "data").chmod(made_before)
+    assert run(["format", "-c", str(written_config(tmp_path))]) == 0
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) & 0o027 == 0
+    exposed = [path for path in (tmp_path / "data").rglob("*") if path.stat().st_mode & 0o077]
+    assert exposed == []
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o701, 0o704, 0o770])
+def test_a_node_refuses_a_folder_that_others_can_open(tmp_path: Path, mode: int) -> None:
+    config = written_config(tmp_path)
+    assert run(["format", "-c", str(config)]) == 0
+    open_folders(config)
+    (tmp_path / "data").chmod(mode)
+    with pytest.raises(FolderExposed, match=rf"{mode:04o}.*chmod -R g-w,o-rwx {tmp_path}/data"):
+        open_folders(config)
+    (tmp_path / "data").chmod(0o750)
+    open_folders(config)
+
+
+def test_a_file_system_without_permissions_has_a_key(tmp_path: Path) -> None:
+    config = written_config(tmp_path, '"kquorum.allow.exposed.log.dirs" = true')
+    assert run(["format", "-c", str(config)]) == 0
+    (tmp_path / "data").chmod(0o777)
+    open_folders(config)
