@@ -126,8 +126,9 @@ class LogRepair:
             self._log.close()
             raise LogCorrupted(damage, is_alone=True)
         log.warning(
-            "%s. What is damaged is set aside with the suffix %s, and the log is fetched again from offset %d on; "
-            "until it is whole this node does not stand, and votes only for whoever cannot lack what it has lost",
+            "%s. All from there on, sound records too, is set aside with the suffix %s, and the log is fetched again "
+            "from offset %d on; until it is whole this node does not stand, and votes only for a candidate that cannot "
+            "lack what it has lost",
             damage,
             DAMAGED_SUFFIX,
             damage.start_offset,

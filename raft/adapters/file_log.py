@@ -94,7 +94,13 @@ class FileLog:
                 "the log is behind its newest snapshot, and begins anew there: %s", opened.start_over_at
             )
             name_again(snapshot_path(folder, opened.start_over_at), fs)
-            self._begin_at(opened.start_over_at, opened.reached_offset)
+            try:
+                self._begin_at(opened.start_over_at, opened.reached_offset)
+            except StorageFull:
+                # It may be opened again once there is space.
+                self._point.close()
+                self._segments.close()
+                raise
         elif not self._is_read_only:
             # The log begins where it was to begin, or nothing of it was removed yet.
             forget_replacement(folder, fs)

@@ -26,7 +26,7 @@ from tests.unit.raft_adapters.log_history import FOLDER
 LIMITS = SegmentLimits(segment_bytes=400)
 END = 12
 AHEAD = OffsetAndEpoch(20, 2)
-CHANGES_MAX, CUTS = 60, 10
+CHANGES_MAX, CUTS, ROTTEN_CUTS = 60, 10, 3
 
 
 @pytest.fixture(autouse=True)
@@ -47,10 +47,10 @@ def opened(fs: FaultFileSystem) -> FileLog:
     return FileLog(FOLDER, LIMITS, 0, on_damage="report", fs=fs)
 
 
-def broken_off(fs: FaultFileSystem) -> Iterator[FaultFileSystem]:
+def broken_off(fs: FaultFileSystem, cuts: int = CUTS) -> Iterator[FaultFileSystem]:
     """What the next start leaves, cut off before each of its changes, some disks for each."""
     for passing in range(CHANGES_MAX):
-        for seed in range(CUTS):
+        for seed in range(cuts):
             yield cut_within_start(fs.killed(), Random(seed), passing)
 
 
@@ -127,7 +127,7 @@ def rotten(fs: FaultFileSystem, dice: Random, snapshot: OffsetAndEpoch = AHEAD) 
 
 def broken_off_in_start(fs: FaultFileSystem) -> Iterator[FaultFileSystem]:
     fs.put(snapshot_path(FOLDER, AHEAD), snapshot_content(AHEAD.epoch))
-    yield from broken_off(fs)
+    yield from broken_off(fs, ROTTEN_CUTS)
 
 
 def broken_off_while_it_runs(fs: FaultFileSystem) -> Iterator[FaultFileSystem]:
@@ -140,9 +140,8 @@ def broken_off_while_it_runs(fs: FaultFileSystem) -> Iterator[FaultFileSystem]:
         with suppress(PowerGone):
             log.truncate_fully_to(AHEAD.offset)
         running.on_call = lambda _count, _name: None
-        for seed in range(CUTS):
+        for seed in range(ROTTEN_CUTS):
             yield running.power_cut(Random(seed))
-        yield running.killed()
 
 
 def check_nothing_is_forgotten(left: FaultFileSystem, end: int) -> None:

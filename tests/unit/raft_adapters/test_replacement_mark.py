@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.errors import LogCorrupted
+from raft.adapters.errors import LogCorrupted, StorageFull
 from raft.adapters.file_log import FileLog
 from raft.adapters.replacement_mark import (
     FILE_NAME,
@@ -14,9 +14,17 @@ from raft.adapters.replacement_mark import (
     replacement_under_way,
 )
 from raft.adapters.segment import SegmentLimits
+from raft.adapters.snapshot_files import snapshot_path
 from raft.batches import OffsetAndEpoch
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft_adapters.log_folders import batch, batches, read_all, write_log, write_snapshot
+from tests.unit.raft_adapters.log_folders import (
+    batch,
+    batches,
+    read_all,
+    snapshot_content,
+    write_log,
+    write_snapshot,
+)
 from tests.unit.raft_adapters.log_history import FOLDER
 
 SIZE = len(batch(0).data)
@@ -125,4 +133,23 @@ def test_a_mark_before_anything_was_removed_says_nothing_of_a_log_that_is_whole(
     log.close()
     log = FileLog(tmp_path, LIMITS)
     assert (log.damage, log.end_offset) == (None, 9)
+    log.close()
+
+
+def test_a_full_disk_leaves_the_log_as_it_was_and_it_may_be_opened_again() -> None:
+    fs = FaultFileSystem(FOLDER.parent)
+    log = FileLog(FOLDER, LIMITS, fs=fs)
+    log.append(batches(0, 12))
+    log.close()
+    fs.put(snapshot_path(FOLDER, SNAPSHOT), snapshot_content(SNAPSHOT.epoch))
+    fs.capacity = sum(inode.taken for inode in fs.inodes.values())
+    with pytest.raises(StorageFull):
+        FileLog(FOLDER, LIMITS, fs=fs)
+    assert fs.open_descriptors == 0
+    assert [name for name in fs.names(FOLDER) if name.endswith(".log")] == [
+        f"{offset:020}.log" for offset in (0, 3, 6, 9)
+    ]
+    fs.capacity += 10_000
+    log = FileLog(FOLDER, LIMITS, fs=fs)
+    assert (log.damage, log.log_start_offset, log.end_offset) == (None, 20, 20)
     log.close()
