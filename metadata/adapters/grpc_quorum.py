@@ -40,7 +40,7 @@ class QuorumSource(Protocol):
         ...
 
     async def transfer_leadership(self, target_id: int) -> None:
-        """Returns once the target leads. Raises NotTheLeader, or TransferRefused, also where the target was not elected."""
+        """Returns once the target leads. Raises NotTheLeader; or TransferRefused, also where it was not elected."""
         ...
 
     def role_events(self) -> Sequence[RoleEvent]:
