@@ -53,9 +53,13 @@ def cannot_judge(replica: Replica, last_offset_epoch: int) -> bool:
 
 
 def must_ask_for_end(replica: Replica) -> bool:
-    """Whether its leader is that of the loss, and has not said yet where its log ends."""
-    if replica.has_lost_its_state or not isinstance(replica.role, Follower):
+    """Whether its leader is that of the loss, and has not said yet where its log ends; who lost its election state as
+    well asks every leader (`raft.lost_state`)."""
+    role = replica.role
+    if not isinstance(role, Follower):
         return False
+    if replica.has_lost_its_state:
+        return role.leader_end is None and replica.log.last_epoch == replica.epoch
     return replica.damaged_epoch == replica.epoch and replica.lost_until is None
 
 
@@ -67,6 +71,10 @@ def ask_for_end(replica: Replica, request: FetchRequest) -> FetchRequest:
 def hear_end(replica: Replica, response: FetchResponse) -> None:
     """The answer to that. One that makes no sense is not asked for again: there may be an empty answer yet."""
     end = response.diverging
+    if replica.has_lost_its_state and isinstance(replica.role, Follower):
+        is_told = end is not None and end.epoch == replica.epoch
+        replica.role.leader_end = end.offset if end is not None and is_told else FARTHEST_OFFSET
+        return
     is_told = end is not None and end.epoch == replica.damaged_epoch
     replica.lost_until = end.offset if end is not None and is_told else FARTHEST_OFFSET
 

@@ -7,7 +7,10 @@ particular, grants nothing and writes no election state, until
 1. every other voter has said since that it follows the same leader in the same epoch (or leads it): then nobody can
    still be elected in a later epoch by a vote that was forgotten here;
 2. that leader has committed a record of its epoch, so that its high watermark is not one it merely remembers; and
-3. it had nothing more to send: then whatever this replica acknowledged to it is on this disk again.
+3. this replica has on its disk all that the leader had at some moment since: then whatever it acknowledged to that
+   leader is there again, for it acknowledges nothing meanwhile. An answer without records says so. Under load there may
+   be none for as long as the load lasts, so that the leader is asked once where its log ends (by a Fetch from the
+   farthest offset there is, as in `damaged_log`), and what it had then is enough.
 
 That is stricter than Viewstamped Replication's recovery (Liskov and Cowling, 2012, section 4.3), whose views have no
 votes to be forgotten.
@@ -53,12 +56,16 @@ def hear_witness(replica: Replica, now_ms: int, source_id: int, response: Leader
 
 def maybe_regain_trust(replica: Replica, role: Follower, response: FetchResponse) -> None:
     """The leader answered a Fetch; it may have been the last thing that was missing."""
-    if not replica.has_lost_its_state or response.records or response.high_watermark == UNKNOWN_OFFSET:
+    if not replica.has_lost_its_state or response.high_watermark == UNKNOWN_OFFSET:
         return
     log = replica.log
     epoch, start_offset = log.epochs[-1] if log.epochs else (-1, 0)
-    is_current = epoch == replica.epoch and start_offset < response.high_watermark <= log.flushed_offset
-    if is_current and role.witnesses.issuperset(replica.other_voters):
+    if response.records:
+        has_all = role.leader_end is not None and log.flushed_offset >= role.leader_end
+    else:
+        has_all = response.high_watermark <= log.flushed_offset
+    is_current = epoch == replica.epoch and start_offset < min(response.high_watermark, log.flushed_offset)
+    if has_all and is_current and role.witnesses.issuperset(replica.other_voters):
         replica.has_lost_its_state = False
         replica.outbox.has_caught_up = True
         replica.outbox.quorum_state = replica.state

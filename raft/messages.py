@@ -253,7 +253,7 @@ class TransferLeadershipRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferLeadershipResponse:
-    """No error: this replica has resigned in favour of the target. Otherwise `message` says why it goes on leading."""
+    """No error: the target leads. Otherwise `message` says why not, and whether this replica goes on leading."""
 
     error: ErrorCode = ErrorCode.none
     message: str | None = None

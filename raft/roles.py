@@ -175,6 +175,8 @@ class Follower:
     asks_leader: bool = False
     asks_for_end: bool = False
     witnesses: set[int] = field(default_factory=set)
+    # Where this leader's log ended when a replica that had lost its state asked: see `lost_state`.
+    leader_end: int | None = None
     download: Download | None = None
 
 

@@ -16,8 +16,10 @@ from wire.errors import DecodeError
 
 WATCHER_QUEUE_CHANGES = 10_000
 
-# How long the feed waits, once, for a watcher whose queue is half full and who takes nothing.
+# How long the feed waits for a watcher whose queue is half full and who takes next to nothing: in that time a twentieth
+# of its queue is expected, so that a machine with much else to do is no reason to give a reader up.
 PATIENCE_SECONDS = 0.5
+TAKEN_IN_TIME = 20
 
 # A tracker keeps what changed since the image that it stands on; beyond this it moves to the current one.
 REBASE_AFTER_CHANGES = 50_000
@@ -48,6 +50,7 @@ class Watcher:
         self._wakeup = asyncio.Event()
         self._has_room = asyncio.Event()
         self._is_stuck = False
+        self._taken = 0
 
     def wants(self, change: Change) -> bool:
         return change.offset >= self._min_offset and (not self._kinds or change.kind in self._kinds)
@@ -69,13 +72,13 @@ class Watcher:
         """All changes below this offset have been offered; nothing to a watcher who asks for changes alone."""
 
     async def wait_for_room(self) -> None:
-        """Return when the queue is half empty, or the watcher has failed, or has shown that it takes nothing."""
-        if self._failure is not None or self._is_stuck or not self._is_half_full:
-            return
-        try:
-            await asyncio.wait_for(self._has_room.wait(), PATIENCE_SECONDS)
-        except TimeoutError:
-            self._is_stuck = True
+        """Return when the queue is half empty, or the watcher has failed, or takes next to nothing."""
+        while self._failure is None and not self._is_stuck and self._is_half_full:
+            before = self._taken
+            try:
+                await asyncio.wait_for(self._has_room.wait(), PATIENCE_SECONDS)
+            except TimeoutError:
+                self._is_stuck = self._taken - before < max(1, self._limit // TAKEN_IN_TIME)
 
     def fail(self, failure: Exception) -> None:
         self._queue.clear()
@@ -96,7 +99,9 @@ class Watcher:
         """Endless; raises what `fail` was given."""
         while True:
             while self._queue:
-                yield self._queue.popleft()
+                change = self._queue.popleft()
+                self._taken += 1
+                yield change
                 self._is_stuck = False
                 if not self._is_half_full:
                     self._has_room.set()

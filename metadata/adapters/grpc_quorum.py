@@ -40,7 +40,7 @@ class QuorumSource(Protocol):
         ...
 
     async def transfer_leadership(self, target_id: int) -> None:
-        """Returns once this node has resigned in favour of the target. Raises NotTheLeader or TransferRefused."""
+        """Returns once the target leads. Raises NotTheLeader; or TransferRefused, also where it was not elected."""
         ...
 
     def role_events(self) -> Sequence[RoleEvent]:

@@ -65,7 +65,8 @@ class DriverFront(CoreView):
         return self._node.log_end_offset
 
     async def transfer_leadership(self, target_id: int) -> TransferLeadershipResponse:
-        """Hand over to another voter once it has caught up. Raises NotLeaderError when the driver ends meanwhile."""
+        """Hand over to another voter once it has caught up; answers when that voter leads. Raises NotLeaderError when
+        the driver ends meanwhile."""
         response = await self.ask(TransferLeadershipRequest(target_id=target_id))
         assert isinstance(response, TransferLeadershipResponse), response
         return response

@@ -229,13 +229,14 @@ def _added(world: TransferWorld, leader: Host) -> Host:
     request = AddRaftVoterRequest(
         cluster_id=world.cluster_id, timeout_ms=5000, voter=target.key, endpoints=(target.endpoint,)
     )
-    for _ in range(50):
+    bound_ms = world.now_ms + PATIENCE_MS
+    while world.now_ms < bound_ms:
         answer = world.ask(leader, request)
         assert isinstance(answer, ChangeVotersResponse)
         if answer.error is ErrorCode.none:
             return target
         world.run_until(world.now_ms + 20)
-    raise InvariantBroken(f"node {target.node_id} was not added: {answer}")
+    raise InvariantBroken(f"node {target.node_id} was not added within {PATIENCE_MS} ms")
 
 
 def _transfer(world: TransferWorld, condition: str, leader: Host, target: Host) -> Transfer:

@@ -52,8 +52,8 @@ class QuorumServicer:
 
     def TransferLeadership(self, request, context):
         """Hand leadership over to another voter. Only the leader can: FAILED_PRECONDITION elsewhere, naming the leader, and
-        also where the target is no voter or does not catch up in time. Answers once the leader has resigned in favour of
-        the target; that it has won shows in DescribeQuorum soon after.
+        also where the target is no voter, does not catch up in time, or is not elected after the leader has resigned in its
+        favour; the message says which. Answers once the target leads.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

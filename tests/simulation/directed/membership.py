@@ -9,6 +9,7 @@ from raft.messages import (
     AddRaftVoterRequest,
     ChangeVotersResponse,
     FetchRequest,
+    FetchResponse,
     RemoveRaftVoterRequest,
     VoteRequest,
 )
@@ -208,6 +209,37 @@ def wiped_voter_and_the_deposed_leader(stage: Stage) -> None:
     assert stage.node(1).role == "leader"
     stage.run(5000)
     stage.power_on(2)
+
+
+@schedule(Stage)
+def wiped_voter_under_load(stage: Stage) -> None:
+    """A voter that lost its state trusts itself again though its leader always has more, so that the leader may die."""
+    stage.elect(1)
+    stage.append(1)
+    stage.settle()
+    stage.power_off(3)
+    stage.wipe(3)
+    stage.power_on(3)
+    empty = stage.copy(
+        lambda message: (
+            message.target == 3
+            and message.source == 1
+            and isinstance(message.body, FetchResponse)
+            and message.body.leader_epoch == stage.node(3).leader_epoch
+            and message.body.error is ErrorCode.none
+            and message.body.diverging is None
+            and not message.body.records
+        )
+    )
+    for _ in range(100):
+        stage.append(1)
+        stage.run(1)
+    assert not empty.kept, "the story is of a load that never pauses"
+    stage.power_off(1)
+    stage.until(lambda: stage.leads() in (2, 3), 3000, "the other two elect one of them")
+    stage.append(stage.leads())
+    stage.run(500)
+    stage.power_on(1)
 
 
 def _vote_lose_all_vote_again(stage: Stage, lose: Callable[[int], None]) -> None:

@@ -168,3 +168,15 @@ def lost_state_needs_no_witnesses() -> Patch:
 
     regain = lost_state.maybe_regain_trust
     return everywhere(lost_state.maybe_regain_trust, trusting)
+
+
+@mutant(schedule="wiped_voter_under_load")
+def lost_state_waits_for_an_empty_answer() -> Patch:
+    """A voter with a wiped disk that has all that its leader had trusts itself again, though there is always more."""
+    regain = lost_state.maybe_regain_trust
+
+    def waiting(replica: Replica, role: Follower, response: FetchResponse) -> None:
+        if not response.records:
+            regain(replica, role, response)
+
+    return everywhere(lost_state.maybe_regain_trust, waiting)

@@ -1,8 +1,14 @@
 """Inspect.Watch over real loopback gRPC."""
 
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
 import grpc
 import pytest
 
+from metadata.adapters.grpc_feed import Watcher
+from metadata.changes import Change, ChangeKind
 from tests.unit.grpc.fake_source import FakeSource, partition, register_broker, topic, topic_id
 from tests.unit.grpc.harness import Rig, eventually, failure_of, run, serving, take
 from wire.metadata_records.cluster import (
@@ -330,3 +336,32 @@ def test_a_node_that_has_just_started_says_so_instead_of_telling_old_news() -> N
     assert "does not know yet what is committed" in errors[0].details()
     assert "loading its snapshot" in errors[1].details()
     assert kinds(run(lambda: news(behind))) == [(3, "INITIAL_STATE"), (4, "PARTITION_CHANGED")]
+
+
+@pytest.mark.parametrize(("taken_in_time", "all_taken"), [(30, True), (29, False)])
+def test_a_watcher_that_reads_slowly_is_waited_for_and_one_that_hardly_reads_is_not(
+    monkeypatch: pytest.MonkeyPatch, taken_in_time: int, all_taken: bool
+) -> None:
+    """A queue of 600: a twentieth of it is expected within the feed's patience."""
+
+    async def main() -> int:
+        watcher = Watcher((), 0, 600)
+        subject: Any = None
+        watcher.offer(Change(ChangeKind.TOPIC_CREATED, offset, 1, 0, subject) for offset in range(500))
+        changes = watcher.changes()
+        taken = 0
+
+        async def wait_for(room: Coroutine[Any, Any, bool], _patience: float) -> None:
+            nonlocal taken
+            room.close()
+            for _ in range(taken_in_time):
+                await anext(changes)
+                taken += 1
+            raise TimeoutError
+
+        monkeypatch.setattr(asyncio, "wait_for", wait_for)
+        await watcher.wait_for_room()
+        monkeypatch.undo()
+        return taken
+
+    assert (run(main) >= 200) is all_taken

@@ -231,10 +231,33 @@ def test_trust_in_its_votes_is_trust_in_its_log() -> None:
     naming = FetchResponse(error=ErrorCode.not_leader_or_follower, leader_id=2, leader_epoch=EPOCH)
     context.answer(fetches[3], naming)
     context.answer(fetches[2], context.fetched(batch(2, EPOCH)))
+    (question,) = context.sent(FetchRequest)
+    assert question.request.fetch_offset == FARTHEST_OFFSET
+    context.answer(question, context.fetched(high_watermark=3, diverging=OffsetAndEpoch(3, EPOCH)))
     (fetch,) = context.sent(FetchRequest)
     assert context.answer(fetch, context.fetched(high_watermark=3)).has_caught_up
     context.advance(2 * context.config.fetch_timeout_ms)
     assert context.node.role == "prospective"
+
+
+@pytest.mark.parametrize(("end", "is_trusted"), [(3, True), (4, False)])
+def test_lost_votes_are_trusted_under_load_once_all_is_back_that_the_leader_had(
+    end: int, is_trusted: bool
+) -> None:
+    state = QuorumState(leader_epoch=EPOCH, leader_id=2)
+    context = RaftContext(log=[batch(0, 1, 2)], state=state, has_lost_its_state=True)
+    fetches = {fetch.destination_id: fetch for fetch in context.sent(FetchRequest)}
+    naming = FetchResponse(error=ErrorCode.not_leader_or_follower, leader_id=2, leader_epoch=EPOCH)
+    context.answer(fetches[3], naming)
+    context.answer(fetches[2], context.fetched(batch(2, EPOCH)))
+    (question,) = context.sent(FetchRequest)
+    told = context.fetched(high_watermark=3, diverging=OffsetAndEpoch(end, EPOCH))
+    assert not context.answer(question, told).has_caught_up
+    (fetch,) = context.sent(FetchRequest)
+    context.auto_flush = False
+    assert (
+        context.answer(fetch, context.fetched(batch(3, EPOCH), high_watermark=3)).has_caught_up is is_trusted
+    )
 
 
 def test_who_lost_its_votes_as_well_waits_for_the_witnesses() -> None:

@@ -29,6 +29,8 @@ from tests.unit.raft_adapters.driver_parts import Journal, RecordingStateMachine
 
 HOST = "127.0.0.1"
 CLUSTER = "dynamic"
+# An election takes two votes on the disk, each of them two fsyncs, which on a busy machine last 100 ms and more.
+ELECTION_TIMEOUT_MS = 500
 
 
 class Member:
@@ -61,8 +63,8 @@ class Member:
     def start(self, *bootstrap_servers: Endpoint) -> None:
         config = QuorumConfig(
             node_id=self.key.id, directory_id=self.key.directory_id, cluster_id=CLUSTER, can_be_voter=True,
-            endpoints=(self.endpoint,), bootstrap_servers=bootstrap_servers, election_timeout_ms=150,
-            fetch_timeout_ms=600, request_timeout_ms=600, fetch_max_wait_ms=100,
+            endpoints=(self.endpoint,), bootstrap_servers=bootstrap_servers, election_timeout_ms=ELECTION_TIMEOUT_MS,
+            fetch_timeout_ms=1000, request_timeout_ms=1000, fetch_max_wait_ms=100,
         )  # fmt: skip
         self.log = FileLog(self.folder)
         self.elections = ElectionLog(self.folder)
@@ -70,7 +72,9 @@ class Member:
             self.folder, lambda: self.driver.in_force.voters.ids, lambda: self.driver.in_force.kraft_version
         )
         now_ms = self.clock.now_ms
-        node = RaftNode(config, NO_VOTERS, self.log.summary(), store.read(), random.Random(3), now_ms())
+        node = RaftNode(
+            config, NO_VOTERS, self.log.summary(), store.read(), random.Random(self.key.id), now_ms()
+        )
         self.driver = RaftDriver(
             node, self.log, store, now_ms, self.fatal.append, on_role_change=self._role_changed
         )
@@ -131,6 +135,7 @@ def test_a_voter_is_added_and_leads_and_the_first_one_is_removed(tmp_path: Path)
         assert offset == first.driver.high_watermark
         handed = await first.driver.transfer_leadership(2)
         assert handed.error is ErrorCode.none, handed.message
+        assert first.driver.leader_id == second.driver.leader_id == 2
         await until(lambda: second.leads)
         removal = RemoveRaftVoterRequest(cluster_id=CLUSTER, voter=first.key)
         removed = await second.driver.ask(removal)
