@@ -27,6 +27,10 @@ Part = tuple[TopicImage, PartitionTable]
 # the broker's own change, the directories that it cordons.
 CHANGES_AT_ONCE: Final = 9_996
 _OTHER_RECORDS: Final = 4
+# What keeps the leader's loop from everything else for about as long: changes that are decided one by one, and the
+# partitions of the topics that are changed, whose tables are made again.
+ONE_BY_ONE_AT_ONCE: Final = 1_000
+PARTITIONS_TOUCHED_AT_ONCE: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,14 +79,16 @@ def run_of(
 
 
 def whole_run(context: DecisionContext, movement: Movement) -> ChangeRun | None:
-    """All that a broker's movement changes, to be written with the broker's own change as one decision; None where
-    these are too many partitions."""
+    """All that a broker's movement changes, to be written with the broker's own change as one decision; None where that
+    is more than a batch of Kafka's controller holds, or more work than one turn may have."""
     most = min(CHANGES_AT_ONCE, context.config.max_records_per_batch - _OTHER_RECORDS)
     found = concerned_partitions(context.image.topics, movement, most)
-    if sum(ids.size for _, ids in found) > most:
+    touched = sum(len(topic.partitions) for topic, _ in found)
+    if sum(ids.size for _, ids in found) > most or touched > PARTITIONS_TOUCHED_AT_ONCE:
         return None
-    run, _ = run_of(context, [(topic, topic.partitions) for topic, _ in found], movement, Limits())
-    return run
+    limits = Limits(one_by_one=ONE_BY_ONE_AT_ONCE)
+    run, cut = run_of(context, [(topic, topic.partitions) for topic, _ in found], movement, limits)
+    return run if cut is None else None
 
 
 def _assembled(

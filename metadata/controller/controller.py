@@ -10,6 +10,8 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.activation import activation_records
 from metadata.controller.broker_removal import Departure
+from metadata.controller.bulk_elections import Movement
+from metadata.controller.change_run import whole_run
 from metadata.controller.concerned import counted_on
 from metadata.controller.context import DecisionContext
 from metadata.controller.controller_core import Active, ControllerCore
@@ -91,9 +93,10 @@ class Controller(ControllerCore):
         for observer in self.silence_observers:
             observer(stale)
         fence = (fence_record(context, stale),)
-        run = Departure(broker_id=stale.id).whole_run(context)
+        movement = Movement(broker_id=stale.id, is_leaving=True)
+        run = whole_run(context, movement)
         if run is None:
-            active.sweeps.append(PartitionSweep(context, stale, is_leaving=True))
+            active.sweeps.append(PartitionSweep(context, stale, movement))
         if run:
             self._append_run(now_ms, active, run, fence)
         else:
@@ -245,7 +248,8 @@ class Controller(ControllerCore):
         gone before it had taken the broker off the last of these."""
         fenced = {each.id: each for each in context.image.cluster.brokers.values() if each.fenced}
         for broker_id in sorted(counted_on(context.image.topics, fenced)):
-            active.sweeps.append(PartitionSweep(context, fenced[broker_id], is_leaving=True))
+            movement = Departure(broker_id=broker_id).movement(context)
+            active.sweeps.append(PartitionSweep(context, fenced[broker_id], movement))
 
     def _describe(self, request: ControllerRequest) -> Values:
         try:

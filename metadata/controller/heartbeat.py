@@ -156,14 +156,15 @@ def _step(
 ) -> _Step:
     if following is current:
         return _offline(context, broker, failed) if failed else _Step()
-    if following is BrokerState.UNFENCED:
-        run = whole_run(context, Movement(broker_id=broker.id, is_leaving=False))
-        sweep = PartitionSweep(context, broker, is_leaving=False) if run is None else None
-        return _Step(before=[unfence_record(context, broker)], run=run, sweep=sweep)
-    if broker.fenced:
+    if following is BrokerState.SHUTDOWN_NOW and broker.fenced:
         return _Step()
-    run = Departure(broker_id=broker.id).whole_run(context)
-    sweep = PartitionSweep(context, broker, is_leaving=True) if run is None else None
+    movement = Movement(broker_id=broker.id, is_leaving=following is not BrokerState.UNFENCED)
+    if following.is_fenced:
+        movement = Departure(broker_id=broker.id).movement(context)
+    run = whole_run(context, movement)
+    sweep = PartitionSweep(context, broker, movement) if run is None else None
+    if following is BrokerState.UNFENCED:
+        return _Step(before=[unfence_record(context, broker)], run=run, sweep=sweep)
     if following is BrokerState.CONTROLLED_SHUTDOWN:
         return _Step(before=controlled_shutdown_records(context, broker), run=run, sweep=sweep)
     return _Step(run=run, after=[fence_record(context, broker)], sweep=sweep)

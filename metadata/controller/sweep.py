@@ -87,12 +87,13 @@ class PartitionWalk:
 
 
 class PartitionSweep:
-    """`broker_id` moves: if it `is_leaving`, out of ISRs and leaderships; otherwise it may lead what has no leader."""
+    """A broker moves: if it `is_leaving`, out of ISRs and leaderships; otherwise it may lead what has no leader."""
 
-    def __init__(self, context: DecisionContext, broker: BrokerRegistration, *, is_leaving: bool) -> None:
+    def __init__(self, context: DecisionContext, broker: BrokerRegistration, movement: Movement) -> None:
         self.broker_id = broker.id
         self.broker_epoch = broker.epoch
-        self.is_leaving = is_leaving
+        self.is_leaving = movement.is_leaving
+        self._movement = movement
         self._walk = PartitionWalk(context)
 
     @property
@@ -108,8 +109,7 @@ class PartitionSweep:
 
     def next_run(self, context: DecisionContext) -> ChangeRun:
         """The changes of the next slice; there may be none in it."""
-        movement = Movement(broker_id=self.broker_id, is_leaving=self.is_leaving)
-        return self._walk.next_run(context, movement)
+        return self._walk.next_run(context, self._movement)
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from metadata.controller import (
     alter_partition,
     assignments,
     broker_removal,
+    change_run,
     elr,
     partition_change,
 )
@@ -70,7 +71,7 @@ def every_election_may_be_unclean(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_fenced_broker_stays_in_isrs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(broker_removal, "concerned_partitions", lambda *_: [])
+    patch.setattr(change_run, "concerned_partitions", lambda *_: [])
 
 
 def any_broker_epoch_will_do(patch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ def register(
     if known is not None and not known.fenced and cluster.has_session(broker_id):
         raise Refused("duplicate_broker_registration")
     # Also where eligible leader replicas were turned off: a list that was kept still tells who has the data.
-    _take_off(cluster, broker_id, has_crashed=known is None or not is_clean, is_asked_for=True)
+    _remove(cluster, broker_id, has_crashed=known is None or not is_clean)
     cluster.brokers[broker_id] = Broker(
         broker_id,
         epoch,
@@ -44,7 +44,7 @@ def register(
 def unregister(cluster: Cluster, broker_id: int) -> None:
     if broker_id not in cluster.brokers:
         raise Refused("broker_id_not_registered")
-    _take_off(cluster, broker_id, has_crashed=True, is_asked_for=True)
+    _remove(cluster, broker_id, has_crashed=True)
     del cluster.brokers[broker_id]
     cluster.log.append(("unregister", broker_id))
 
@@ -72,8 +72,7 @@ def heartbeat(
     if is_fenced:
         broker.shutdown_offset = None
         if state != "fenced":
-            _take_off(cluster, broker.id, is_asked_for=True)
-            _note_fence(cluster, broker)
+            _fence_as_asked_for(cluster, broker)
     elif following == "unfenced" and state == "fenced":
         _unfence(cluster, broker)
     elif following == "leaving" and state == "unfenced":
@@ -124,13 +123,21 @@ def pass_time(cluster: Cluster, milliseconds: int) -> None:
 
 
 def _do_what_is_due(cluster: Cluster) -> None:
-    """Sessions end one by one, and only then it is looked for leaders."""
+    """Sessions end one by one, and only then it is looked for leaders. Who is fenced first leaves its partitions when
+    all fences are written."""
+    fenced_first = []
     while silent := [each for each in cluster.brokers.values()
                      if not each.fenced and not cluster.has_session(each.id)]:  # fmt: skip
         broker = min(silent, key=lambda each: (each.contact_ms, each.id))
         broker.shutdown_offset = None
-        _take_off(cluster, broker.id)
-        _note_fence(cluster, broker)
+        if _are_too_many(cluster, broker.id):
+            _note_fence(cluster, broker)
+            fenced_first.append(broker.id)
+        else:
+            _take_off(cluster, broker.id)
+            _note_fence(cluster, broker)
+    for broker_id in fenced_first:
+        _take_off(cluster, broker_id)
     if cluster.election_due_ms <= cluster.now_ms:
         cluster.election_due_ms = cluster.now_ms + ELECTIONS_EVERY_MS
         _elect_clean_leaders(cluster)
@@ -190,6 +197,24 @@ def _next_while_leaving(cluster: Cluster, broker: Broker) -> str:
     return "gone" if not others or broker.shutdown_offset <= min(others) else "leaving"
 
 
+def _fence_as_asked_for(cluster: Cluster, broker: Broker) -> None:
+    is_first = _are_too_many(cluster, broker.id, is_asked_for=True)
+    if is_first:
+        _note_fence(cluster, broker)
+    _take_off(cluster, broker.id, is_asked_for=True)
+    if not is_first:
+        _note_fence(cluster, broker)
+
+
+def _remove(cluster: Cluster, broker_id: int, *, has_crashed: bool) -> None:
+    """Off its partitions, before its registration goes or is replaced."""
+    known = cluster.brokers.get(broker_id)
+    are_too_many = _are_too_many(cluster, broker_id, has_crashed=has_crashed, is_asked_for=True)
+    if are_too_many and known is not None and not known.fenced:
+        _note_fence(cluster, known)
+    _take_off(cluster, broker_id, has_crashed=has_crashed, is_asked_for=True)
+
+
 def _note_fence(cluster: Cluster, broker: Broker) -> None:
     broker.fenced = True
     kind = "broker" if cluster.level >= CHANGE_RECORD_FROM else "fence"
@@ -216,17 +241,33 @@ def _take_off(
     cluster: Cluster, broker_id: int, *, has_crashed: bool = False, is_asked_for: bool = False
 ) -> None:
     """Out of every ISR; who crashed also out of the eligible ones."""
-    for name, index, part in cluster.places():
-        if is_asked_for and _is_all_that_is_left(cluster, part, broker_id):
-            continue
-        if broker_id in part.isr or (has_crashed and broker_id in part.eligible):
-            wish = Wish(
-                isr=[each for each in part.isr if each != broker_id],
-                election=election(cluster, name),
-                gone={broker_id},
-                crashed={broker_id} if has_crashed else set(),
-            )
-            change(cluster, name, index, wish)
+    concerned = _concerned(cluster, broker_id, has_crashed=has_crashed, is_asked_for=is_asked_for)
+    for name, index, part in concerned:
+        wish = Wish(
+            isr=[each for each in part.isr if each != broker_id],
+            election=election(cluster, name),
+            gone={broker_id},
+            crashed={broker_id} if has_crashed else set(),
+        )
+        change(cluster, name, index, wish)
+
+
+def _concerned(
+    cluster: Cluster, broker_id: int, *, has_crashed: bool, is_asked_for: bool
+) -> list[tuple[str, int, Partition]]:
+    return [
+        (name, index, part)
+        for name, index, part in cluster.places()
+        if broker_id in part.isr or (has_crashed and broker_id in part.eligible)
+        if not (is_asked_for and _is_all_that_is_left(cluster, part, broker_id))
+    ]
+
+
+def _are_too_many(
+    cluster: Cluster, broker_id: int, *, has_crashed: bool = False, is_asked_for: bool = False
+) -> bool:
+    concerned = _concerned(cluster, broker_id, has_crashed=has_crashed, is_asked_for=is_asked_for)
+    return len(concerned) > cluster.changes_at_once
 
 
 def _is_all_that_is_left(cluster: Cluster, part: Partition, broker_id: int) -> bool:

@@ -72,13 +72,15 @@ class Topic:
 @dataclass
 class Cluster:
     """`configs` are of topics by name and of all brokers by ""; `log` is what was decided and not compared yet;
-    `election_due_ms` is when partitions without a leader are looked at the next time."""
+    `election_due_ms` is when partitions without a leader are looked at the next time. Where more partitions than
+    `changes_at_once` are to change with a broker's fence, that comes first."""
 
     level: int
     has_elr: bool
     session_ms: int
     now_ms: int
     election_due_ms: int
+    changes_at_once: int
     brokers: dict[int, Broker] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
     configs: dict[str, dict[str, str]] = field(default_factory=dict)

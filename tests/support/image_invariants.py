@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import NO_LEADER, PartitionState
 
+FENCED_LEADER = "the leader is fenced or not registered"
+
 
 def image_violations(image: MetadataImage, before: MetadataImage | None = None) -> list[str]:
     """What is wrong with an image, and with the step from the one before it (a record or more earlier)."""
@@ -54,7 +56,7 @@ def _of_leader(image: MetadataImage, state: PartitionState) -> Iterator[str]:
         yield "the leader is not in sync"
     leader = image.cluster.brokers.get(state.leader)
     if leader is None or leader.fenced:
-        yield "the leader is fenced or not registered"
+        yield FENCED_LEADER
 
 
 def _last_member(state: PartitionState) -> set[int]:

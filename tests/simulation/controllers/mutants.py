@@ -14,8 +14,6 @@ from metadata.controller.timeline import Timeline
 from metadata.image import state_hash
 from raft.adapters.commit_feed import CommitFeed
 from tests.simulation.run import SimulationFailed, simulate
-from wire.metadata_records.topics import PartitionChangeRecord
-from wire.schema import MetadataRecord
 
 
 def _keeps_uncommitted_decisions() -> Any:
@@ -57,18 +55,11 @@ def _decides_before_it_has_replayed() -> Any:
 
 
 def _fences_without_moving_leaders() -> Any:
-    """A broker that is taken for dead goes on leading."""
-    module = sys.modules[Controller.__module__]
-    done = patch.object(PartitionSweep, "is_done", property(lambda _self: True))
-    original = module.fence_records
-
-    def fence_records(context: Any, broker: Any) -> list[MetadataRecord]:
-        records = original(context, broker)
-        return [record for record in records if not isinstance(record, PartitionChangeRecord)]
-
+    """A broker that is taken for dead goes on leading: its fence is written without its partitions' changes."""
     stack = ExitStack()
-    stack.enter_context(done)
-    stack.enter_context(patch.object(module, "fence_records", fence_records))
+    module = sys.modules[Controller.__module__]
+    stack.enter_context(patch.object(module, "whole_run", lambda _context, _movement: None))
+    stack.enter_context(patch.object(PartitionSweep, "is_done", property(lambda _self: True)))
     return stack
 
 

