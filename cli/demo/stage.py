@@ -67,6 +67,14 @@ class Stage:
         )
         _check(arguments, done.returncode, accept)
 
+    def show_here(self, *arguments: str, accept: Sequence[int] = (0,)) -> None:
+        """As `show`, in this process: the commands of `audit` share its Spark."""
+        from cli.main import run
+
+        self.announce(arguments)
+        self.console.file.flush()
+        _check(arguments, run(list(arguments)), accept)
+
     def show_part(self, *arguments: str, lines: int) -> int:
         """As `show`, but only the first lines; answers how many there were."""
         self.announce((*arguments, f"| head -{lines}"))

@@ -134,7 +134,11 @@ def test_no_history_is_no_verdict(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "moment"), [(signal.SIGINT, "nodes,"), (signal.SIGTERM, "nemesis: isolate-leader leader")]
+    ("number", "moment"),
+    [
+        (signal.SIGINT, "nodes,"),
+        pytest.param(signal.SIGTERM, "nemesis: isolate-leader leader", marks=pytest.mark.slow),
+    ],
 )
 def test_an_interrupted_run_leaves_nothing_behind(
     tmp_path: Path, number: signal.Signals, moment: str
