@@ -143,7 +143,7 @@ class Cluster:
         """SIGKILL: what was not flushed to the kernel is lost."""
         self._processes[node_id].kill()
 
-    def terminate(self, node_id: int, timeout_s: float = 20.0) -> int:
+    def terminate(self, node_id: int, timeout_s: float = 60.0) -> int:
         """SIGTERM, and wait for the orderly end; answers the exit status."""
         node = self._processes[node_id]
         node.terminate()
