@@ -1,4 +1,4 @@
-"""`kquorum demo`: the main job from end to end on this machine, in under three minutes, with nothing left running."""
+"""`kquorum demo`: the main job from end to end on this machine, in a minute or two, with nothing left running."""
 
 import shutil
 import time
