@@ -8,6 +8,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.kquorum-installed
 PYTEST := $(BIN)/python -m pytest
+# Three for two cores: a good part of the time tests wait for elections and sessions to end.
+WORKERS ?= 3
+PARALLEL = -n $(WORKERS) --dist=loadfile --no-loadscope-reorder
 PYTEST_ARGS ?=
 JEPSEN_ARGS ?=
 MUTANTS_ARGS ?=
@@ -42,11 +45,11 @@ demo: $(STAMP) java  ## a quorum runs, is killed, is read and is audited (LOG_DI
 
 .PHONY: test
 test: $(STAMP) java check  ## check, then every test which is not slow
-	@$(PYTEST) -n 2 --dist=worksteal -m 'not slow' -q $(PYTEST_ARGS)
+	@$(PYTEST) $(PARALLEL) -m 'not slow' -q $(PYTEST_ARGS)
 
 .PHONY: test-all
 test-all: $(STAMP) java check  ## check, then every test, the slow ones too
-	@$(PYTEST) -n 2 --dist=worksteal -q $(PYTEST_ARGS)
+	@$(PYTEST) $(PARALLEL) -q $(PYTEST_ARGS)
 
 .PHONY: check
 check: $(STAMP)  ## formatting, lint, types and layering
@@ -100,7 +103,7 @@ jepsen-mutants: $(STAMP)  ## bugs planted into real nodes, and a run for each th
 
 .PHONY: interop
 interop: $(STAMP) java  ## Apache Kafka's own tools, controllers and brokers with ours (fetched from Maven Central, once)
-	@$(PYTEST) -n 2 --dist=worksteal -q tests/interop $(PYTEST_ARGS)
+	@$(PYTEST) $(PARALLEL) -q tests/interop $(PYTEST_ARGS)
 
 .PHONY: bench
 bench: $(STAMP)  ## the benchmarks, each with hardware, size and figure; minutes

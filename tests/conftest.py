@@ -2,10 +2,13 @@
 
 import os
 import signal
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 # How fast this machine is, and what else it does, is no property of ours.
 settings.register_profile("kquorum", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -16,6 +19,7 @@ settings.load_profile("kquorum")
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
+OF_ONE_PROCESS = ("contracts", "properties", "unit")
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +39,39 @@ def interrupts_are_pythons() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True)
+def machine_has_just_started(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The monotonic clock counts from the start of the machine, so that code which takes 0 for "long ago" is right for
+    months and wrong for the first minutes. Tests of one process begin in those; uvloop has a clock of its own."""
+    if request.path.relative_to(PROJECT_ROOT).parts[1] not in OF_ONE_PROCESS:
+        return
+    clock_ns, began_ns = time.monotonic_ns, time.monotonic_ns()
+    monkeypatch.setattr(time, "monotonic_ns", lambda: clock_ns() - began_ns)
+    monkeypatch.setattr(time, "monotonic", lambda: (clock_ns() - began_ns) / 1e9)
+
+
+# The longest first, or one of them would begin last and all other processes wait for it.
+LONGEST_FIRST = ("spark", "jepsen", "integration", "interop", "simulation", "properties")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spark first: its one audit takes longer than anything else, and nothing should be left waiting for it."""
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    """By folder; the order within one stays."""
+    items.sort(key=lambda item: _turn(item.path))
+
+
+def _turn(path: Path) -> int:
+    folder = path.relative_to(PROJECT_ROOT).parts[1]
+    return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+
+
+class _ByFile(LoadScopeScheduling):
+    """A file's tests go to one process, so that a cluster which they share is started once; those of Spark all go to
+    one, for it takes seconds to start and minutes to get warm."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "spark" if file.startswith("tests/spark/") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile | None:
+    return _ByFile(config, log) if config.getoption("dist") == "loadfile" else None

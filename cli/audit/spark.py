@@ -5,7 +5,9 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +37,38 @@ class QuietSpark:
     progress: Progress
 
 
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """A session that several commands of this process use; it may still be starting."""
+
+    session: Future[SparkSession]
+    work: Path
+
+
+_shared: ContextVar[_Shared | None] = ContextVar("shared_spark", default=None)
+
+
+@contextmanager
+def shared_spark(*, master: str, size_in_bytes: int) -> Iterator[None]:
+    """Within, the commands of this process share one session, made for logs of that size in all and for Parquet tables.
+
+    It starts in a thread meanwhile; the first command waits for it, and fails with it.
+    """
+    check_java()
+    with (
+        tempfile.TemporaryDirectory(prefix="kquorum-audit-", ignore_cleanup_errors=True) as work,
+        ThreadPoolExecutor(1, thread_name_prefix="kquorum-spark") as starter,
+    ):
+        session = starter.submit(start_session, Path(work), master=master, small=size_in_bytes < SMALL_BYTES)
+        token = _shared.set(_Shared(session, Path(work)))
+        try:
+            yield
+        finally:
+            _shared.reset(token)
+            if session.exception() is None:
+                session.result().stop()
+
+
 @contextmanager
 def quiet_spark(
     *, master: str, size_in_bytes: int, keep_log_in: Path, table_format: str = "parquet"
@@ -46,11 +80,15 @@ def quiet_spark(
     """
     check_java()
     settings = _settings_for(table_format)
+    shared = _shared.get()
     with (
         tempfile.TemporaryDirectory(prefix="kquorum-audit-", ignore_cleanup_errors=True) as work,
         _progress() as progress,
-        _failures_told(Path(work), keep_log_in),
+        _failures_told(Path(work) if shared is None else shared.work, keep_log_in),
     ):
+        if shared is not None:
+            yield QuietSpark(shared.session.result(), Path(work), progress)
+            return
         progress("starting Spark")
         session = start_session(
             Path(work), master=master, small=size_in_bytes < SMALL_BYTES, settings=settings

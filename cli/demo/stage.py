@@ -1,6 +1,5 @@
 """Where the demo plays: its folders, its nodes, and the commands that it runs in front of the audience."""
 
-import json
 import os
 import subprocess
 import sys
@@ -13,12 +12,16 @@ from typing import Any
 from rich.console import Console
 from rich.rule import Rule
 
+from cli.cluster_addresses import quorum_addresses
+from cli.cluster_client import ClusterClient, run_asking
 from cli.config.model import ClusterConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.processes import NodeGroup, wait_until
+from cli.quorum_status import QuorumStatus, describe_quorum
 
 STEPS = 7
+STATUS_TIMEOUT_MS = 5000
 
 Condition = Callable[[], bool]
 QuorumCondition = Callable[[dict[str, Any]], bool]
@@ -67,6 +70,14 @@ class Stage:
         )
         _check(arguments, done.returncode, accept)
 
+    def show_here(self, *arguments: str, accept: Sequence[int] = (0,)) -> None:
+        """As `show`, in this process: the commands of `audit` share its Spark."""
+        from cli.main import run
+
+        self.announce(arguments)
+        self.console.file.flush()
+        _check(arguments, run(list(arguments)), accept)
+
     def show_part(self, *arguments: str, lines: int) -> int:
         """As `show`, but only the first lines; answers how many there were."""
         self.announce((*arguments, f"| head -{lines}"))
@@ -85,13 +96,6 @@ class Stage:
         _check(arguments, done.returncode, (0,))
         return len(printed)
 
-    def ask(self, *arguments: str) -> Any:
-        """The JSON answer of a command, or None if it failed this time."""
-        done = subprocess.run(
-            _command((*arguments, "--json")), stdin=subprocess.DEVNULL, capture_output=True, check=False
-        )
-        return json.loads(done.stdout) if done.returncode == 0 else None
-
     def announce(self, arguments: Sequence[str]) -> None:
         shown = " ".join(_short(argument) for argument in arguments)
         self.console.print(f"[bold cyan]$ kquorum {shown}", highlight=False)
@@ -105,9 +109,17 @@ class Stage:
     # The quorum
 
     def quorum(self) -> dict[str, Any] | None:
-        """`quorum status --json`: leader_id, leader_epoch, high_watermark, voters, observers."""
-        answer: dict[str, Any] | None = self.ask("quorum", "status", "--config", str(self.config_path))
-        return answer
+        """As `quorum status --json` tells it, or None while nobody leads."""
+
+        async def ask() -> QuorumStatus:
+            addresses = quorum_addresses(self.config_path, None, None)
+            async with ClusterClient(addresses, STATUS_TIMEOUT_MS) as client:
+                return await describe_quorum(client)
+
+        try:
+            return run_asking(ask()).as_json()
+        except CliError:
+            return None
 
     def wait_for_quorum(self, wanted: QuorumCondition, what: str, timeout_s: float = 30) -> dict[str, Any]:
         found: list[dict[str, Any]] = []

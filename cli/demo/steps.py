@@ -1,6 +1,8 @@
 """The seven steps of the demo; each says what it does, does it, and checks that it happened."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -149,21 +151,33 @@ def read_the_log(stage: Stage) -> None:
         stage.say(f"{lines} epochs began; `kquorum log dump {Path(folder).name}` prints every record")
 
 
+@contextmanager
+def starting_spark(real_logs: Path | None) -> Iterator[None]:
+    """For the last step: one Spark for all that it asks, started meanwhile."""
+    from cli.audit.build_run import files_to_audit, total_bytes
+    from cli.audit.spark import shared_spark
+    from spark_replay.session import LOCAL_MASTER
+
+    size_in_bytes = 0 if real_logs is None else total_bytes(files_to_audit(real_logs))
+    with shared_spark(master=LOCAL_MASTER, size_in_bytes=size_in_bytes):
+        yield
+
+
 def audit(stage: Stage, real_logs: Path | None) -> None:
     with stage.step(7, "PySpark replays the log into audit tables"):
         status = stage.wait_for_quorum(lambda status: status["leader_id"] >= 0, "somebody leads")
         folder = str(stage.log_folder(int(status["leader_id"])))
         tables = str(stage.out / "audit-of-this-run")
-        stage.show("audit", "build", folder, "--out", tables, "--overwrite")
-        stage.show("audit", "who", tables, "--topic", "orders")
-        stage.show("audit", "report", tables, "--out", str(stage.out / "report.html"))
+        stage.show_here("audit", "build", folder, "--out", tables, "--overwrite")
+        stage.show_here("audit", "who", tables, "--topic", "orders")
+        stage.show_here("audit", "report", tables, "--out", str(stage.out / "report.html"))
         if real_logs is None:
             stage.say(
                 "no log of a real Kafka cluster was given: `make demo LOG_DIR=<its metadata folder>` audits one"
             )
             return
         stage.say(f"and the same for Apache Kafka's own logs in {real_logs}:")
-        stage.show(
+        stage.show_here(
             "audit",
             "build",
             str(real_logs),

@@ -8,6 +8,7 @@ flushed too, so that a power cut cannot set it back far.
 """
 
 import logging
+import math
 import os
 import time
 from pathlib import Path
@@ -34,7 +35,7 @@ class RecoveryPoint:
         self._path = folder / FILE_NAME
         self._descriptor: int | None = None
         self._sequence, self.offset = _read(self._path, fs)
-        self._written_at_s = -WRITE_INTERVAL_S
+        self._written_at_s = -math.inf
         self._is_synced = True
         # What was read may be in the kernel alone, and a greater offset on the disk: the process that wrote it may have
         # ended before it flushed.

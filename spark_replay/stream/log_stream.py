@@ -7,6 +7,7 @@ What it has read and written is noted in the folder of the tables, so a second r
 however that ended. See `tables` for exactly-once, `refresh` for the tables of the state.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -51,6 +52,27 @@ _NO_WORKER: Final = "Python worker failed to connect back"
 Told = Callable[[str], None]
 
 
+class RefreshPace:
+    """When the tables of the state are made again. Times are seconds of a clock that begins anywhere: that of a machine
+    begins near 0 when the machine starts."""
+
+    def __init__(self, every_seconds: float) -> None:
+        self._every_seconds = every_seconds
+        self._refreshed_at = -math.inf
+        self._took_seconds = 0.0
+
+    def is_due(self, now: float, state: StreamState) -> bool:
+        if state.behind == FRESH:
+            return False
+        pause = max(self._every_seconds, _PAUSE_FACTOR * self._took_seconds)
+        if state.behind < BEHIND and state.version > 0:
+            pause = max(pause, NOOPS_SECONDS)
+        return now - self._refreshed_at >= pause
+
+    def refreshed(self, began: float, ended: float) -> None:
+        self._refreshed_at, self._took_seconds = ended, ended - began
+
+
 class LogStream:
     """The stream of one log into one folder. `progress` is told what is done. Raises NoStream for a folder of
     another's, and where another process streams into it."""
@@ -78,8 +100,7 @@ class LogStream:
         self._name = name or str(self._log)
         self.state: StreamState = read_state(self._out, self._name)
         self._writer = BatchWriter(self._out, self.state)
-        self._refreshed_at = 0.0
-        self._refresh_seconds = 0.0
+        self._pace = RefreshPace(every_seconds)
         self.result: AuditResult | None = None
 
     def read(self) -> None:
@@ -121,7 +142,7 @@ class LogStream:
         query = self._query(processingTime=f"{max(1, round(self._every_seconds * 1000))} milliseconds")
         try:
             while not is_stopped() and not query.awaitTermination(_LOOK_SECONDS):
-                if self._is_due():
+                if self._pace.is_due(time.monotonic(), self.state):
                     self._refresh(is_finished=False)
         finally:
             # What is being written is let be finished; then without the lock, for a batch may wait for it.
@@ -145,14 +166,6 @@ class LogStream:
             new, total = self.state.rows.get("record", 0) - before, self.state.rows.get("record", 0)
             self._progress(f"batch {batch}: {new:,} new records, {total:,} in all")
 
-    def _is_due(self) -> bool:
-        if self.state.behind == FRESH:
-            return False
-        pause = max(self._every_seconds, _PAUSE_FACTOR * self._refresh_seconds)
-        if self.state.behind < BEHIND and self.state.version > 0:
-            pause = max(pause, NOOPS_SECONDS)
-        return time.monotonic() - self._refreshed_at >= pause
-
     def _refresh(self, *, is_finished: bool) -> AuditResult:
         with self._busy:
             self._progress("making the tables of the state")
@@ -161,8 +174,7 @@ class LogStream:
             self._writer.leave_no_table_empty()
             self.result = refresh(self._spark, self._out, self.state, tail_rows=tail_rows)
             merge_small_files(self._out)
-            self._refreshed_at = time.monotonic()
-            self._refresh_seconds = self._refreshed_at - started
+            self._pace.refreshed(started, time.monotonic())
             return self.result
 
     def _tail(self) -> list[Any]:

@@ -120,14 +120,14 @@ def test_a_broker_that_hangs_is_named_and_then_left_out(
         assert "topic not-there-yet was created, but within 1200 ms offset" in said
         assert f"broker 102 (127.0.0.1:{cluster.ports[102]}) lacks" in said
         assert "broker 101 " not in said
-        assert wait_until(lambda: rows(cluster, capsys)[102]["fenced"], 15), cluster.tails()
+        assert wait_until(lambda: rows(cluster, capsys)[102]["fenced"], 40), cluster.tails()
         assert "broker 102 is fenced" in kquorum(cluster, capsys, "brokers", "--check", status=1)
         told = kquorum(cluster, capsys, "topics", "create", "without-102", "--wait-all", "-r", "1")
         assert told["fenced_without"] == [102], "nobody is sent to it, so it is not waited for"
     finally:
         cluster.resume(102)
-    assert wait_until(lambda: rows(cluster, capsys)[102]["state"] == "active", 15), cluster.tails()
-    assert wait_until(lambda: "without-102" in cluster.topics(102), 10)
+    assert wait_until(lambda: rows(cluster, capsys)[102]["state"] == "active", 40), cluster.tails()
+    assert wait_until(lambda: "without-102" in cluster.topics(102), 40)
 
 
 def test_only_the_active_controller_tells_and_an_offset_that_is_not_there_is_waited_for(
@@ -161,7 +161,7 @@ def test_a_broker_that_was_unregistered_comes_back_by_itself(
 
     assert wait_until(is_back, 20), cluster.tails()
     assert "Registering anew" in cluster.log_text(101)
-    assert wait_until(lambda: cluster.health(101)["status"] == "ready", 5)
+    assert wait_until(lambda: cluster.health(101)["status"] == "ready", 40)
 
 
 @pytest.mark.slow
@@ -198,6 +198,6 @@ def test_brokers_that_are_cut_off_say_so_and_serve_what_they_have(
     assert "node 101 is cut off from the quorum: this is what it knew" in capsys.readouterr().err
     cluster.start_node(1)
     assert wait_until(lambda: cluster.health(101)["status"] == "ready", 30), cluster.tails()
-    assert wait_until(lambda: cluster.log_text(101).count("commits are seen again after") == 1, 5)
+    assert wait_until(lambda: cluster.log_text(101).count("commits are seen again after") == 1, 40)
     assert cluster.log_text(101).count("cut off from the quorum") == 1
     assert "Traceback" not in cluster.log_text(101)

@@ -72,7 +72,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield running
 
 
-def shows(cluster: Cluster, broker_id: int, names: set[str], timeout_s: float = 15.0) -> bool:
+def shows(cluster: Cluster, broker_id: int, names: set[str], timeout_s: float = 40.0) -> bool:
     client = Confluent(cluster.address(broker_id))
     return wait_until(lambda: names <= client.topics(), timeout_s)
 
@@ -83,11 +83,11 @@ def test_what_one_broker_creates_the_other_lists_with_both_clients(cluster: Clus
     python.create("from-kafka-python", partitions=3)
     confluent.create("from-confluent")
     both = {"from-kafka-python", "from-confluent"}
-    assert wait_until(lambda: both <= confluent.topics(), 10), cluster.tails()
-    assert wait_until(lambda: both <= python.topics(), 10), cluster.tails()
+    assert wait_until(lambda: both <= confluent.topics(), 40), cluster.tails()
+    assert wait_until(lambda: both <= python.topics(), 40), cluster.tails()
     assert confluent.broker_ids() == {first, second}
     python.delete("from-confluent")
-    assert wait_until(lambda: "from-confluent" not in confluent.topics(), 10), cluster.tails()
+    assert wait_until(lambda: "from-confluent" not in confluent.topics(), 40), cluster.tails()
     python.close()
 
 

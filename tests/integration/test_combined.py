@@ -14,7 +14,7 @@ def test_one_node_is_a_cluster_and_comes_back_with_what_it_had(tmp_path: Path) -
     with CombinedCluster(tmp_path, nodes=1) as cluster:
         cluster.start()
         cluster.create(1, "alone", partitions=3, replicas=1)
-        assert wait_until(lambda: [topic.name for topic in cluster.topics(1)] == ["alone"], 10)
+        assert wait_until(lambda: [topic.name for topic in cluster.topics(1)] == ["alone"], 40)
         assert {part.leader for part in cluster.topics(1)[0].partitions} == {1}
         seen = cluster.brokers(1)
         assert list(seen) == [1]
@@ -22,8 +22,8 @@ def test_one_node_is_a_cluster_and_comes_back_with_what_it_had(tmp_path: Path) -
         assert cluster.terminate(1) == ExitStatus.OK
         assert previous_broker_epoch([cluster.data_folder(1)]) >= 0, "it was let go by its own controller"
         cluster.start_node(1)
-        assert wait_until(lambda: [topic.name for topic in cluster.topics(1)] == ["alone"], 10)
-        assert wait_until(lambda: {part.leader for part in cluster.topics(1)[0].partitions} == {1}, 10)
+        assert wait_until(lambda: [topic.name for topic in cluster.topics(1)] == ["alone"], 40)
+        assert wait_until(lambda: {part.leader for part in cluster.topics(1)[0].partitions} == {1}, 40)
         assert "Traceback" not in cluster.log_text(1)
 
 
@@ -36,8 +36,8 @@ def test_three_nodes_lose_the_leader_by_a_kill_and_another_by_an_orderly_stop(tm
         cluster.kill(old)
         survivor, other = (node_id for node_id in cluster.node_ids if node_id != old)
         cluster.create(survivor, "after", partitions=6, replicas=2)
-        assert wait_until(lambda: {topic.name for topic in cluster.topics(other)} == {"before", "after"}, 15)
-        assert wait_until(lambda: old not in cluster.brokers(other), 15), cluster.tails()
+        assert wait_until(lambda: {topic.name for topic in cluster.topics(other)} == {"before", "after"}, 40)
+        assert wait_until(lambda: old not in cluster.brokers(other), 40), cluster.tails()
         leaders = {part.leader for topic in cluster.topics(other) for part in topic.partitions}
         assert leaders <= {survivor, other}, "the dead broker leads nothing any more"
         cluster.start_node(old)

@@ -31,18 +31,18 @@ class Inspector:
     def types(self) -> list[str]:
         from wire.proto.inspect_pb2 import ReadLogRequest
 
-        return [record.type for record in self._stub.ReadLog(ReadLogRequest(from_offset=0), timeout=10)]
+        return [record.type for record in self._stub.ReadLog(ReadLogRequest(from_offset=0), timeout=40)]
 
     def topics(self) -> set[str]:
         from wire.proto.inspect_pb2 import ImageRequest
 
-        chunks = list(self._stub.Image(ImageRequest(), timeout=10))
+        chunks = list(self._stub.Image(ImageRequest(), timeout=40))
         return {topic.name for chunk in chunks for topic in chunk.topics.topics}
 
     def header(self) -> Any:
         from wire.proto.inspect_pb2 import ImageRequest
 
-        return next(iter(self._stub.Image(ImageRequest(), timeout=10))).header
+        return next(iter(self._stub.Image(ImageRequest(), timeout=40))).header
 
     def close(self) -> None:
         self._channel.close()
@@ -53,7 +53,7 @@ def test_both_kinds_of_node_show_what_a_client_created_and_who_is_registered(clu
     admin.create_topics([confluent_admin.NewTopic("seen", 2, 1)])["seen"].result(30)
     for node_id in cluster.node_ids:
         inspector = Inspector(cluster, node_id)
-        assert wait_until(lambda inspector=inspector: "seen" in inspector.topics(), 10), cluster.tails()  # type: ignore[misc]
+        assert wait_until(lambda inspector=inspector: "seen" in inspector.topics(), 40), cluster.tails()  # type: ignore[misc]
         header = inspector.header()
         assert header.node_id == node_id
         assert [(broker.id, broker.fenced) for broker in header.brokers] == [(101, False)]

@@ -97,7 +97,7 @@ def test_every_request_on_its_way_gets_one_true_answer(cluster: Cluster) -> None
                 if api_key is ApiKey.CREATE_TOPICS
                 else (lambda: not done & asyncio.run(topic_names(port)))  # noqa: B023
             )
-            assert wait_until(is_told, 10), "what was told as done is not"
+            assert wait_until(is_told, 40), "what was told as done is not"
             cluster.start_node(leader)
     assert outcomes[ErrorCode.none] > sum(outcomes.values()) * 0.9, outcomes
 

@@ -25,7 +25,7 @@ def run(test: Coroutine[Any, Any, None], *, on_uvloop: bool = True) -> None:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - a condition, not an event of ours
             await asyncio.sleep(0.002)
 

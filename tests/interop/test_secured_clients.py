@@ -152,7 +152,7 @@ def test_who_does_not_know_the_password_stays_out(
     keys = keys | {"error_cb": lambda error: errors.append(str(error))}  # type: ignore[dict-item]
     admin = confluent(cluster, listener, **keys)
     with pytest.raises(KafkaException):
-        admin.list_topics(timeout=3)
+        admin.list_topics(timeout=1)
     assert wait_until(lambda: admin.poll(0.1) is not None and bool(errors), WAIT_S)
     assert any("invalid credentials" in error or "mechanism" in error for error in errors), errors
 
@@ -184,7 +184,7 @@ def test_a_certificate_of_another_authority_is_refused_and_harms_nobody(cluster:
     assert can_list(good)
     stranger = confluent(cluster, "TLS", **pair(cluster, "stranger.pem"))
     with pytest.raises(KafkaException):
-        stranger.list_topics(timeout=3)
+        stranger.list_topics(timeout=1)
     assert can_list(good)
     logs = "".join(cluster.log_text(broker_id) for broker_id in cluster.broker_ids)
     assert "its certificate is of an authority that is not trusted here" in logs
@@ -197,7 +197,7 @@ def pair(cluster: SecuredCluster, name: str) -> dict[str, str]:
 def test_a_client_that_trusts_another_authority_leaves_by_itself(cluster: SecuredCluster) -> None:
     admin = confluent(cluster, "TLS", **{"ssl.ca.location": cluster.file("stranger.pem")})
     with pytest.raises(KafkaException):
-        admin.list_topics(timeout=3)
+        admin.list_topics(timeout=1)
 
 
 def test_bytes_that_are_no_tls_on_a_port_with_tls(cluster: SecuredCluster) -> None:
@@ -247,7 +247,7 @@ def test_no_secret_is_in_anything_that_was_written(cluster: SecuredCluster) -> N
     """As much as was written by now, and of two logins that nodes had something to say about."""
     for listener in ("PASSWORD", "OPEN"):
         with pytest.raises(KafkaException):
-            confluent(cluster, listener, **{"sasl.password": f"no-{USER_SECRET}"}).list_topics(timeout=3)
+            confluent(cluster, listener, **{"sasl.password": f"no-{USER_SECRET}"}).list_topics(timeout=1)
     assert wait_until(lambda: "authentication" in cluster.all_output(), WAIT_S)
     text = cluster.all_output()
     assert [secret for secret in SECRETS if secret in text] == []

@@ -144,6 +144,7 @@ def worded(partition: Dumped) -> str:
     return f"PartitionRegistration({', '.join(words)})"
 
 
+@pytest.mark.slow
 def test_the_shell_reads_the_bootstrap_checkpoint(kafka: Kafka, site: Site) -> None:
     image = shown(kafka, site.nodes[CUTS].data / "bootstrap.checkpoint")
     assert not image["topics"]["byName"]

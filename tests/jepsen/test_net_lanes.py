@@ -11,7 +11,7 @@ from tests.jepsen.net.conditions import RETRANSMIT_S, RETRANSMIT_SYN_S, SOUND, C
 from tests.jepsen.net.lanes import Lane, LinkState
 
 CUT = Condition(is_cut=True)
-PATIENCE_S = 5.0
+PATIENCE_S = 30.0
 
 
 class Written:

@@ -134,7 +134,11 @@ def test_no_history_is_no_verdict(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "moment"), [(signal.SIGINT, "nodes,"), (signal.SIGTERM, "nemesis: isolate-leader leader")]
+    ("number", "moment"),
+    [
+        (signal.SIGINT, "nodes,"),
+        pytest.param(signal.SIGTERM, "nemesis: isolate-leader leader", marks=pytest.mark.slow),
+    ],
 )
 def test_an_interrupted_run_leaves_nothing_behind(
     tmp_path: Path, number: signal.Signals, moment: str
@@ -159,7 +163,7 @@ def test_an_interrupted_run_leaves_nothing_behind(
     assert "nothing is left running" in said.read_text()
     assert "Traceback" not in said.read_text()
     # A node whose start was interrupted half-way has no keeper; it dies with its parent, a moment later.
-    assert wait_until(lambda: processes_of(tmp_path) == [], 10)
+    assert wait_until(lambda: processes_of(tmp_path) == [], 40)
     assert namespaces_of(process.pid) == []
 
 

@@ -150,14 +150,14 @@ class Cluster:
         for node_id in self.node_ids:
             self.kill(node_id)
 
-    def terminate_together(self, node_ids: Iterable[int], timeout_s: float = 20.0) -> None:
+    def terminate_together(self, node_ids: Iterable[int], timeout_s: float = 60.0) -> None:
         """SIGTERM to all of them, and wait for their orderly ends."""
         for node_id in node_ids:
             self._processes[node_id].terminate()
         for node_id in node_ids:
             self.terminate(node_id, timeout_s)
 
-    def terminate(self, node_id: int, timeout_s: float = 20.0) -> int:
+    def terminate(self, node_id: int, timeout_s: float = 60.0) -> int:
         """SIGTERM, and wait for the orderly end; answers the exit status."""
         node = self._processes[node_id]
         node.terminate()

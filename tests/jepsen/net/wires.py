@@ -13,7 +13,7 @@ from tests.jepsen.net.network import Network, NetworkUnavailable
 from tests.jepsen.net.proxies import ProxyNetwork
 
 A, B, C = 1, 2, 11
-PATIENCE_S = 5.0
+PATIENCE_S = 30.0
 SILENCE_S = 0.4
 
 _MAKE: dict[str, Callable[[], Network]] = {

@@ -70,7 +70,7 @@ class Broker:
     port: int
 
     async def ask(self, api_key: ApiKey, values: dict[str, Any]) -> Any:
-        return await self.client.request(api_key, values, 10_000)
+        return await self.client.request(api_key, values, 60_000)
 
 
 @asynccontextmanager

@@ -26,7 +26,7 @@ def watched(directories: dict[Path, UUID], *steps: Callable[[], object]) -> list
         told: list[tuple[UUID, ...]] = []
         watch = LogDirWatch(directories, look_every_s=0.01)
         watch.start(told.append)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             for number, step in enumerate(steps, start=1):
                 step()
                 while len(told) < number:  # noqa: ASYNC110 - the watch tells a list

@@ -46,7 +46,7 @@ LONG: list[tuple[ApiKey, dict[str, Any]]] = [
 async def another_client(node: Broker) -> AsyncIterator[KafkaConnection]:
     client = await KafkaConnection.connect("127.0.0.1", node.port, "another", 5_000)
     try:
-        await client.request(ApiKey.API_VERSIONS, NAME, 10_000)
+        await client.request(ApiKey.API_VERSIONS, NAME, 60_000)
         yield client
     finally:
         client.close()
@@ -58,7 +58,7 @@ def test_others_are_served_while_a_long_request_is_answered(api_key: ApiKey, val
         async with broker(lambda: None) as node, another_client(node) as other:
             long = asyncio.create_task(node.ask(api_key, values))
             await eventually(lambda: bool(node.listener._tasks))
-            await other.request(ApiKey.API_VERSIONS, NAME, 10_000)
+            await other.request(ApiKey.API_VERSIONS, NAME, 60_000)
             is_first = not long.done()
             await long
             return is_first
@@ -73,7 +73,7 @@ def test_a_request_of_nothing_but_empty_names_ends_its_connection_before_it_is_r
             topics = [{"name": "", "topic_id": None}] * (MOST + 1)
             with pytest.raises(ConnectionLost):
                 await node.ask(ApiKey.METADATA, {"topics": topics, **METADATA})
-            assert await other.request(ApiKey.API_VERSIONS, NAME, 10_000)
+            assert await other.request(ApiKey.API_VERSIONS, NAME, 60_000)
 
     run(work())
 

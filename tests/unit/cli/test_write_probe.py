@@ -33,7 +33,7 @@ def test_a_topic_that_a_lost_answer_made_counts_and_another_error_ends_the_probe
     monkeypatch.setattr(kafka_client, "KafkaClient", LossyClient)
     probe = kafka_client.WriteProbe("127.0.0.1:9", "probe")
     probe.start()
-    assert wait_until(lambda: probe.error is not None, 10)
+    assert wait_until(lambda: probe.error is not None, 40)
     probe.stop()
     assert isinstance(probe.error, kafka_errors.NotControllerError)
     assert probe.created == [f"probe-{number:04}" for number in range(8)]

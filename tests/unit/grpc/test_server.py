@@ -99,7 +99,7 @@ def test_a_stopped_server_answers_nobody_and_frees_its_port() -> None:
             assert source.callbacks == []
             stub = health_pb2_grpc.HealthStub(rig.channel)
             with pytest.raises(grpc.aio.AioRpcError):
-                await stub.Check(health_pb2.HealthCheckRequest(), timeout=2)
+                await stub.Check(health_pb2.HealthCheckRequest(), timeout=40)
             again = await start_inspect_server("127.0.0.1", rig.server.bound_port, source)
             await again.stop(0.1)
 

@@ -21,7 +21,7 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - what another thread brings about
             await asyncio.sleep(0.001)
 

@@ -113,7 +113,7 @@ def test_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     write = snapshot_keeper.write_snapshot
 
     def held(*arguments: Any, **options: Any) -> Any:
-        assert gate.wait(10)
+        assert gate.wait(60)
         return write(*arguments, **options)
 
     monkeypatch.setattr(snapshot_keeper, "write_snapshot", held)

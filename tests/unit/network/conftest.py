@@ -9,7 +9,7 @@ import uvloop
 
 RunTest = Callable[[Coroutine[Any, Any, None]], None]
 
-TEST_TIMEOUT_S = 20
+TEST_TIMEOUT_S = 120
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])

@@ -15,7 +15,7 @@ from wire.protocol.frames import FrameDecoder, encode_frame
 from wire.protocol.headers import decode_response, encode_request, read_correlation_id
 
 HOST = "127.0.0.1"
-DEADLINE_S = 10
+DEADLINE_S = 60
 
 # FindCoordinator is a small API with a string to echo: version 0 has the old headers, version 3 the flexible ones.
 ECHO = ApiKey.FIND_COORDINATOR

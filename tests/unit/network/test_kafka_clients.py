@@ -42,11 +42,11 @@ class ServerThread:
 
     def start(self) -> None:
         self._thread.start()
-        assert self._started.wait(10), "the server does not start"
+        assert self._started.wait(60), "the server does not start"
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join(10)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
     @property
@@ -101,7 +101,7 @@ def test_kafka_python_starts_and_sees_the_topic(server: ServerThread) -> None:
 def test_librdkafka_starts_and_sees_the_topic(server: ServerThread) -> None:
     admin = pytest.importorskip("confluent_kafka.admin")
     client = admin.AdminClient({"bootstrap.servers": server.address, "log_level": 0})
-    metadata = client.list_topics(timeout=8)
+    metadata = client.list_topics(timeout=40)
     assert metadata.cluster_id == CLUSTER_ID
     assert list(metadata.brokers) == [BROKER_ID]
     assert metadata.topics["orders"].partitions[0].leader == BROKER_ID

@@ -19,7 +19,7 @@ from raft.ports import LogSummary, QuorumAt
 from raft.ready import OutboundRequest, OutboundResponse, QuorumState, Ready
 from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 
-TEST_TIMEOUT_S = 20
+TEST_TIMEOUT_S = 120
 
 
 def run(test: Coroutine[Any, Any, None]) -> None:
@@ -28,7 +28,7 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait for what the loop or the disk thread will bring about; fails when it does not."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - a condition, not an event of ours
             await asyncio.sleep(0.001)
 
@@ -70,7 +70,7 @@ class Gate:
 
     def pass_through(self) -> None:
         self.reached += 1
-        assert self._open.wait(10)
+        assert self._open.wait(60)
 
 
 class RecordingLog(MemoryLog):

@@ -275,7 +275,7 @@ def test_a_peer_that_begins_a_handshake_and_falls_silent_is_cut_off(keys: Keys) 
         writer.write(b"\x16\x03\x01")
         asks = client("SSL", keys.trust)
         await asyncio.gather(*(who_am_i(server, asks) for _ in range(5)))
-        data = await asyncio.wait_for(reader.read(100), 10)
+        data = await asyncio.wait_for(reader.read(100), 60)
         writer.close()
         return data
 

@@ -34,9 +34,9 @@ def test_stopping_ends_a_rest_at_once() -> None:
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert resting.wait(10)
+    assert resting.wait(60)
     pace.stop()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     assert len(seen) == 1
     with pytest.raises(Stopped):

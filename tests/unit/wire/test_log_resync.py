@@ -81,9 +81,9 @@ def test_a_torn_tail_stays_torn(zeros: int) -> None:
 @pytest.mark.parametrize("filling", [b"\xff", b"\x02", b"\x00"])
 def test_the_search_is_quick(filling: bytes) -> None:
     data = FIRST + filling * (4 << 20) + THIRD
-    began = time.monotonic()
+    began = time.process_time()
     assert len(positions(scan(data))) == 2
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_many_broken_batches_take_no_more_than_many() -> None:
@@ -93,7 +93,7 @@ def test_many_broken_batches_take_no_more_than_many() -> None:
         start = len(data)
         data += write_batch(base_offset=100 + number, leader_epoch=1, timestamp_ms=1, records=[(None, value)])
         data[start + 16] ^= number % 2
-    began = time.monotonic()
+    began = time.process_time()
     found = list(scan_batches(bytes(data), base_offset=100, resync=range(100, 9999)))
     assert len(found) == 5000
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
