@@ -21,7 +21,7 @@ def main() -> None:
 
         run_main()
     except KeyboardInterrupt:
-        _end(None, None)
+        end_process()
 
 
 def end_at_once_on_interrupt() -> None:
@@ -38,7 +38,15 @@ def raise_on_interrupt() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _end(_number: int | None, _frame: FrameType | None) -> NoReturn:
-    """Without Python's finalization, where a second signal would show a traceback."""
+def _end(_number: int, _frame: FrameType | None) -> NoReturn:
+    end_process()
+
+
+def end_process() -> NoReturn:
+    """One line, and no finalization of Python, where a second signal would show a traceback."""
     os.write(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2, b"interrupted\n")
     os._exit(ExitStatus.INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()
