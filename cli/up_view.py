@@ -25,10 +25,13 @@ class NodeState(Enum):
     STARTING = "starting"
     READY = "ready"
     ENDED = "ended"
+    OUTSIDE = "restarted by hand"
 
     @property
     def style(self) -> str:
-        return {"starting": "yellow", "ready": "green", "ended": "bold red"}[self.value]
+        return {"starting": "yellow", "ready": "green", "ended": "bold red", "restarted by hand": "green"}[
+            self.value
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,4 +155,6 @@ def _node_line(config: NodeConfig, node: NodeView) -> str:
     what = f"node {config.node_id} ({','.join(config.process_roles)}, {_address(config)}, pid {node.pid})"
     if node.state is NodeState.ENDED:
         return f"{what} ended with exit status {node.exit_status}; its last lines:\n{node.last_lines}"
+    if node.state is NodeState.OUTSIDE:
+        return f"node {config.node_id} was started again, not by this command: it goes on when this one ends"
     return f"{what} is {node.state.value}"
