@@ -49,6 +49,7 @@ class ClusterClient:
         self.was_in_doubt = False
         self.answered_by: HostPort | None = None
         self._tell = tell
+        self._told = set[str]()
         self._security_for = security_for
         self._header_fields = reason_fields(reason)
         self._deadline: float | None = None
@@ -112,7 +113,10 @@ class ClusterClient:
         await asyncio.sleep(TELL_AFTER_S)
         while self._tell is not None:
             reasons = question.reasons(self.known)
-            self._tell(f"waiting for {question.what}" + (f": {reasons}" if reasons else ""))
+            told = f"waiting for {question.what}" + (f": {reasons}" if reasons else "")
+            if told not in self._told:
+                self._told.add(told)
+                self._tell(told)
             await asyncio.sleep(TELL_AGAIN_S)
 
     async def _ask_all(self, question: Question) -> Any | None:

@@ -5,6 +5,8 @@ that needs no network must not pay for one.
 """
 
 import errno
+import os
+from pathlib import Path
 
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
@@ -42,7 +44,10 @@ def message_of(error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f"the Python package {error.name} is not installed; install kquorum with its dependencies"
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+        from raft.adapters.ownership import permission_remedy
+
+        remedy = permission_remedy(Path(os.fsdecode(error.filename)), error)
+        return f"{error.filename}: {error.strerror}" + ("" if remedy is None else f"; {remedy}")
     if status_of(error) is ExitStatus.INTERNAL_ERROR:
         kind = type(error).__name__
         return f"internal error ({kind}: {error}); this is a defect of kquorum, --debug shows where"

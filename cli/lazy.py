@@ -5,6 +5,7 @@ The gRPC and Spark stacks take a second to import; `kquorum --help` and `kquorum
 
 import importlib
 import inspect
+import re
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -91,15 +92,25 @@ def _secure(command: Any) -> None:
 
 
 def _make_readable(command: Any, path: str) -> None:
-    """Docstrings are wrapped for our editors; the terminal wraps them anew. And each command has its examples."""
+    """Docstrings are wrapped for our editors; the terminal wraps them anew. Each command has its examples, and what
+    is in brackets is no markup.
+    """
     from cli.commands.examples import epilog_of
 
     if command.help:
         paragraphs = inspect.cleandoc(command.help).split("\n\n")
-        command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-    command.epilog = epilog_of(path)
+        command.help = _escaped("\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs))
+    command.epilog = _escaped(epilog_of(path))
+    for option in command.params:
+        if hasattr(option, "help"):
+            option.help = _escaped(option.help)
     for name, inner in getattr(command, "commands", {}).items():
         _make_readable(inner, f"{path} {name}")
+
+
+def _escaped(text: str | None) -> str | None:
+    """For rich, without loading it: a bracket in front of these begins a tag."""
+    return None if text is None else re.sub(r"\[(?=[a-z#/@])", r"\\[", text)
 
 
 def _nearest(name: str, known: "Mapping[str, LazyCommand]") -> str:

@@ -44,7 +44,10 @@ class Leaderless:
         if not known and len(silent) == len(self.controllers):
             return f"start {' or '.join(silent)}, or ask a controller where it is a broker: those only pass this on"
         if not silent:
-            return "all answer: an election is under way, or they do not reach each other"
+            return (
+                "all answer, and none leads: an election is under way, or they do not reach each other, or too few of "
+                "them are voters (in a dynamic quorum a node whose disk was replaced is none: its kquorum.log says so)"
+            )
         if not self.static_voters:
             return (
                 f"a majority of the voters must be alive: start {' or '.join(silent)} (who votes: `kquorum log dump "

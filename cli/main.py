@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.command_security import begin
+from cli.entry import end_at_once_on_interrupt, raise_on_interrupt
 from cli.exit_status import ExitStatus
 from cli.failures import message_of, status_of
 from cli.lazy import LazyCommand, LazyGroup
@@ -94,26 +95,40 @@ def main() -> None:
     sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     # gRPC's fork handlers crash children that Spark's start forks while gRPC is in use; none of ours goes on with it.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-    sys.exit(run(sys.argv[1:]))
+    raise_on_interrupt()
+    try:
+        status = run(sys.argv[1:])
+    finally:
+        end_at_once_on_interrupt()
+    sys.exit(status)
 
 
 def run(args: list[str]) -> int:
     """The exit status of a command line; messages have been printed."""
     begin()
     try:
-        return _as_status(typer.main.get_command(app)(args=args, prog_name="kquorum", standalone_mode=False))
+        command = typer.main.get_command(app)
+        status = _as_status(command(args=args, prog_name="kquorum", standalone_mode=False))
+        # The command line's parser makes an exit of a KeyboardInterrupt.
+        return _interrupted() if status == ExitStatus.INTERRUPTED else status
     except SystemExit as exit_request:
         if isinstance(exit_request.__context__, BrokenPipeError):
             return _seen_enough()  # the command line's parser has its own way of ending then
         return _as_status(exit_request.code)
     except KeyboardInterrupt:
-        return ExitStatus.INTERRUPTED
+        return _interrupted()
     except BrokenPipeError:
         return _seen_enough()
     except Exception as error:  # noqa: BLE001 - the boundary: a traceback shown to a user is a defect
         if hasattr(error, "format_message"):
             return _usage(error, as_json="--json" in args)
         return _told(error, is_debugging=_asks_for_debugging(args), as_json="--json" in args)
+
+
+def _interrupted() -> int:
+    """One line for people; programs have the exit status, and no JSON: a watch, say, is ended in no other way."""
+    sys.stderr.write("interrupted\n")
+    return ExitStatus.INTERRUPTED
 
 
 def _seen_enough() -> int:

@@ -18,18 +18,18 @@ _NARROWEST_OF_ALL = 12
 _UNBOUNDED = 10_000
 
 
-def console() -> "Console":
-    """Standard output."""
+def console(*, markup: bool = False) -> "Console":
+    """Standard output. Text is printed as it is, unless `markup` is asked for: names and paths may hold brackets."""
     from rich.console import Console
 
-    return Console(highlight=False)
+    return Console(highlight=False, markup=markup)
 
 
 def error_console() -> "Console":
     """Standard error, where progress and complaints go."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, markup=False)
 
 
 def print_json(value: object) -> None:
@@ -161,9 +161,9 @@ def show_table(table: "Table") -> None:
     if title:
         out.print(title, style="bold", markup=False, soft_wrap=not out.is_terminal)
     if out.is_terminal:
-        Console(highlight=False, width=_UNBOUNDED, height=_UNBOUNDED).print(table)
+        Console(highlight=False, markup=False, width=_UNBOUNDED, height=_UNBOUNDED).print(table)
         return
-    wide = Console(highlight=False, width=_UNBOUNDED, height=_UNBOUNDED, no_color=True)
+    wide = Console(highlight=False, markup=False, width=_UNBOUNDED, height=_UNBOUNDED, no_color=True)
     with wide.capture() as captured:
         wide.print(table)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
@@ -207,8 +207,9 @@ def tell_waiting(text: str) -> None:
 def complain(message: str, *, style: str = "red", label: str = "error") -> None:
     """A message on standard error, each line whole: it is for people to read and for scripts to search."""
     if sys.stderr.isatty():
-        from rich.markup import escape
+        from rich.text import Text
 
-        error_console().print(f"[bold {style}]{label}:[/] {escape(message)}", soft_wrap=True)
+        label_text = Text(f"{label}: ", style=f"bold {style}")
+        error_console().print(Text.assemble(label_text, message), soft_wrap=True)
     else:
         sys.stderr.write(f"{label}: {message}\n")

@@ -1,6 +1,6 @@
 """How the `quorum` commands show what they found."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -49,7 +49,22 @@ def silent_voters(found: QuorumStatus) -> str | None:
     majority = len(found.voters) // 2 + 1
     spare = len(found.voters) - len(silent) - majority
     rest = f"{max(spare, 0) or 'none'} more may fail"
-    return f"silent: {len(silent)} of {counted(len(found.voters), 'voter')}, {named}; {rest}"
+    told = f"silent: {len(silent)} of {counted(len(found.voters), 'voter')}, {named}; {rest}"
+    return "\n".join((told, *_replaced_disks(found, silent)))
+
+
+def _replaced_disks(found: QuorumStatus, silent: "Sequence[ReplicaLag]") -> "Iterator[str]":
+    """A line for each silent voter whose node is there, with another directory."""
+    for voter in silent:
+        for observer in found.observers:
+            is_same_node = observer.replica_id == voter.replica_id
+            if is_same_node and None not in (voter.directory_id, observer.directory_id) and observer.alive:
+                yield (
+                    f"voter {voter.replica_id} is registered with directory {voter.directory_id}, but node "
+                    f"{voter.replica_id} runs with directory {observer.directory_id}: its disk was replaced or "
+                    f"formatted again; `kquorum quorum remove-voter {voter.replica_id}`, then `add-voter "
+                    f"{voter.replica_id}`"
+                )
 
 
 _STATES = {True: "alive", False: "silent", None: "unknown"}
@@ -102,7 +117,12 @@ def voters_table(before: QuorumStatus, after: QuorumStatus) -> "Table":
         )
         for node_id in sorted(then.keys() | now.keys())
     ]
-    return make_table(size_in_words(len(now)), ("#node", "directory id", "listener", "before", "after"), rows)
+    return make_table(
+        size_in_words(len(now)),
+        ("#node", "directory id", "listener", "before", "after"),
+        rows,
+        spare=("before",),
+    )
 
 
 def _place(status: QuorumStatus, node_id: int) -> str | None:
@@ -134,7 +154,7 @@ def history_table(elections: "Sequence[Election]", sources: Sequence[str]) -> "T
     ]
     columns = ["#epoch", "began (UTC)", "why", "stood", "#leader", "#without\na leader", "~as noted"]
     title = f"{counted(len(rows), 'epoch')}, as told by {', '.join(sources)}"
-    return make_table(title, columns, rows, spare=("~as noted", "stood"))
+    return make_table(title, columns, rows, spare=("~as noted", "stood", "#without\na leader"))
 
 
 def history_json(elections: "Sequence[Election]", sources: Sequence[str]) -> dict[str, object]:

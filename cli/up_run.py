@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,12 +10,13 @@ from types import FrameType
 
 from cli.cluster_client import ClusterClient, run_asking
 from cli.commands.format import choose_cluster_id
-from cli.config.addresses import HostPort, reachable
-from cli.config.model import ClusterConfig
+from cli.config.addresses import HostPort, format_address, reachable
+from cli.config.model import ClusterConfig, NodeConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.formatting import FormattedFolder, data_folders, format_nodes, is_formatted, new_uuid
 from cli.metadata_versions import DEFAULT
+from cli.nodes.free_addresses import refused_addresses
 from cli.output import complain, console
 from cli.processes import NodeGroup, NodeProcess, wait_until
 from cli.quorum_beginning import Beginning, begin_with_all
@@ -28,6 +30,7 @@ LOOK_INTERVAL_S = 0.5
 _FIRST_LOOKS_S = 0.1
 _QUORUM_TIMEOUT_MS = 800
 _LAST_LINES = 8
+_CONNECT_TIMEOUT_S = 0.2
 
 
 class StopRequest:
@@ -75,6 +78,25 @@ def format_missing(cluster: ClusterConfig) -> tuple[FormattedFolder, ...]:
     return tuple(outcome for outcome in outcomes if outcome.is_new)
 
 
+def check_addresses(cluster: ClusterConfig, *, offers_free_ports: bool) -> None:
+    """Raises CliError, naming every address of the config that cannot be had."""
+    refused = [(node.node_id, error) for node in cluster.nodes for error in refused_addresses(node)]
+    if not refused:
+        return
+    by_reason: dict[str, list[str]] = {}
+    for node_id, error in refused:
+        place = f"{format_address(error.host, error.port)} (node {node_id})"
+        by_reason.setdefault(error.reason, []).append(place)
+    places = "; ".join(f"{reason}: {', '.join(found)}" for reason, found in by_reason.items())
+    remedy = "stop what listens there, or change the listeners in the config"
+    if offers_free_ports:
+        remedy += ", or add --free-ports, which runs a copy of the config on free ports"
+    raise CliError(
+        f"nothing was formatted or started, for the nodes cannot listen. {places}. To go on, {remedy}",
+        status=ExitStatus.CANNOT_LISTEN,
+    )
+
+
 def run_cluster(cluster: ClusterConfig, *, data_dir: Path | None) -> None:
     """Run all nodes until a stop is asked for. Raises CliError when a node ended by itself."""
     processes = [
@@ -110,14 +132,14 @@ def _watch(cluster: ClusterConfig, group: NodeGroup, display: Display, stop: Sto
             process.start()
     addresses = tuple(reachable(*address) for address in cluster.controller_addresses)
     while not stop.came:
-        view = look(group, addresses)
+        view = look(group, addresses, cluster)
         if held_back and _controllers_are_up(cluster, view):
             for node_id in held_back:
                 group[node_id].start()
             held_back = []
             continue
         display.show(view)
-        if all(node.state is NodeState.ENDED for node in view.nodes.values()):
+        if not any(process.is_running for process in group.nodes.values()):
             return
         wait_until(lambda: stop.came, _FIRST_LOOKS_S if held_back else LOOK_INTERVAL_S, interval_s=0.1)
 
@@ -134,17 +156,19 @@ def _controllers_are_up(cluster: ClusterConfig, view: ClusterView) -> bool:
     return states.count(NodeState.READY) > len(states) // 2 or NodeState.STARTING not in states
 
 
-def look(group: NodeGroup, controllers: tuple[HostPort, ...]) -> ClusterView:
+def look(group: NodeGroup, controllers: tuple[HostPort, ...], cluster: ClusterConfig) -> ClusterView:
     """The state of every process, and of the quorum if a controller is ready."""
-    nodes = {node_id: _node_view(process) for node_id, process in group.nodes.items()}
-    is_worth_asking = any(node.state is NodeState.READY for node in nodes.values())
+    nodes = {node_id: _node_view(process, cluster.node(node_id)) for node_id, process in group.nodes.items()}
+    is_worth_asking = any(node.state in (NodeState.READY, NodeState.OUTSIDE) for node in nodes.values())
     return ClusterView(nodes, run_asking(_maybe_quorum(controllers)) if is_worth_asking else None)
 
 
-def _node_view(process: NodeProcess) -> NodeView:
+def _node_view(process: NodeProcess, config: NodeConfig) -> NodeView:
     if process.pid is None:
         return NodeView(state=NodeState.HELD_BACK, pid=None)
     if not process.is_running:
+        if process.exit_status is not None and _is_listening(config):
+            return NodeView(state=NodeState.OUTSIDE, pid=None)
         return NodeView(
             state=NodeState.ENDED,
             pid=process.pid,
@@ -153,6 +177,17 @@ def _node_view(process: NodeProcess) -> NodeView:
         )
     state = NodeState.READY if process.is_ready else NodeState.STARTING
     return NodeView(state=state, pid=process.pid, waits=process.waits)
+
+
+def _is_listening(config: NodeConfig) -> bool:
+    """Whether another process serves in place of one that ended: the node was started again by hand."""
+    try:
+        with socket.create_connection(
+            reachable(config.listeners[0].host, config.listeners[0].port), _CONNECT_TIMEOUT_S
+        ):
+            return True
+    except OSError:
+        return False
 
 
 async def _maybe_quorum(controllers: tuple[HostPort, ...]) -> QuorumStatus | None:

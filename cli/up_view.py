@@ -26,6 +26,7 @@ class NodeState(Enum):
     STARTING = "starting"
     READY = "ready"
     ENDED = "ended"
+    OUTSIDE = "restarted by hand"
 
     @property
     def style(self) -> str:
@@ -37,6 +38,7 @@ _STYLES = {
     NodeState.STARTING: "yellow",
     NodeState.READY: "green",
     NodeState.ENDED: "bold red",
+    NodeState.OUTSIDE: "green",
 }
 
 
@@ -171,4 +173,6 @@ def _node_line(config: NodeConfig, node: NodeView) -> str:
         return f"{what} ended with exit status {node.exit_status}; its last lines:\n{node.last_lines}"
     if node.state is NodeState.HELD_BACK:
         return f"{what.replace(', pid None', '')} {node.state.value}"
+    if node.state is NodeState.OUTSIDE:
+        return f"node {config.node_id} was started again, not by this command: it goes on when this one ends"
     return f"{what} is {node.waits or node.state.value}"

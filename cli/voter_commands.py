@@ -13,7 +13,7 @@ from cli.leaderless import leaderless_of
 from cli.nodes.endpoints import advertised_controllers
 from cli.output import tell_waiting
 from cli.question import Unanswered
-from cli.quorum_view import QuorumView
+from cli.quorum_view import QuorumView, look
 from cli.voter_changes import Look, Outcome, add_voter, preflight, remove_voter, resolve, upgrade, wait_for
 from cli.voter_checks import add_voter_checks, remove_voter_checks, transfer_checks, upgrade_checks
 from cli.voter_points import Candidate, Check
@@ -132,7 +132,15 @@ def _run(
     known = target.known()
     addresses = sorted(target.addresses(), key=lambda address: known.ids.get(address, -1) == ask_last)
 
+    async def find_leader() -> None:
+        """Without a majority of the voters there is no leader: what cannot begin is not waited for to the end."""
+        limit_ms = min(LEADER_TIMEOUT_MS, target.timeout_ms)
+        async with ClusterClient(addresses, limit_ms, known=known, tell=tell_waiting) as client:
+            await look(client)
+
     async def ask() -> Outcome:
+        if not wait:
+            await find_leader()
         loop = asyncio.get_running_loop()
         async with ClusterClient(
             addresses, target.timeout_ms, known=known, tell=tell_waiting, reason=target.reason
@@ -158,6 +166,10 @@ def _run(
         if error.question.doubt is not None or target.bootstrap_server or is_refused:
             raise
         raise CliError(leaderless_of(error, known).summary, status=ExitStatus.UNREACHABLE) from error
+
+
+# Longer than an election with the default timeouts takes.
+LEADER_TIMEOUT_MS = 6_000
 
 
 async def _seen(client: ClusterClient, is_reached: Callable[[QuorumView], bool], command: str) -> QuorumView:

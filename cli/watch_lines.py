@@ -18,6 +18,8 @@ _STYLES = {
     pb.TOPIC_DELETED: "red",
     pb.PARTITION_CREATED: "green",
     pb.PARTITION_CHANGED: "yellow",
+    pb.LEADER_ELECTED: "bold magenta",
+    pb.VOTERS_CHANGED: "bold magenta",
 }
 _WORDS_WIDTH = 30
 
@@ -37,7 +39,7 @@ def json_line(change: pb.Change) -> str:
     }
     subject = change.WhichOneof("subject")
     if subject is not None:
-        fields[subject] = _subject_fields(getattr(change, subject))
+        fields[subject] = _subject_fields(getattr(change, subject), change.epoch)
     if change.HasField("previous"):
         fields["previous"] = _partition_fields(change.previous)
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
@@ -58,7 +60,15 @@ def _words(change: pb.Change) -> str:
     match change.WhichOneof("subject"):
         case "initial_state":
             state = change.initial_state
-            return f"cluster {state.cluster_id}, told by node {state.node_id}, from offset {state.next_offset} on"
+            leader = (
+                f"node {state.leader_id} leads epoch {state.leader_epoch}"
+                if state.HasField("leader_id")
+                else "no leader is known"
+            )
+            return (
+                f"cluster {state.cluster_id}, {leader}; told by node {state.node_id}, "
+                f"from offset {state.next_offset} on"
+            )
         case "broker":
             return _broker_words(change.broker)
         case "topic":
@@ -66,7 +76,20 @@ def _words(change: pb.Change) -> str:
         case "partition":
             previous = change.previous if change.HasField("previous") else None
             return _partition_words(change.partition, previous)
+        case "leader":
+            leader = change.leader
+            return (
+                f"node {leader.id} leads the quorum in epoch {change.epoch}  voters {_ids(leader.voters)}  "
+                f"voted for it: {_ids(leader.granting_voters)}"
+            )
+        case "voters":
+            return "the voters are " + (", ".join(map(_voter_words, change.voters.voters)) or "none")
     return ""
+
+
+def _voter_words(voter: pb.Voter) -> str:
+    places = ", ".join(f"{item.host}:{item.port}" for item in voter.endpoints)
+    return f"{voter.id} at {places} (directory {voter.directory_id})"
 
 
 def _broker_words(broker: pb.Broker) -> str:
@@ -110,7 +133,7 @@ def _time(timestamp_ms: int) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp_ms % 1000:03d}"
 
 
-def _subject_fields(subject: object) -> dict[str, object]:
+def _subject_fields(subject: object, epoch: int) -> dict[str, object]:
     match subject:
         case pb.Partition():
             return _partition_fields(subject)
@@ -124,8 +147,24 @@ def _subject_fields(subject: object) -> dict[str, object]:
                 "node_id": subject.node_id,
                 "next_offset": subject.next_offset,
                 "high_watermark": subject.high_watermark,
+                "leader_id": subject.leader_id if subject.HasField("leader_id") else None,
+                "leader_epoch": subject.leader_epoch if subject.HasField("leader_epoch") else None,
             }
+        case pb.Leader():
+            return {
+                "id": subject.id,
+                "epoch": epoch,
+                "voters": list(subject.voters),
+                "granting_voters": list(subject.granting_voters),
+            }
+        case pb.Voters():
+            return {"voters": [_voter_fields(voter) for voter in subject.voters]}
     raise AssertionError(f"a change is about {type(subject).__name__}")
+
+
+def _voter_fields(voter: pb.Voter) -> dict[str, object]:
+    endpoints = [{"name": e.name, "host": e.host, "port": e.port} for e in voter.endpoints]
+    return {"id": voter.id, "directory_id": voter.directory_id, "endpoints": endpoints}
 
 
 def _broker_fields(broker: pb.Broker) -> dict[str, object]:

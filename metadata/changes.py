@@ -7,7 +7,7 @@ of them meet the same partition in one commit, so the tracker follows the record
 import enum
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from metadata.image.cluster import BrokerRegistration
@@ -16,6 +16,7 @@ from metadata.image.errors import CannotReplayError, ReplayError
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState, partition_after_change, partition_from_record
 from raft.batches import LogBatch
+from wire.control_records import LeaderChangeMessage, VotersRecord, decode_control_record_lenient
 from wire.metadata_records import cluster, features, topics
 from wire.record_frame import decode_record_lenient
 from wire.schema import MetadataRecord
@@ -34,6 +35,12 @@ class ChangeKind(enum.Enum):
     TOPIC_DELETED = enum.auto()
     PARTITION_CREATED = enum.auto()
     PARTITION_CHANGED = enum.auto()
+    LEADER_ELECTED = enum.auto()
+    VOTERS_CHANGED = enum.auto()
+
+
+# Of the quorum itself, not of what it holds.
+QUORUM_KINDS: Final = frozenset({ChangeKind.LEADER_ELECTED, ChangeKind.VOTERS_CHANGED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ class PartitionTransition:
     after: PartitionState
 
 
-Subject = BrokerRegistration | TopicIdentity | PartitionTransition
+Subject = BrokerRegistration | TopicIdentity | PartitionTransition | LeaderChangeMessage | VotersRecord
 Events = Iterator[tuple[ChangeKind, Subject]]
 
 
@@ -106,10 +113,11 @@ class ChangeTracker:
 
     def replay(self, batch: LogBatch) -> list[Change]:
         """The changes that this batch makes known. Raises ReplayError, and DecodeError for a malformed batch."""
-        changes: list[Change] = []
         if batch.is_control:
+            changes = [change for change in _quorum_changes(batch) if change.offset >= self.position]
             self.position = max(self.position, batch.next_offset)
             return changes
+        changes = []
         for record in batch.records:
             if record.offset >= self.position:
                 self.position = record.offset + 1
@@ -264,6 +272,19 @@ class ChangeTracker:
         return PartitionTransition(PartitionIdentity(topic, partition_id), before, after)
 
 
+def _quorum_changes(batch: LogBatch) -> Iterator[Change]:
+    """Of a control batch: its leader, where it opens an epoch, and its voters."""
+    for record in batch.records:
+        found = decode_control_record_lenient(record.key, record.value).record
+        kind = _CONTROL_KINDS.get(type(found))
+        if isinstance(found, LeaderChangeMessage | VotersRecord) and kind is not None:
+            yield Change(kind, record.offset, batch.leader_epoch, record.timestamp_ms, found)
+
+
+_CONTROL_KINDS: Mapping[type, ChangeKind] = {
+    LeaderChangeMessage: ChangeKind.LEADER_ELECTED,
+    VotersRecord: ChangeKind.VOTERS_CHANGED,
+}
 _READERS: Mapping[type[MetadataRecord], Callable[[ChangeTracker, Any], Events]] = {
     cluster.RegisterBrokerRecord: ChangeTracker._register,
     cluster.UnregisterBrokerRecord: ChangeTracker._unregister,

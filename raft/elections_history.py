@@ -173,6 +173,8 @@ class _Merger:
             return Cause.NO_WINNER, f"nobody won epoch {previous}; {_told(nomination)}"
         if cause is Cause.UNKNOWN and self._has_just_started(nomination):
             return Cause.RESTART, _told(nomination)
+        if cause is Cause.RESIGNATION and self._leader_has_restarted(epoch):
+            return Cause.RESTART, _told(nomination)
         return cause, _told(nomination)
 
     def _nomination(self, epoch: int) -> RoleEvent | None:
@@ -193,6 +195,19 @@ class _Merger:
         own = self._by_node[nomination.node_id]
         before = own[: own.index(nomination)]
         return not before or before[-1].cause in _STARTS
+
+    def _leader_has_restarted(self, epoch: int) -> bool:
+        """Whether the leader before was killed: one that starts again says that it leads no more, as one does that
+        leaves in good order."""
+        previous = self._previous_winner_epoch(epoch)
+        if previous is None:
+            return False
+        own = self._by_node[self._winners[previous]]
+        led_ms = max((event.timestamp_ms for event in own if event.role == "leader"), default=0)
+        return any(
+            event.cause in _STARTS and previous <= event.epoch <= epoch and event.timestamp_ms >= led_ms
+            for event in own
+        )
 
     def _is_the_beginning(self, epoch: int) -> bool:
         record = self._records.get(epoch)

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_replay.bases import StateBase
 from spark_replay.members import Member, member_of
 from spark_replay.schemas import TABLES
-from spark_replay.sources import LogFile
+from spark_replay.sources import AUDIT_MANIFEST, LogFile
 
-MANIFEST: Final = "audit.json"
+MANIFEST: Final = AUDIT_MANIFEST
 FORMAT: Final = 1
 _GLOB: Final = re.compile(r"([\\*?\[\]{}])")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from spark_replay.java_process import start_java_as_group
 from spark_replay.source import KraftLogDataSource
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -77,6 +78,7 @@ def start_session(
         builder = builder.config(key, value)
     java_options = [f"-Dlog4j2.configurationFile={log4j.as_uri()}", *(SMALL_JAVA_OPTIONS if small else ())]
     builder = builder.config("spark.driver.extraJavaOptions", " ".join(java_options))
+    start_java_as_group()
     with _standard_error_to(work_folder / "spark.log"):
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -14,6 +14,10 @@ from typing import Any, Self
 from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
 
 METADATA_FOLDER = "__cluster_metadata-0"
+# In the folder `--out` of `audit build` from before the first table on: it is known for a build's although it failed.
+BUILD_MARKER = ".kquorum-audit"
+STREAM_FOLDER = ".stream"
+AUDIT_MANIFEST = "audit.json"
 SEARCH_DEPTH = 4
 
 # Names of folders have at most 255 bytes, and before a source's goes `source=`.
@@ -71,10 +75,29 @@ def find_log_files(root: Path) -> tuple[LogFile, ...]:
     files = tuple(_files_of_sources(root.resolve()))
     if not files:
         raise NoLogFound(
-            f"{printable(str(root))} holds no metadata log: expected {METADATA_FOLDER}/, a folder with one inside, "
+            _what_of_an_audit(root)
+            or f"{printable(str(root))} holds no metadata log: expected {METADATA_FOLDER}/, a folder with one inside, "
             "or files named <20 digits>.log or <20 digits>-<10 digits>.checkpoint"
         )
     return files
+
+
+def _what_of_an_audit(folder: Path) -> str | None:
+    """What is said of a folder of tables; None for any other."""
+    name = printable(str(folder))
+    if (folder / AUDIT_MANIFEST).is_file():
+        return f"{name} holds the tables of an audit, not a log: `kquorum audit` has commands that read it"
+    if (folder / BUILD_MARKER).is_file():
+        return (
+            f"{name} holds an audit that is not finished: wait for the `audit build` that is at work, or, if it was "
+            "interrupted or failed, run it again with --overwrite"
+        )
+    if (folder / STREAM_FOLDER).is_dir():
+        return (
+            f"{name} holds tables of `audit stream` that are not finished: wait for its first batch, or run it again "
+            "with the same --out"
+        )
+    return None
 
 
 def log_file(path: Path, *, source: str) -> LogFile:

@@ -78,7 +78,9 @@ def _progress() -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield lambda step: None  # noqa: ARG005
         return
+    from rich.text import Text
+
     from cli.output import error_console
 
     with error_console().status("") as status:
-        yield status.update
+        yield lambda step: status.update(Text(step))

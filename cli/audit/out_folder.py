@@ -12,11 +12,10 @@ from cli.exit_status import ExitStatus
 from spark_replay.audit_folder import MANIFEST
 from spark_replay.folder_lock import FolderTaken, locked
 from spark_replay.several_sources import is_remote
-from spark_replay.sources import LogFile, printable
+from spark_replay.sources import BUILD_MARKER, LogFile, printable
 from spark_replay.stream.state import is_stream
 
-# There from before the first table on, so that what a killed build has left is known for a build's. And its lock.
-MARKER: Final = ".kquorum-audit"
+MARKER: Final = BUILD_MARKER  # and the build's lock
 _PATTERN: Final = re.compile(r"[\\*?\[\]{}]")
 
 

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from cli.audit.spark_interrupts import SparkInterrupts, spark_interrupts
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.java import check_java
@@ -84,7 +85,8 @@ def quiet_spark(
     with (
         tempfile.TemporaryDirectory(prefix="kquorum-audit-", ignore_cleanup_errors=True) as work,
         _progress() as progress,
-        _failures_told(Path(work) if shared is None else shared.work, keep_log_in),
+        spark_interrupts() as interrupts,
+        _failures_told(Path(work) if shared is None else shared.work, keep_log_in, interrupts),
     ):
         if shared is not None:
             yield QuietSpark(shared.session.result(), Path(work), progress)
@@ -93,10 +95,15 @@ def quiet_spark(
         session = start_session(
             Path(work), master=master, small=size_in_bytes < SMALL_BYTES, settings=settings
         )
+        interrupts.take()
         try:
             yield QuietSpark(session, Path(work), progress)
+        except KeyboardInterrupt:
+            interrupts.came = True
+            raise
         finally:
-            session.stop()
+            if not interrupts.came:
+                session.stop()
 
 
 def _settings_for(table_format: str) -> dict[str, str]:
@@ -117,18 +124,23 @@ def _progress() -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield lambda step: typer.echo(f"{step} ...", err=True) if step else None
         return
+    from rich.text import Text
+
     from cli.output import error_console
 
     with error_console().status("") as status:
-        yield lambda step: status.update(step) if step else status.stop()
+        yield lambda step: status.update(Text(step)) if step else status.stop()
 
 
 @contextmanager
-def _failures_told(work: Path, keep_log_in: Path) -> Iterator[None]:
-    """Turns a failure of Spark into one line, and keeps Spark's own log where the line says."""
+def _failures_told(work: Path, keep_log_in: Path, interrupts: SparkInterrupts) -> Iterator[None]:
+    """Turns a failure of Spark into one line, and keeps Spark's own log where the line says. A failure that came of an
+    interrupt is none."""
     try:
         yield
     except (Py4JError, PySparkException) as error:
+        if interrupts.came:
+            raise
         kept = keep_log_in / SPARK_LOG
         if (work / SPARK_LOG).is_file():
             shutil.copyfile(work / SPARK_LOG, kept)

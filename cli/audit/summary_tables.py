@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from cli.commands.log_lines import iso_time
 
@@ -37,9 +37,7 @@ def print_summary(console: Console, summary: dict[str, Any]) -> None:
     console.print(_counts("records by type", summary["record_types"]))
     console.print(_tables(summary["tables"]))
     for row in summary["damage"]:
-        console.print(
-            f"[red]{row['kind']}[/red]: {escape(_place(row))}: {escape(row['reason'])}", highlight=False
-        )
+        console.print(Text.assemble((row["kind"], "red"), f": {_place(row)}: {row['reason']}"))
     hidden = summary["tables"]["damage"]["rows"] - len(summary["damage"])
     if hidden > 0:
         console.print(f"and {hidden} more damaged places in the table damage")
@@ -51,7 +49,7 @@ def _sources(sources: list[dict[str, Any]], columns: tuple[tuple[str, str], ...]
         justify: Literal["left", "right"] = "left" if title in _LEFT else "right"
         table.add_column(title, justify=justify, overflow="fold", no_wrap=title != "log", vertical="bottom")
     for source in sources:
-        table.add_row(*(_cell(source, name) for _, name in columns))
+        table.add_row(*(Text(_cell(source, name)) for _, name in columns))
     return table
 
 
@@ -64,7 +62,7 @@ def _cell(source: dict[str, Any], name: str) -> str:
         return ""
     if name.endswith("_ms"):
         return iso_time(value)[:16].replace("T", " ")
-    return f"{value:,}" if isinstance(value, int) else escape(str(value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _counts(title: str, counts: dict[str, int]) -> Table:
@@ -82,7 +80,7 @@ def _tables(tables: dict[str, dict[str, Any]]) -> Table:
     table.add_column("rows", justify="right")
     table.add_column("Parquet", overflow="fold")
     for name, facts in tables.items():
-        table.add_row(name, f"{facts['rows']:,}", escape(facts["path"]))
+        table.add_row(name, f"{facts['rows']:,}", Text(facts["path"]))
     return table
 
 

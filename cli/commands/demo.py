@@ -44,7 +44,7 @@ def demo(
     config_path = with_free_ports(config, out / "quorum.toml", data_dir=out / DATA_FOLDER)
     cluster = load_config(config_path)
     nodes = _nodes(config_path, cluster, out)
-    stage = Stage(console(), config_path, cluster, nodes, out)
+    stage = Stage(console(markup=True), config_path, cluster, nodes, out)
     with nodes:
         try:
             _play(stage, real_logs)

@@ -66,7 +66,7 @@ AddScram = Annotated[
         "--add-scram",
         "-S",
         metavar="LOGIN",
-        help="A user from the beginning: 'SCRAM-SHA-512=[name=...,password=...]', iterations=... and salt=... if you "
+        help="A user from the beginning: SCRAM-SHA-512=[name=N,password=P], with iterations=... and salt=... if you "
         "like; may be repeated. The same for every node.",
     ),
 ]
@@ -140,12 +140,18 @@ def choose_cluster_id(asked: str | None, configured: str | None, *, is_whole: bo
     """The option, the config's, or a new one, which only a formatting of the whole cluster may make up: nodes that are
     formatted one by one, or from a file for each, would become clusters of their own."""
     from cli.config.errors import ConfigError, Problem
+    from cli.config.values import check_cluster_id
     from cli.formatting import new_uuid
     from wire.uuids import uuid_to_text
 
     if asked and configured and asked != configured:
         message = f"cluster.id is {configured}, but --cluster-id is {asked}: leave one of them out"
         raise ConfigError([Problem(message, Place(path))])
+    if asked is not None:
+        try:
+            check_cluster_id(asked)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--cluster-id") from None
     if asked or configured:
         return asked or configured or ""
     if is_whole:

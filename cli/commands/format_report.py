@@ -58,13 +58,13 @@ def check_voters(beginning: Beginning, nodes: Sequence[NodeConfig], known: Seque
 
 
 def warn_of_cluster_id(cluster_id: str) -> None:
-    """Kafka's own tools take nothing else for a cluster id."""
+    """Kafka takes any text, but its tools make such ids only, and a made-up one may be another cluster's."""
     try:
         uuid_from_text(cluster_id)
     except ValueError:
         complain(
-            f"cluster.id {cluster_id} is not 16 bytes in url-safe base64, which Kafka's own tools insist on; "
-            "`kquorum random-uuid` makes one",
+            f"cluster.id {cluster_id} is not 16 bytes in url-safe base64, as `kquorum random-uuid` and Kafka's tools "
+            "make one: make sure that no other cluster has it",
             style="yellow",
             label="warning",
         )

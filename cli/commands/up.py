@@ -29,17 +29,17 @@ def up(
 ) -> None:
     """Run all nodes of the config on this machine; Ctrl-C or SIGTERM stops brokers, then controllers.
 
-    Folders that are not formatted yet are formatted first; a dynamic quorum that is new begins with all controllers of
-    the config as its voters. Where there are fewer processors than nodes, brokers start once a majority of the
-    controllers is ready. What a node that starts waits for is shown. A node that ends is shown with its last lines; the
-    others go on. Exit status 1 when one had ended before it was asked to.
+    Nothing is done while a port is in use. Folders that are not formatted yet are formatted first; a dynamic quorum
+    that is new begins with all controllers of the config as its voters. Where there are fewer processors than nodes,
+    brokers start once a majority of the controllers is ready. What a node that starts waits for is shown. A node that
+    ends is shown with its last lines; the others go on. Exit status 1 when one had ended before it was asked to.
     """
     from cli.command_security import remember_cluster
     from cli.config.load import load_config
     from cli.config.materialise import with_free_ports
     from cli.nodes.security import check_security
     from cli.output import complain
-    from cli.up_run import format_missing, run_cluster
+    from cli.up_run import check_addresses, format_missing, run_cluster
     from raft.adapters.folder_permissions import keep_files_private
 
     keep_files_private()
@@ -64,6 +64,7 @@ def up(
     for node in cluster.nodes:
         check_security(cluster, node)
     remember_cluster(cluster)
+    check_addresses(cluster, offers_free_ports=not free_ports)
     for outcome in format_missing(cluster):
         complain(f"formatted {outcome.folder}", style="cyan", label="up")
     run_cluster(cluster, data_dir=data_dir)

@@ -35,7 +35,7 @@ def watch(
         int, typer.Option("--timeout-ms", min=1, help="How long to try to connect at first.")
     ] = 5000,
 ) -> None:
-    """Brokers, topics and partitions as they change, until Ctrl-C.
+    """The quorum's leaders and voters, brokers, topics and partitions as they change, until Ctrl-C.
 
     When the connection is lost, the watch goes on through another node of the config from the offset reached.
     """

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from cli.config.addresses import (
     HostPort,
@@ -19,7 +19,7 @@ from cli.config.authorizer_keys import AuthorizerKeys
 from cli.config.errors import ConfigError, Place, Problem
 from cli.config.network_keys import NetworkKeys
 from cli.config.security_keys import is_secret_key, listener_keys, protocol_name
-from cli.config.values import as_flag, as_optional, as_tuple, as_upper_names
+from cli.config.values import as_flag, as_optional, as_tuple, as_upper_names, check_cluster_id
 
 Role = Literal["broker", "controller"]
 Names = Annotated[tuple[str, ...], BeforeValidator(as_upper_names)]
@@ -30,6 +30,7 @@ NotNegative = Annotated[int, Field(ge=0)]
 # -1 means that there is no limit.
 Limit = Annotated[int, Field(ge=-1)]
 Listeners = Annotated[tuple[Listener, ...], BeforeValidator(as_tuple(parse_listener))]
+ClusterId = Annotated[str, AfterValidator(check_cluster_id)]
 Address = Annotated[HostPort | None, BeforeValidator(as_optional(parse_host_port))]
 
 
@@ -58,7 +59,7 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    cluster_id: str | None = Field(None, alias="cluster.id", min_length=1)
+    cluster_id: ClusterId | None = Field(None, alias="cluster.id", min_length=1)
     node_id: NotNegative = Field(alias="node.id")
     broker_id: int | None = Field(None, alias="broker.id")
     process_roles: Annotated[tuple[Role, ...], BeforeValidator(as_tuple(str))] = Field(

@@ -1,5 +1,6 @@
 """From what a file says to a value: Kafka's comma lists and booleans, beside TOML's own lists and booleans."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -56,3 +57,19 @@ def as_text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return value.strip() if isinstance(value, str) else ",".join(map(str, as_items(value)))
+
+
+_CLUSTER_ID = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+
+
+def check_cluster_id(text: str) -> str:
+    """The id as it is. Kafka takes any text; what no tool makes is a slip, and would be in every folder for good.
+
+    Raises ValueError.
+    """
+    if _CLUSTER_ID.fullmatch(text) is None:
+        raise ValueError(
+            f"{text!r} is no cluster id: letters, digits, '.', '_' and '-' are allowed, as in the 22 characters that "
+            "`kquorum random-uuid` makes. Folders that are formatted keep theirs: leave cluster.id out for those"
+        )
+    return text

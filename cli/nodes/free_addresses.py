@@ -23,11 +23,19 @@ def check_addresses_are_free(config: NodeConfig) -> None:
     What is bound here is given back: the listeners that open late must not take connections yet, and a socket that only
     reserves the address would keep gRPC from it.
     """
+    for refused in refused_addresses(config):
+        raise refused
+
+
+def refused_addresses(config: NodeConfig) -> Iterator[CannotListen]:
+    """One for each address that cannot be had."""
     for host, port, refusal in _addresses(config):
         try:
             _check(host, port)
         except OSError as error:
-            raise refusal(host, port, error) from error
+            refused = refusal(host, port, error)
+            refused.__cause__ = error
+            yield refused
 
 
 def _addresses(config: NodeConfig) -> Iterator[tuple[str, int, Refusal]]:

@@ -52,6 +52,10 @@ class NodeInspectSource:
         except NotLeaderError:
             raise NotTheLeader(self._member.who_leads("a linearizable read")) from None
 
+    def leader(self) -> tuple[int, int] | None:
+        replica = self._member.node.replica
+        return (self._member.driver.leader_id, replica.epoch) if self._member.is_led() else None
+
     def log_end_offset(self) -> int:
         return self._member.log.end_offset
 

@@ -36,6 +36,7 @@ from raft.ports import StateMachine
 from raft.ready import RoleChanged, VotersChanged
 from raft.replica_state import FIRST_BOOTSTRAP_ID
 from raft.roles import Follower, Leader
+from raft.voters import ZERO_DIRECTORY
 
 if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload
@@ -83,7 +84,11 @@ class QuorumMember:
         )
         self.states = StateWatch(config.node_id, clock.now_ms)
         self._leader_watch = LeaderWatch(self.is_led, self._who_is_missing)
-        self._voter_watch = VoterWatch(config.node_id, config.controller_quorum_fetch_timeout_ms)
+        self._voter_watch = VoterWatch(
+            config.node_id,
+            config.controller_quorum_fetch_timeout_ms,
+            folders.metadata_directory_id if config.is_controller else ZERO_DIRECTORY,
+        )
         self._security = controller_client(config)
         self._foreign = ForeignClusters(self.cluster_id, config.node_id, clock.now_ms, self._security)
         self._peers = PeerWatch(self.driver.receive, self._handle_foreign_peer, self._why_unreachable)

@@ -25,8 +25,9 @@ log = logging.getLogger("cli.voter_watch")
 class VoterWatch:
     """Made and used on the loop; `handle` is told of each voter set in force."""
 
-    def __init__(self, node_id: int, fetch_timeout_ms: int) -> None:
+    def __init__(self, node_id: int, fetch_timeout_ms: int, directory_id: UUID = ZERO_DIRECTORY) -> None:
         self._node_id = node_id
+        self._directory_id = directory_id
         self._fetch_timeout_ms = fetch_timeout_ms
         self._voters: VoterSet = NO_VOTERS
         self._removed_alive: dict[int, tuple[UUID, int]] = {}
@@ -40,6 +41,7 @@ class VoterWatch:
         told = ", ".join(map(str, change.voters.ids)) or "none known yet"
         logger = notable_log if len(change.voters) else log
         logger.info("the voters are %s (kraft.version %d)", told, change.kraft_version)
+        self._warn_of_own_directory()
         if driver.leader_id != self._node_id:
             return
         for key in sorted(change.voters.keys - before.keys):
@@ -66,6 +68,24 @@ class VoterWatch:
             silent_ms = now_ms - status.last_fetch_timestamp_ms
             if key in gone and silent_ms <= self._fetch_timeout_ms:
                 self._warn_of_removal(now_ms, key, max(0, silent_ms))
+
+    def _warn_of_own_directory(self) -> None:
+        """A node whose disk was replaced is another replica, and votes no more; nothing else would say so."""
+        own = self._voters.voters.get(self._node_id)
+        if own is None or ZERO_DIRECTORY in (own.key.directory_id, self._directory_id):
+            return
+        if own.key.directory_id == self._directory_id:
+            return
+        notable_log.warning(
+            "voter %d is registered with directory %s, but this node has directory %s: its disk was replaced or "
+            "formatted again, so it does not vote; `kquorum quorum remove-voter %d`, then `add-voter %d`, make it a "
+            "voter",
+            self._node_id,
+            uuid_to_text(own.key.directory_id),
+            uuid_to_text(self._directory_id),
+            self._node_id,
+            self._node_id,
+        )
 
     def _warn_of_removal(self, now_ms: int, key: ReplicaKey, silent_ms: int) -> None:
         self._removed_alive[key.id] = (key.directory_id, now_ms)

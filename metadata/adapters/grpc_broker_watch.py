@@ -13,7 +13,7 @@ from metadata.adapters.grpc_broker_picture import Concerns, PictureChange, conce
 from metadata.adapters.grpc_feed import ChangeFeed, Watcher
 from metadata.adapters.grpc_following import catch_up, check_in_range, tracker_before
 from metadata.adapters.grpc_source import CommittedLog
-from metadata.changes import Change, ChangeKind, ChangeTracker, PartitionTransition
+from metadata.changes import QUORUM_KINDS, Change, ChangeKind, ChangeTracker, PartitionTransition
 from wire.proto import broker_pb2 as pb
 
 # How often a member hears how far the log is when nothing changes for it.
@@ -21,6 +21,9 @@ OFFSET_SPACING_S: Final = 0.1
 
 # A long way to catch up is told in steps of about so many changes.
 CHANGES_PER_STEP: Final = 2_000
+
+# A topic without partitions is nothing to a member, and it finds the controllers by itself.
+_NOT_FOR_MEMBERS: Final = QUORUM_KINDS | {ChangeKind.TOPIC_CREATED}
 
 
 class MemberWatcher(Watcher):
@@ -37,8 +40,7 @@ class MemberWatcher(Watcher):
             before = subject.before
             if not self._concerns(subject.after) and (before is None or not self._concerns(before)):
                 return False
-        # A topic without partitions is nothing to a member.
-        return change.kind is not ChangeKind.TOPIC_CREATED and super().wants(change)
+        return change.kind not in _NOT_FOR_MEMBERS and super().wants(change)
 
     def note_position(self, position: int) -> None:
         if position > self._position:

@@ -9,6 +9,7 @@ from metadata.image.cluster import BrokerRegistration, ControllerRegistration, E
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import RECOVERING, PartitionState
 from metadata.image.topics import TopicImage
+from wire.control_records import LeaderChangeMessage, Voter, VotersRecord
 from wire.proto import inspect_pb2 as pb
 from wire.uuids import uuid_to_text
 
@@ -33,6 +34,16 @@ def change_message(change: Change) -> pb.Change:
             message.partition.CopyFrom(partition_message(name, topic_id, partition.partition_id, after))
             if before is not None:
                 message.previous.CopyFrom(partition_message(name, topic_id, partition.partition_id, before))
+        case LeaderChangeMessage() as leader:
+            message.leader.CopyFrom(
+                pb.Leader(
+                    id=leader.leader_id,
+                    voters=[voter.voter_id for voter in leader.voters],
+                    granting_voters=[voter.voter_id for voter in leader.granting_voters],
+                )
+            )
+        case VotersRecord() as voters:
+            message.voters.CopyFrom(pb.Voters(voters=map(_voter, voters.voters)))
     return message
 
 
@@ -97,6 +108,15 @@ def image_header(source: InspectSource, image: MetadataImage) -> pb.ImageHeader:
         controllers=[_controller(controllers[controller_id]) for controller_id in sorted(controllers)],
         topic_count=len(image.topics.by_id),
         partition_count=sum(len(topic.partitions) for topic in image.topics.by_id.values()),
+    )
+
+
+def _voter(voter: Voter) -> pb.Voter:
+    """Its endpoints have a name, and no protocol: that is the config's."""
+    return pb.Voter(
+        id=voter.voter_id,
+        directory_id=uuid_to_text(voter.voter_directory_id),
+        endpoints=[pb.Endpoint(name=each.name, host=each.host, port=each.port) for each in voter.endpoints],
     )
 
 

@@ -154,6 +154,7 @@ class InspectService(InspectServicer):
     def _initial_state(self, next_offset: int) -> pb.Change:
         source = self._log.source
         provenance = source.committed_image().provenance
+        leader_id, leader_epoch = source.leader() or (None, None)
         return pb.Change(
             kind=pb.INITIAL_STATE,
             offset=next_offset - 1,
@@ -164,6 +165,8 @@ class InspectService(InspectServicer):
                 node_id=source.node_id,
                 next_offset=next_offset,
                 high_watermark=self._log.high_watermark,
+                leader_id=leader_id,
+                leader_epoch=leader_epoch,
             ),
         )
 

@@ -39,6 +39,10 @@ class InspectSource(Protocol):
         """The end (exclusive) of what is committed; negative while unknown."""
         ...
 
+    def leader(self) -> tuple[int, int] | None:
+        """The id of the quorum's leader and its epoch, as this node knows them; None while it knows no leader."""
+        ...
+
     def log_start_offset(self) -> int: ...
 
     def read_log(self, start_offset: int, max_bytes: int, end_offset: int | None = None) -> bytes:

@@ -7,6 +7,8 @@ import errno
 from dataclasses import dataclass
 from pathlib import Path
 
+from raft.adapters.ownership import permission_remedy
+
 _NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
@@ -28,10 +30,11 @@ class StorageFailed(EnvironmentFault):
     def __init__(self, action: str, path: Path, error: OSError) -> None:
         self.path = path
         self.error = error
-        super().__init__(
-            f"cannot {action} {path}: {error.strerror or error}; the node stops, because it no longer knows "
-            "what is on the disk: check the disk and its free space, then start the node again"
+        remedy = permission_remedy(path, error) or (
+            "the node stops, because it no longer knows what is on the disk: check the disk and its free space, then "
+            "start the node again"
         )
+        super().__init__(f"cannot {action} {path}: {error.strerror or error}; {remedy}")
 
 
 class StorageFull(StorageFailed):

@@ -6,7 +6,7 @@ from pathlib import Path
 from uuid import UUID
 
 from raft.adapters.durable_files import replace_file
-from raft.adapters.errors import MetaPropertiesDamaged, NotFormatted, WrongFolder
+from raft.adapters.errors import MetaPropertiesDamaged, NotFormatted, StorageFailed, WrongFolder
 from raft.adapters.file_system import POSIX, FileSystem
 from wire.uuids import uuid_from_text, uuid_to_text
 
@@ -33,6 +33,8 @@ def read_meta_properties(folder: Path, fs: FileSystem = POSIX) -> MetaProperties
         content = fs.read(path)
     except FileNotFoundError as error:
         raise NotFormatted(folder, f"it has no {FILE_NAME}") from error
+    except PermissionError as error:
+        raise StorageFailed("read", path, error) from error
     except OSError as error:
         raise MetaPropertiesDamaged(path, f"it cannot be read ({error.strerror})") from error
     try:

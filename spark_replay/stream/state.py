@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from spark_replay.bases import is_whole_snapshot
-from spark_replay.sources import FileKind, LogFile
+from spark_replay.sources import STREAM_FOLDER, FileKind, LogFile
 from spark_replay.split_facts import BatchEnds, LogBounds, SplitFacts
 
-FOLDER: Final = ".stream"
+FOLDER: Final = STREAM_FOLDER
 STATE: Final = "state.json"
 FORMAT: Final = 1
 # How much the tables of the state lag behind the records.

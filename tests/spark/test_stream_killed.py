@@ -53,8 +53,15 @@ class Stream:
             self._process.wait(seconds)
 
     def kill(self) -> None:
-        os.killpg(self._process.pid, signal.SIGKILL)
+        """With its Java, which has a process group of its own."""
+        java = self._children()
+        for group in (self._process.pid, *java):
+            os.killpg(group, signal.SIGKILL)
         self._process.wait()
+
+    def _children(self) -> list[int]:
+        pid = self._process.pid
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     def interrupt(self) -> int:
         """As Ctrl-C does; answers the exit status."""

@@ -27,6 +27,8 @@ class ChangeKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TOPIC_DELETED: _ClassVar[ChangeKind]
     PARTITION_CREATED: _ClassVar[ChangeKind]
     PARTITION_CHANGED: _ClassVar[ChangeKind]
+    LEADER_ELECTED: _ClassVar[ChangeKind]
+    VOTERS_CHANGED: _ClassVar[ChangeKind]
 CONSISTENCY_UNSPECIFIED: Consistency
 LINEARIZABLE: Consistency
 COMMITTED: Consistency
@@ -42,6 +44,8 @@ TOPIC_CREATED: ChangeKind
 TOPIC_DELETED: ChangeKind
 PARTITION_CREATED: ChangeKind
 PARTITION_CHANGED: ChangeKind
+LEADER_ELECTED: ChangeKind
+VOTERS_CHANGED: ChangeKind
 
 class ReadLogRequest(_message.Message):
     __slots__ = ("from_offset", "to_offset", "follow", "include_control", "types", "consistency")
@@ -236,7 +240,7 @@ class WatchRequest(_message.Message):
     def __init__(self, from_offset: _Optional[int] = ..., kinds: _Optional[_Iterable[_Union[ChangeKind, str]]] = ...) -> None: ...
 
 class Change(_message.Message):
-    __slots__ = ("kind", "offset", "epoch", "timestamp_ms", "initial_state", "broker", "topic", "partition", "previous")
+    __slots__ = ("kind", "offset", "epoch", "timestamp_ms", "initial_state", "broker", "topic", "partition", "leader", "voters", "previous")
     KIND_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -245,6 +249,8 @@ class Change(_message.Message):
     BROKER_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    VOTERS_FIELD_NUMBER: _ClassVar[int]
     PREVIOUS_FIELD_NUMBER: _ClassVar[int]
     kind: ChangeKind
     offset: int
@@ -254,20 +260,52 @@ class Change(_message.Message):
     broker: Broker
     topic: Topic
     partition: Partition
+    leader: Leader
+    voters: Voters
     previous: Partition
-    def __init__(self, kind: _Optional[_Union[ChangeKind, str]] = ..., offset: _Optional[int] = ..., epoch: _Optional[int] = ..., timestamp_ms: _Optional[int] = ..., initial_state: _Optional[_Union[InitialState, _Mapping]] = ..., broker: _Optional[_Union[Broker, _Mapping]] = ..., topic: _Optional[_Union[Topic, _Mapping]] = ..., partition: _Optional[_Union[Partition, _Mapping]] = ..., previous: _Optional[_Union[Partition, _Mapping]] = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[ChangeKind, str]] = ..., offset: _Optional[int] = ..., epoch: _Optional[int] = ..., timestamp_ms: _Optional[int] = ..., initial_state: _Optional[_Union[InitialState, _Mapping]] = ..., broker: _Optional[_Union[Broker, _Mapping]] = ..., topic: _Optional[_Union[Topic, _Mapping]] = ..., partition: _Optional[_Union[Partition, _Mapping]] = ..., leader: _Optional[_Union[Leader, _Mapping]] = ..., voters: _Optional[_Union[Voters, _Mapping]] = ..., previous: _Optional[_Union[Partition, _Mapping]] = ...) -> None: ...
 
 class InitialState(_message.Message):
-    __slots__ = ("cluster_id", "node_id", "next_offset", "high_watermark")
+    __slots__ = ("cluster_id", "node_id", "next_offset", "high_watermark", "leader_id", "leader_epoch")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    LEADER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     node_id: int
     next_offset: int
     high_watermark: int
-    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[int] = ..., next_offset: _Optional[int] = ..., high_watermark: _Optional[int] = ...) -> None: ...
+    leader_id: int
+    leader_epoch: int
+    def __init__(self, cluster_id: _Optional[str] = ..., node_id: _Optional[int] = ..., next_offset: _Optional[int] = ..., high_watermark: _Optional[int] = ..., leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ...) -> None: ...
+
+class Leader(_message.Message):
+    __slots__ = ("id", "voters", "granting_voters")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    VOTERS_FIELD_NUMBER: _ClassVar[int]
+    GRANTING_VOTERS_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    voters: _containers.RepeatedScalarFieldContainer[int]
+    granting_voters: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, id: _Optional[int] = ..., voters: _Optional[_Iterable[int]] = ..., granting_voters: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class Voters(_message.Message):
+    __slots__ = ("voters",)
+    VOTERS_FIELD_NUMBER: _ClassVar[int]
+    voters: _containers.RepeatedCompositeFieldContainer[Voter]
+    def __init__(self, voters: _Optional[_Iterable[_Union[Voter, _Mapping]]] = ...) -> None: ...
+
+class Voter(_message.Message):
+    __slots__ = ("id", "directory_id", "endpoints")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    directory_id: str
+    endpoints: _containers.RepeatedCompositeFieldContainer[Endpoint]
+    def __init__(self, id: _Optional[int] = ..., directory_id: _Optional[str] = ..., endpoints: _Optional[_Iterable[_Union[Endpoint, _Mapping]]] = ...) -> None: ...
 
 class CopyLogRequest(_message.Message):
     __slots__ = ("from_offset", "follow")

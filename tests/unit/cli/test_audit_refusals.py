@@ -106,3 +106,35 @@ def test_tables_are_not_written_into_the_log(capsys: pytest.CaptureFixture[str],
     status, message = refused(capsys, sample, "--out", sample / "__cluster_metadata-0" / "tables")
     assert status == 2
     assert "inside the log" in message
+
+
+@pytest.mark.parametrize(
+    "command", [("audit", "churn"), ("audit", "check"), ("log", "dump"), ("log", "verify")]
+)
+@pytest.mark.parametrize(
+    ("inside", "said"),
+    [
+        (".kquorum-audit", "holds an audit that is not finished"),
+        (".stream/state.json", "holds tables of `audit stream` that are not finished"),
+    ],
+)
+def test_an_audit_that_is_not_finished_is_told_as_one(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: tuple[str, str], inside: str, said: str
+) -> None:
+    marker = tmp_path / "out" / inside
+    marker.parent.mkdir(parents=True)
+    marker.touch()
+    (tmp_path / "out" / "records").mkdir()
+    assert run([*command, str(tmp_path / "out")]) == 2
+    message = capsys.readouterr().err
+    assert said in message
+    assert "run it again with" in message
+
+
+@pytest.mark.parametrize("command", ["dump", "verify"])
+def test_the_tables_of_an_audit_are_no_log(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "audit.json").write_text("{}")
+    assert run(["log", command, str(tmp_path)]) == 2
+    assert "holds the tables of an audit, not a log" in capsys.readouterr().err

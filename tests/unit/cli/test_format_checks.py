@@ -95,11 +95,27 @@ def test_up_makes_up_no_cluster_id_for_one_node_of_several(
     assert "there is no cluster.id" in capsys.readouterr().err
 
 
-def test_a_cluster_id_that_kafka_refuses_is_remarked(
+def test_a_cluster_id_that_no_tool_makes_is_remarked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_format(tmp_path, "--node", "11", text=SMALL.replace("AAAAAAAAAAAAAAAAAAAAAg", "x")) == 0
     assert "cluster.id x is not 16 bytes in url-safe base64" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cluster_id", ["zz!F1b3J1bS1leGFtcGxlMQ", "two words", "[bold]", "a/b", "c\u00e9"])
+def test_a_broken_cluster_id_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cluster_id: str
+) -> None:
+    text = SMALL.replace("AAAAAAAAAAAAAAAAAAAAAg", cluster_id)
+    assert run_format(tmp_path, text=text) == 2
+    told = capsys.readouterr().err
+    assert f"{cluster_id!r} is no cluster id" in told
+    assert "quorum.toml:" in told
+    without = "\n".join(line for line in SMALL.splitlines() if "cluster.id" not in line)
+    assert run_format(tmp_path, "--cluster-id", cluster_id, text=without) == 2
+    told = capsys.readouterr().err
+    assert f"--cluster-id: {cluster_id!r} is no cluster id" in told
+    assert not any(tmp_path.rglob("meta.properties"))
 
 
 def test_a_file_as_data_folder_is_named_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,30 @@ def test_help_names_every_option_whole(command: str, capsys: pytest.CaptureFixtu
     assert "\u2026" not in out
     assert "completion" not in out
     assert EXAMPLES[command][0] in out
+
+
+@pytest.mark.parametrize("name", sorted(Root.commands_by_name))
+def test_what_stands_in_brackets_is_shown(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rich takes it for markup and leaves it out."""
+    for each in (command for command in commands() if command.split()[0] == name):
+        loaded: Any = load(name, Root.commands_by_name[name])
+        for part in each.split()[1:]:
+            loaded = loaded.commands[part]
+        texts = [loaded.help, *(getattr(option, "help", None) for option in loaded.params)]
+        words = {word for text in texts if text for word in text.replace("\\[", "[").split() if "[" in word}
+        monkeypatch.setenv("COLUMNS", "250")
+        monkeypatch.setenv("TERMINAL_WIDTH", "250")
+        assert run([*each.split(), "--help"]) == 0
+        out = capsys.readouterr().out
+        assert [word for word in words if word not in out] == []
+        assert [line for line in EXAMPLES[each] if line not in out] == []
+
+
+def test_the_option_for_a_first_user_is_shown_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["format", "--help"]) == 0
+    assert "SCRAM-SHA-512=[name=N,password=P]" in capsys.readouterr().out
 
 
 def test_paragraphs_are_wrapped_once(capsys: pytest.CaptureFixture[str]) -> None:

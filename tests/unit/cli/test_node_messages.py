@@ -21,10 +21,11 @@ from raft.errors import NotLeaderError
 from raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
 from raft.messages import DescribeQuorumResponse, FetchResponse, ReplicaStatus, VoteResponse
 from raft.ready import RoleChanged, VotersChanged
-from raft.voters import NO_VOTERS, Endpoint, ReplicaKey, Voter, VoterSet
+from raft.voters import NO_VOTERS, ZERO_DIRECTORY, Endpoint, ReplicaKey, Voter, VoterSet
 from tests.unit.metadata_adapters.controllers import RunningController, eventually
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.headers import RequestHeader
+from wire.uuids import uuid_to_text
 
 OURS, THEIRS = "a3F1b3J1bS1leGFtcGxlMQ", "b3F1b3J1bS1leGFtcGxlMQ"
 PLACES = {peer: Endpoint("CONTROLLER", "127.0.0.1", 21300 + peer) for peer in (-2, 1, 2, 3)}
@@ -253,6 +254,25 @@ def hand_over(driver: Any, *sets: VoterSet) -> VoterWatch:
 
 
 class TestVoters:
+    def test_a_node_whose_disk_was_replaced_names_both_directories(
+        self, heard_lines: pytest.LogCaptureFixture
+    ) -> None:
+        new = UUID(int=987)
+
+        async def work() -> None:
+            for own, static in ((new, False), (ONE.directory_id, False), (new, True)):
+                watch = VoterWatch(1, fetch_timeout_ms=2_000, directory_id=own)
+                key = ReplicaKey(1, ZERO_DIRECTORY) if static else ONE
+                watch.handle(10_000, FakeDriver(leader_id=2), VotersChanged(voters(key, TWO), 1))
+
+        run(work())
+        (told,) = [line for line in on_terminal(heard_lines) if "registered" in line]
+        assert told.startswith(
+            f"voter 1 is registered with directory {uuid_to_text(ONE.directory_id)}, but this node has directory "
+            f"{uuid_to_text(new)}"
+        )
+        assert "`kquorum quorum remove-voter 1`, then `add-voter 1`" in told
+
     def test_changes_are_told_and_nothing_else(self, heard_lines: pytest.LogCaptureFixture) -> None:
         both = voters(ONE, TWO)
         moved = both.updated(Voter(TWO, (PLACES[2],)))

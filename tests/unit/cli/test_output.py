@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from cli import output
-from cli.output import make_table, print_table, share_room
+from cli.output import complain, console, make_table, print_table, share_room
 from cli.wording import counted
 
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
@@ -120,3 +120,17 @@ def test_titles_are_broken_at_words_on_a_terminal(monkeypatch: pytest.MonkeyPatc
     terminal = on_a_terminal(monkeypatch)
     print_table(SENTENCE, ("topic",), [("orders",)])
     assert widest(terminal.getvalue()) <= 80
+
+
+def test_brackets_are_no_markup(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder or a topic may have a name such as `[red]`."""
+    console().print("a[red]b[/red]", "c[/x]")
+    print_table("of [dim]", ("name [b]",), [("[bold]x[/bold]",)])
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    complain("no [folder] here[/]")
+    shown = capsys.readouterr()
+    assert "a[red]b[/red] c[/x]" in shown.out
+    assert "of [dim]" in shown.out
+    assert "name [b]" in shown.out
+    assert "[bold]x[/bold]" in shown.out
+    assert "no [folder] here[/]" in shown.err

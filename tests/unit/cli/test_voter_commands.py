@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from cli.main import run
+from cli.quorum_status import QuorumStatus, ReplicaLag
+from cli.quorum_tables import silent_voters
 from tests.unit.cli.fake_cluster import FakeNode, fake_node, quorum_response
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_from_text
@@ -249,3 +251,45 @@ def test_brokers_and_controllers_are_not_asked_together(capsys: pytest.CaptureFi
     both = ["--bootstrap-controller", "127.0.0.1:1", "--bootstrap-server", "127.0.0.1:2"]
     assert run(["quorum", "status", *both]) == 2
     assert "exclude each other" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [("remove-voter", "2"), ("add-voter", "2"), ("upgrade",)])
+def test_without_a_leader_a_change_is_not_waited_for_to_the_end(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time limit of the whole command would be an hour."""
+    monkeypatch.setattr("cli.voter_commands.LEADER_TIMEOUT_MS", 1_300)
+    monkeypatch.setattr("cli.cluster_client.TELL_AFTER_S", 0.05)
+    monkeypatch.setattr("cli.cluster_client.TELL_AGAIN_S", 0.05)
+    nobody = quorum_response(error_code=6, leader_id=-1)
+    with fake_node({ApiKey.DESCRIBE_QUORUM: lambda _: nobody}) as node:
+        options = ("--bootstrap-controller", node.address, "--timeout-ms", "3600000")
+        assert run(["quorum", *arguments, *options]) == 6
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(set(lines)), lines
+    assert "the quorum has no leader that can be reached" in lines[-1]
+
+
+def test_a_voter_whose_disk_was_replaced_is_named_with_both_directories() -> None:
+    def replica(node_id: int, directory: str, *, alive: bool) -> ReplicaLag:
+        return ReplicaLag(
+            replica_id=node_id,
+            directory_id=directory,
+            log_end_offset=1,
+            lag=0,
+            last_fetch_timestamp_ms=1,
+            last_caught_up_timestamp_ms=1,
+            alive=alive,
+        )
+
+    status = QuorumStatus(
+        leader_id=1,
+        leader_epoch=2,
+        high_watermark=3,
+        voters=(replica(1, "one", alive=True), replica(2, "old", alive=False), replica(3, "x", alive=False)),
+        observers=(replica(2, "new", alive=True), replica(11, "other", alive=True)),
+    )
+    first, second = str(silent_voters(status)).splitlines()
+    assert first.startswith("silent: 2 of 3 voters")
+    assert second.startswith("voter 2 is registered with directory old, but node 2 runs with directory new")
+    assert "`kquorum quorum remove-voter 2`, then `add-voter 2`" in second

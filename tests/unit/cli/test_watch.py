@@ -252,3 +252,27 @@ def test_a_json_line_has_every_field_also_zeros() -> None:
     assert fields["partition"]["adding_replicas"] == []
     assert fields["previous"]["isr"] == [1, 2]
     assert "previous" not in json.loads(json_line(pb.Change(kind=pb.TOPIC_CREATED, topic=pb.Topic(name="a"))))
+
+
+def test_a_leader_and_voters_in_words_and_in_json() -> None:
+    elected = pb.Change(
+        kind=pb.LEADER_ELECTED,
+        offset=70,
+        epoch=4,
+        timestamp_ms=0,
+        leader=pb.Leader(id=2, voters=[1, 2, 3], granting_voters=[1, 2]),
+    )
+    assert "leader elected" in text_line(elected).plain
+    assert "node 2 leads the quorum in epoch 4  voters 1,2,3  voted for it: 1,2" in text_line(elected).plain
+    assert json.loads(json_line(elected))["leader"] == {
+        "id": 2,
+        "epoch": 4,
+        "voters": [1, 2, 3],
+        "granting_voters": [1, 2],
+    }
+    voter = pb.Voter(id=4, directory_id="abc", endpoints=[pb.Endpoint(name="C", host="h", port=9193)])
+    changed = pb.Change(kind=pb.VOTERS_CHANGED, offset=71, epoch=4, voters=pb.Voters(voters=[voter]))
+    assert text_line(changed).plain.endswith("the voters are 4 at h:9193 (directory abc)")
+    assert json.loads(json_line(changed))["voters"] == {
+        "voters": [{"id": 4, "directory_id": "abc", "endpoints": [{"name": "C", "host": "h", "port": 9193}]}]
+    }

@@ -43,6 +43,9 @@ class FakeSource:
     def high_watermark(self) -> int:
         return self.committed
 
+    def leader(self) -> tuple[int, int] | None:
+        return (2, EPOCH) if self.ready else None
+
     def log_start_offset(self) -> int:
         return self.start
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from typing import Any
+from uuid import UUID
 
 import grpc
 import pytest
@@ -11,6 +12,14 @@ from metadata.adapters.grpc_feed import Watcher
 from metadata.changes import Change, ChangeKind
 from tests.unit.grpc.fake_source import FakeSource, partition, register_broker, topic, topic_id
 from tests.unit.grpc.harness import Rig, eventually, failure_of, run, serving, take
+from wire.control_records import (
+    KRaftVersionFeature,
+    LeaderChangeMessage,
+    LeaderChangeVoter,
+    Voter,
+    VoterEndpoint,
+    VotersRecord,
+)
 from wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
@@ -68,7 +77,12 @@ def test_the_stream_begins_with_where_it_begins() -> None:
     marker = watched(0)[0]
     assert (marker.kind, marker.offset, marker.epoch) == (pb.INITIAL_STATE, 3, 3)
     assert marker.initial_state == pb.InitialState(
-        cluster_id="kquorum-test-cluster-00", node_id=7, next_offset=4, high_watermark=4
+        cluster_id="kquorum-test-cluster-00",
+        node_id=7,
+        next_offset=4,
+        high_watermark=4,
+        leader_id=2,
+        leader_epoch=3,
     )
 
 
@@ -365,3 +379,65 @@ def test_a_watcher_that_reads_slowly_is_waited_for_and_one_that_hardly_reads_is_
         return taken
 
     assert (run(main) >= 200) is all_taken
+
+
+DIRECTORY = UUID(int=77)
+ELECTED = LeaderChangeMessage(
+    leader_id=3,
+    voters=tuple(LeaderChangeVoter(voter_id=voter) for voter in (1, 2, 3)),
+    granting_voters=tuple(LeaderChangeVoter(voter_id=voter) for voter in (2, 3)),
+)
+VOTERS = VotersRecord(
+    voters=(
+        Voter(
+            voter_id=3,
+            voter_directory_id=DIRECTORY,
+            endpoints=(VoterEndpoint(name="CONTROLLER", host="localhost", port=9193),),
+            k_raft_version_feature=KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
+        ),
+    )
+)
+
+
+def quorum_changes(*requested: pb.ChangeKind) -> list[pb.Change]:
+    """A leader, a topic, other voters: told live, and again to a watch from an offset."""
+
+    async def main() -> list[pb.Change]:
+        source = filled_source()
+        async with serving(source) as rig:
+            call = rig.stub.Watch(pb.WatchRequest(kinds=list(requested)))
+            await take(call, 1)
+            source.append_control(ELECTED)
+            source.commit_all()
+            source.commit(topic("payments", 2))
+            source.append_control(VOTERS)
+            source.commit(topic("later", 3))
+            live = await take(call, 2 if requested else 4)
+            again = rig.stub.Watch(pb.WatchRequest(from_offset=4, kinds=list(requested)))
+            await take(again, 1)
+            assert await take(again, len(live)) == live
+            return live
+
+    return run(main)
+
+
+def test_a_new_leader_and_other_voters_are_told() -> None:
+    changes = quorum_changes()
+    assert kinds(changes) == [
+        (4, "LEADER_ELECTED"),
+        (5, "TOPIC_CREATED"),
+        (6, "VOTERS_CHANGED"),
+        (7, "TOPIC_CREATED"),
+    ]
+    elected, voters = changes[0], changes[2]
+    assert elected.epoch == 3
+    assert elected.leader == pb.Leader(id=3, voters=[1, 2, 3], granting_voters=[2, 3])
+    (voter,) = voters.voters.voters
+    assert (voter.id, voter.directory_id, voter.endpoints[0].port) == (3, uuid_to_text(DIRECTORY), 9193)
+
+
+def test_they_can_be_asked_for_alone() -> None:
+    assert kinds(quorum_changes(pb.LEADER_ELECTED, pb.VOTERS_CHANGED)) == [
+        (4, "LEADER_ELECTED"),
+        (6, "VOTERS_CHANGED"),
+    ]

@@ -122,3 +122,14 @@ def test_a_leader_change_is_found_in_its_batch_only() -> None:
         previous_ms=T0 - 5,
     )
     assert leader_change_at(build_batch(41, 7, T0, [(None, b"x")]), None) is None
+
+
+def test_a_leader_that_was_killed_and_started_again_did_not_resign() -> None:
+    """It says that it leads no more, which the others note as for one that left in good order."""
+    found = last(
+        [event(2900, 1, "follower", 1, causes.STARTED), *elected(3000, 2, 2, causes.LEADER_LEFT)],
+        change(3012, 2, 2, 40, previous=900),
+    )
+    assert found.cause is Cause.RESTART
+    found = last(elected(3000, 2, 2, causes.LEADER_LEFT), change(3012, 2, 2, 40, previous=900))
+    assert found.cause is Cause.RESIGNATION

@@ -1,0 +1,66 @@
+"""Ctrl-C at any moment of a command: one line, exit status 130, and never a traceback."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.tidy.tree import ROOT
+
+# The process interrupts itself when it is about to import the module, or at its end.
+_PROGRAM = """
+import atexit, os, signal, sys
+
+moment = sys.argv[1]
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == moment:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+if moment == "the end":
+    atexit.register(interrupt)
+else:
+    sys.meta_path.insert(0, Interrupting())
+sys.argv[:] = ["kquorum", *sys.argv[2:]]
+from cli.entry import main
+main()
+"""
+_TOPICS = ("topics", "list", "--bootstrap-server", "127.0.0.1:1")
+_WATCH = ("watch", "--grpc", "127.0.0.1:1")
+_STATUS = ("quorum", "status", "--bootstrap-controller", "127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("moment", "command"),
+    [
+        ("cli.main", _TOPICS),
+        ("typer", _TOPICS),
+        ("rich.console", ("--help",)),
+        ("cli.command_security", _TOPICS),
+        ("cli.commands.topics", _TOPICS),
+        ("asyncio", _TOPICS),
+        ("pydantic", ("format", "--config", "examples/quorum.toml")),
+        ("numpy", ("log", "dump", "README.md")),
+        ("cli.cluster_client", _STATUS),
+        ("grpc", _WATCH),
+        ("the end", ("random-uuid",)),
+        ("the end", ("--version",)),
+    ],
+)
+def test_one_line_and_no_traceback(moment: str, command: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, moment, *command],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, "interrupted\n"), done
