@@ -177,18 +177,42 @@ def test_a_voter_that_drops_its_log_for_a_snapshot_keeps_its_votes(
     assert check_at_every_change(disk, run, check_whole) > 20
 
 
-@pytest.mark.parametrize("damaged_at", [0, 1, 7, 11])
-@pytest.mark.parametrize("snapshot_at", [None, 2, 9])
+def damaged_disk(damaged_at: tuple[int, ...], snapshot_at: int | None) -> FaultFileSystem:
+    fs = disk()
+    for offset in damaged_at:
+        damage(fs, offset)
+    return fs if snapshot_at is None else put_snapshot(fs, snapshot_at)
+
+
+@pytest.mark.parametrize(
+    ("damaged_at", "snapshot_at"),
+    [((offset,), None) for offset in (0, 1, 7, 11)]
+    + [((7,), 2), ((11,), 2), ((11,), 9)]
+    # Below the snapshot and behind it as well.
+    + [((offset, 10), 9) for offset in (0, 1, 7)]
+    + [((offset, 3), 2) for offset in (0, 1)],
+)
 def test_a_voter_that_repairs_its_log_keeps_its_votes_and_stays_damaged(
-    damaged_at: int, snapshot_at: int | None
+    damaged_at: tuple[int, ...], snapshot_at: int | None
 ) -> None:
     """Damaged at 0, all segments go aside before there is a new one."""
 
     def make() -> FaultFileSystem:
-        fs = damage(disk(), damaged_at)
-        return fs if snapshot_at is None else put_snapshot(fs, snapshot_at)
+        return damaged_disk(damaged_at, snapshot_at)
 
     assert check_at_every_change(make, begin_a_repair, check_damaged) > 20
+
+
+@pytest.mark.parametrize(("damaged_at", "snapshot_at"), [(0, 2), (1, 2), (0, 9), (1, 9), (7, 9)])
+def test_a_voter_that_is_damaged_below_its_snapshot_alone_is_whole(damaged_at: int, snapshot_at: int) -> None:
+    def check(started: Started) -> None:
+        assert (started.log.damage, started.repair.damaged_until) == (None, None)
+        assert (started.log.log_start_offset, started.log.end_offset) == (snapshot_at, END)
+        found = read_all(started.log)
+        assert found == batches(found[0].base_offset, END)
+        assert found[0].base_offset <= snapshot_at
+
+    assert check_at_every_change(lambda: damaged_disk((damaged_at,), snapshot_at), begin_a_repair, check) > 5
 
 
 # What still counts as lost
