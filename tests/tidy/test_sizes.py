@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.tidy.tree import ROOT, python_files
 
 FUNCTION_LINES_MAX = 60
-FILE_LINES_MAX = 350
+FILE_LINES_MAX = 400
 
 # path (or path:function) -> lines today. An entry that got better must be lowered or taken out.
 LONG_FILES: dict[str, int] = {}
