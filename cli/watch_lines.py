@@ -60,13 +60,13 @@ def _words(change: pb.Change) -> str:
     match change.WhichOneof("subject"):
         case "initial_state":
             state = change.initial_state
-            leader = (
+            known = (
                 f"node {state.leader_id} leads epoch {state.leader_epoch}"
                 if state.HasField("leader_id")
                 else "no leader is known"
             )
             return (
-                f"cluster {state.cluster_id}, {leader}; told by node {state.node_id}, "
+                f"cluster {state.cluster_id}, {known}; told by node {state.node_id}, "
                 f"from offset {state.next_offset} on"
             )
         case "broker":

@@ -76,7 +76,7 @@ def gathered(its_replica: Any) -> NodeFigures:
     )
     counters = ServerCounters()
     counters.requests, counters.open_connections = 71, 72
-    lifecycle = Some(state=BrokerState.RECOVERY, broker_epoch=51, is_fenced=True)
+    lifecycle = Some(state=BrokerState.RECOVERY, broker_epoch=51, is_fenced=True, previous_session_ends_ms=54)
     node: Any = Some(
         config=Some(node_id=5, process_roles=("controller", "broker")),
         member=member,
@@ -137,6 +137,7 @@ def test_the_figures_of_controller_and_broker_are_theirs() -> None:
     assert (told.controller.error_count, told.controller.broker_offsets) == (33, APPLIED)
     assert (told.broker.broker_id, told.broker.state) == (5, BrokerState.RECOVERY)
     assert (told.broker.broker_epoch, told.broker.is_fenced) == (51, True)
+    assert told.broker.previous_session_ends_ms == 54
     assert (told.broker.offline_log_dirs, told.broker.skipped_records) == (52, 53)
     counters = told.listeners["PLAINTEXT"]
     assert (counters["requests"], counters["open_connections"]) == (71, 72)
