@@ -44,9 +44,10 @@ else
     "$python" -m venv "$venv"
 fi
 # editable_mode=compat puts the sources on the path by a plain .pth file: Spark's workers and mypy understand it.
-# pip would compile every module of every package, which takes as long as all the rest; most are never imported.
+# pip compiles one module after the other, for as long as all the rest takes; all cores do it below.
 "$venv/bin/python" -m pip install --quiet --no-compile --editable "$root[dev]" --config-settings editable_mode=compat \
     || { rm -rf "$venv"; fail "the packages of pyproject.toml could not be installed; see pip's message above" 1; }
-# Those of a node are compiled here, once, and not by each of several that are started at the same time.
-"$venv/bin/python" -P -c 'import cli.node, cli.main, kafka' >/dev/null 2>&1 || true
+# Whatever PYTHONDONTWRITEBYTECODE says: else each of a cluster's processes would compile them again. Templates and the
+# tests of packages need not be sound.
+"$venv/bin/python" -m compileall -qq -j 0 -x '/tests?/' "$venv"/lib/python*/site-packages || true
 echo "kquorum: ready in $((SECONDS - started)) s"
