@@ -53,6 +53,8 @@ def dump(
 ) -> None:
     """Show the records of a metadata log.
 
+    One record is one line, however long it is: `less -S` shows the beginnings.
+
     What is torn or corrupt is reported on standard error with its place, the rest is shown all the same, and the exit
     status is then 3. Of a segment with an offset index, only what --from-offset and --to-offset leave is read.
     """
