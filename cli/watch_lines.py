@@ -77,10 +77,10 @@ def _words(change: pb.Change) -> str:
             previous = change.previous if change.HasField("previous") else None
             return _partition_words(change.partition, previous)
         case "leader":
-            leader = change.leader
+            elected = change.leader
             return (
-                f"node {leader.id} leads the quorum in epoch {change.epoch}  voters {_ids(leader.voters)}  "
-                f"voted for it: {_ids(leader.granting_voters)}"
+                f"node {elected.id} leads the quorum in epoch {change.epoch}  voters {_ids(elected.voters)}  "
+                f"voted for it: {_ids(elected.granting_voters)}"
             )
         case "voters":
             return "the voters are " + (", ".join(map(_voter_words, change.voters.voters)) or "none")

@@ -51,7 +51,7 @@ def dump(
         bool, typer.Option("--show-secrets", help="Show passwords and credentials in clear.")
     ] = False,
 ) -> None:
-    """Show the records of a metadata log.
+    """Show the records of a metadata log, one line each, however long it is (`less -S` shows the beginnings).
 
     What is torn or corrupt is reported on standard error with its place, the rest is shown all the same, and the exit
     status is then 3. Of a segment with an offset index, only what --from-offset and --to-offset leave is read.
