@@ -81,7 +81,7 @@ def run_of(
 def whole_run(context: DecisionContext, movement: Movement) -> ChangeRun | None:
     """All that a broker's movement changes, to be written with the broker's own change as one decision; None where that
     is more than a batch of Kafka's controller holds, or more work than one turn may have."""
-    most = min(CHANGES_AT_ONCE, context.config.max_records_per_batch - _OTHER_RECORDS)
+    most = max(min(CHANGES_AT_ONCE, context.config.max_records_per_batch - _OTHER_RECORDS), 0)
     found = concerned_partitions(context.image.topics, movement, most)
     touched = sum(len(topic.partitions) for topic, _ in found)
     if sum(ids.size for _, ids in found) > most or touched > PARTITIONS_TOUCHED_AT_ONCE:

@@ -155,7 +155,7 @@ def test_slices_come_to_the_same_as_all_at_once(
     expected = one_by_one(context, Movement(broker_id=broker_id, is_leaving=True))
     values: list[bytes] = []
     with sliced_by(sizes, topics_at_once):
-        sliced = PartitionSweep(context, broker, is_leaving=True)
+        sliced = PartitionSweep(context, broker, Movement(broker_id=broker_id, is_leaving=True))
         while not sliced.is_done:
             run = sliced.next_run(context)
             assert len(run) <= sizes[0]

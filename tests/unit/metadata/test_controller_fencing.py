@@ -1,5 +1,7 @@
 """What happens when brokers fall silent, are fenced, and come back."""
 
+from uuid import UUID
+
 import pytest
 
 from metadata.controller.config import ControllerConfig
@@ -8,9 +10,14 @@ from tests.unit.metadata.controller_world import SESSION_MS, World, assigned, at
 from wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
+    RegisterBrokerRecord,
     UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
 )
+from wire.metadata_records.features import NoOpRecord
 from wire.metadata_records.topics import PartitionChangeRecord
+from wire.protocol.api_keys import ApiKey
+from wire.schema import MetadataRecord
 
 
 def test_silent_brokers_are_fenced_one_at_a_time() -> None:
@@ -159,3 +166,65 @@ def test_beyond_one_decision_the_fence_comes_first(ends: str) -> None:
     )
     assert world.controller.committed_image.cluster.brokers[0].fenced
     assert len(world.controller.committed_image.topics.by_name["c"].partitions.led_by(1)) == 7
+
+
+def only_batch(world: World, start: int) -> list[MetadataRecord]:
+    """The records of the only batch since then; an audit note is left out."""
+    (batch,) = [each for each in world.raft.batches if each.base_offset >= start]
+    return [each for each in world.raft.records(batch.base_offset) if not isinstance(each, NoOpRecord)]
+
+
+def test_an_unfence_and_the_elections_that_it_allows_are_one_batch() -> None:
+    world = World(ControllerConfig(metadata_max_idle_interval_ms=0)).lead().add_brokers(0)
+    world.create(assigned("a", *[(0,)] * 600))
+    world.heartbeat(0, want_fence=True)
+    start = world.raft.log_end_offset
+    world.heartbeat(0)
+    unfence, *changes = only_batch(world, start)
+    assert isinstance(unfence, BrokerRegistrationChangeRecord)
+    assert unfence.fenced == -1
+    assert [each.leader for each in changes if isinstance(each, PartitionChangeRecord)] == [0] * 600
+
+
+def test_a_shutdown_and_what_it_gives_away_are_one_batch() -> None:
+    world = World(ControllerConfig(metadata_max_idle_interval_ms=0)).lead().add_brokers(0, 1)
+    world.create(assigned("a", *[(0, 1)] * 600))
+    start = world.raft.log_end_offset
+    world.heartbeat(0, want_shut_down=True)
+    leaving, *changes = only_batch(world, start)
+    assert isinstance(leaving, BrokerRegistrationChangeRecord)
+    assert leaving.in_controlled_shutdown == 1
+    assert [each.leader for each in changes if isinstance(each, PartitionChangeRecord)] == [1] * 600
+
+
+def test_the_end_of_a_registration_stands_behind_its_partitions_in_their_batch() -> None:
+    world = World(ControllerConfig(metadata_max_idle_interval_ms=0)).lead().add_brokers(0, 1, 2)
+    world.create(assigned("a", *[(0, 1, 2)] * 600))
+    start = world.raft.log_end_offset
+    world.ask(ApiKey.UNREGISTER_BROKER, 0, broker_id=0)
+    *changes, unregistered = only_batch(world, start)
+    assert isinstance(unregistered, UnregisterBrokerRecord)
+    assert sum(isinstance(each, PartitionChangeRecord) for each in changes) == len(changes) == 600
+    world.now_ms += SESSION_MS - 1
+    world.heartbeat(2)
+    world.now_ms += 2
+    start = world.raft.log_end_offset
+    world.register(1, incarnation=2)
+    *changes, registered = only_batch(world, start)
+    assert isinstance(registered, RegisterBrokerRecord)
+    assert registered.broker_epoch == start
+    assert sum(isinstance(each, PartitionChangeRecord) for each in changes) == len(changes) == 600
+
+
+def test_the_loss_of_a_directory_stands_behind_its_partitions_in_their_batch() -> None:
+    disks = [UUID(int=1_001), UUID(int=1_002)]
+    world = World(ControllerConfig(metadata_max_idle_interval_ms=0)).lead()
+    world.add_brokers(1).add_brokers(0, log_dirs=disks[:1])
+    world.create(assigned("a", *[(0, 1)] * 600))
+    world.register(0, log_dirs=disks)
+    start = world.raft.log_end_offset
+    world.heartbeat(0, offline_log_dirs=disks[:1])
+    *changes, directories = only_batch(world, start)
+    assert isinstance(directories, BrokerRegistrationChangeRecord)
+    assert directories.log_dirs == (disks[1],)
+    assert sum(isinstance(each, PartitionChangeRecord) for each in changes) == len(changes) == 600

@@ -74,6 +74,8 @@ def report_isr(world: World, name: str, partition_id: int, *isr: int) -> None:
 def fence(world: World, *broker_ids: int) -> None:
     for broker_id in broker_ids:
         world.heartbeat(broker_id, want_fence=True)
+        world.advance(0)
+        world.commit()
 
 
 def unfence(world: World, *broker_ids: int) -> None:
