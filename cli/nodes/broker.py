@@ -38,6 +38,7 @@ from metadata.delegation_tokens import HMAC_KEY_CONFIG
 from metadata.features import SUPPORTED_FEATURES, registration_features
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
+from metadata.request_bounds import RequestBounds
 from network.server import KafkaServer
 from raft.adapters.clock import MonotonicWallClock
 from wire.protocol.api_keys import ApiKey
@@ -197,6 +198,7 @@ class BrokerRole:
             node_configs=self._config.as_kafka_keys(),
             log_dirs=self._folders.log_directory_paths,
             gate=gate_of(self._config, self._clock.now_ms),
+            bounds=RequestBounds(self._config.kquorum_request_max_entries),
         )
 
     def _topic_configs(self, image: MetadataImage, topic_name: str) -> list[Values]:

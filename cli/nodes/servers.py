@@ -12,6 +12,7 @@ from cli.nodes.quorum_source import NodeQuorumSource
 from cli.nodes.security import grpc_keys, image_lookup, listener_security
 from metadata.image.image import MetadataImage
 from network.api_versions import ServerFeatures
+from network.requests import Admission, admit_all
 from network.security.names import PROTOCOLS
 from network.server import Handler, KafkaServer
 from wire.protocol.api_keys import ApiKey
@@ -34,6 +35,7 @@ def kafka_servers(
     *,
     image: Callable[[], MetadataImage],
     now_ms: Callable[[], int],
+    admission: Admission = admit_all,
 ) -> list[KafkaServer]:
     """`image` has the credentials of users. Raises SecurityConfigError, which `check_security` has found before."""
     lookup = image_lookup(config, image, now_ms)
@@ -50,6 +52,7 @@ def kafka_servers(
             security=listener_security(config, listener.name, lookup, now_ms),
             shared=shared,
             is_protected=is_protected(config, listener, len(listeners)),
+            admission=admission,
         )
         for listener in listeners
     ]

@@ -1,6 +1,7 @@
 """What generated source calls off its fast path: long lengths, tagged fields, and the making of errors."""
 
 import struct
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -56,11 +57,9 @@ def write_tagged(
         out += value
 
 
-class ElementsLeft:
+class ElementsLeft(threading.local):
     """How many elements of arrays, and unknown tagged fields, may still be read: a byte can stand for an object a
-    hundred times its size."""
-
-    __slots__ = ("count", "most")
+    hundred times its size. Each thread that reads has a count of its own."""
 
     def __init__(self) -> None:
         self.most = self.count = 0
