@@ -29,5 +29,7 @@ class RequestBounds:
         """What refuses a request of so many elements."""
         if elements <= self.most_entries or api_key not in BOUNDED_APIS:
             return None
-        reason = f"{elements} entries in one request, of at most {self.most_entries} ({ENTRIES_KEY}): ask for less at a time."
+        reason = (
+            f"{elements} entries in a request of at most {self.most_entries} ({ENTRIES_KEY}): ask for less."
+        )
         return ApiError(ErrorCode.policy_violation, reason)

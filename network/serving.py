@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from network.aside import is_long
-from network.authentication import BEFORE_AUTHENTICATION, SASL_APIS, Authentication
+from network.authentication import BEFORE_AUTHENTICATION, Authentication
 from network.replies import PendingReply, ReplyQueue
 from network.requests import RequestContext
 from network.security.sasl_session import SaslAnswer

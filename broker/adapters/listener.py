@@ -24,13 +24,13 @@ from broker.handlers.metadata import Values
 from broker.internal_topics import creatable_topic
 from broker.metadata_cache import MetadataCache
 from broker.metadata_responses import MetadataResponses, MetadataWork
+from metadata.adapters.requests import controller_request, refused_entity
 from metadata.authorizer.access import Access
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.gate import Gate, Passage
 from metadata.authorizer.table import TOKEN_APIS
 from metadata.config_definitions.resolution import NodeConfigs
 from metadata.controller.handlers import HANDLERS, READERS
-from metadata.adapters.requests import controller_request, refused_entity
 from metadata.describe.question import Question
 from metadata.describe.table import DESCRIBERS
 from metadata.forwarding import FORWARDABLE_APIS

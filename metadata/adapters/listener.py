@@ -132,7 +132,14 @@ class ControllerListener:
             values = DESCRIBERS[api_key](self._question(context, passage.verdict.body))
             reply(build(answer, passage.verdict.complete(values)))
         else:
-            self._hand_over(asked, passage, context, reply, lambda values: build(answer, values))
+            self._hand_over(
+                asked,
+                passage,
+                context,
+                reply,
+                lambda values: build(answer, values),
+                is_long=is_long(context.frame),
+            )
 
     def admit(self, context: RequestContext) -> Any:
         """The admission of a KafkaServer: what refuses a request before its body is read."""
@@ -154,11 +161,16 @@ class ControllerListener:
         context: RequestContext,
         reply: Reply,
         entity_of: Callable[[Values], Any],
+        *,
+        is_long: bool,
     ) -> None:
-        """An answer may come from within a commit, so what is wrong with one must end its connection and no more."""
+        """A long request has a long answer, which is made beside the loop. An answer may come from within a commit, so what is wrong with one must end its connection and no more."""
         now_ms = self._now_ms()
 
         def answer(values: Values) -> None:
+            if is_long:
+                self._answer_aside(lambda: entity_of(passage.verdict.complete(values)), reply)
+                return
             try:
                 entity = entity_of(passage.verdict.complete(values))
             except Exception:
@@ -239,7 +251,14 @@ class ControllerListener:
             reply_inside = self._noting(inner, lambda entity: _reply_wrapped(answer, inner, entity, reply))
             self._handle_raft(forwarded, inner.body, reply_inside)
             return
-        self._hand_over(inner, passage, context, reply, lambda values: build(answer, wrap(inner, values)))
+        self._hand_over(
+            inner,
+            passage,
+            context,
+            reply,
+            lambda values: build(answer, wrap(inner, values)),
+            is_long=is_long(context.frame),
+        )
 
     def _answer_aside(self, make: Callable[[], Any], reply: Reply) -> None:
         """A refusal of many entries is made in the thread of long requests."""

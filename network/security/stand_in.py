@@ -6,9 +6,11 @@ asked for, and stay what they are when others come and go.
 
 import hashlib
 import hmac
+import math
 import secrets
-from bisect import bisect_left, insort
 from dataclasses import dataclass
+
+from immutables import Map
 
 from network.security.names import SCRAM_HASHES
 from network.security.scram import MIN_ITERATIONS, ScramKeys
@@ -50,33 +52,24 @@ def stand_in(mechanism: str, name: str, form: SaltForm, pepper: bytes) -> ScramK
     return ScramKeys(salt=salt, stored_key=nothing, server_key=nothing, iterations=form.iterations)
 
 
-class Forms:
-    """For each name the form of one user's salt. Names and users have places on a ring that only who knows the pepper
-    can work out; a name goes by the next user, so that another one more or less changes it for few."""
+# How many users have salts of each form.
+FormCounts = Map[SaltForm, int]
 
-    def __init__(self, pepper: bytes) -> None:
-        self._pepper = pepper
-        self._ring: list[tuple[bytes, str]] = []
-        self._forms: dict[str, SaltForm] = {}
 
-    def put(self, user: str, form: SaltForm) -> None:
-        if user not in self._forms:
-            insort(self._ring, (self._place(user), user))
-        self._forms[user] = form
+def form_for(name: str, counts: FormCounts, pepper: bytes) -> SaltForm:
+    """The form that a name's salt would have: each form as likely as it is frequent, by a draw that only who knows the
+    pepper can work out. The highest draw wins, so that one more user of a form changes it for few names, and only
+    towards that form. What it costs does not grow with the users, but with the forms, of which there are a few."""
+    if not counts:
+        return AS_KAFKA
+    return max(counts.items(), key=lambda each: _draw(name, each[0], pepper) / each[1])[0]
 
-    def remove(self, user: str) -> None:
-        """One that was put."""
-        del self._forms[user]
-        del self._ring[bisect_left(self._ring, (self._place(user), user))]
 
-    def of(self, name: str) -> SaltForm:
-        if not self._ring:
-            return AS_KAFKA
-        next_one = bisect_left(self._ring, (self._place(name), ""))
-        return self._forms[self._ring[next_one % len(self._ring)][1]]
-
-    def _place(self, name: str) -> bytes:
-        return hmac.digest(self._pepper, f"place of {name}".encode(), "sha256")
+def _draw(name: str, form: SaltForm, pepper: bytes) -> float:
+    """The logarithm of an even draw between 0 and 1: divided by weights, the highest is each one's with a chance of
+    its weight (weighted rendezvous hashing)."""
+    drawn = hmac.digest(pepper, f"form {form.raw_bytes} {form.iterations} of {name}".encode(), "sha256")
+    return math.log((int.from_bytes(drawn[:8]) + 1) / (2**64 + 1))
 
 
 def _in_base_36(number: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Requests with one of their arrays as long as wanted, each element another one, and everything else as small as can be.
+"""Requests with one array as long as wanted, each element another one, and everything else as small as can be.
 
 An attacker chooses the array; every array of every API is tried.
 """

@@ -67,11 +67,10 @@ async def rig(
     loop = asyncio.get_running_loop()
 
     def turn() -> None:
-        while (due := world.controller.next_deadline_ms()) is not None and due <= world.now_ms:
-            if not _do_slice(world):
-                break
+        due_ms = world.controller.next_deadline_ms()
+        if due_ms is not None and due_ms <= world.now_ms:
+            world.controller.handle_time(world.now_ms)
             loop.call_soon(turn)
-            break
         world.commit()
         cache.swap(world.controller.committed_image)
 
@@ -145,11 +144,6 @@ async def rig(
         await for_brokers.stop()
         await controller.stop()
         of_controller.stop()
-
-
-def _do_slice(world: World) -> bool:
-    world.controller.handle_time(world.now_ms)
-    return True
 
 
 async def send(port: int, request: bytes, timeout_s: float = 60.0) -> bytes | None:
