@@ -93,6 +93,10 @@ class KafkaServer:
         return self._listening.bound_port
 
     @property
+    def security(self) -> ListenerSecurity:
+        return self._state.security
+
+    @property
     def counters(self) -> ServerCounters:
         return self._state.counters
 

@@ -164,7 +164,8 @@ class ControllerListener:
         *,
         is_long: bool,
     ) -> None:
-        """A long request has a long answer, which is made beside the loop. An answer may come from within a commit, so what is wrong with one must end its connection and no more."""
+        """A long request has a long answer, which is made beside the loop. Others may come from within a commit, so
+        what is wrong with one must end its connection and no more."""
         now_ms = self._now_ms()
 
         def answer(values: Values) -> None:
