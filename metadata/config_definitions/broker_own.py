@@ -40,7 +40,7 @@ DEFINITIONS = (
     long(
         "kquorum.request.max.entries",
         2_000,
-        "How many entries an administrative request or a question about configs, ACLs, quotas, users or tokens may have.",
+        "How many entries an administrative request, or a question about configs, ACLs, quotas or users, may have.",
         at_least(1),
     ),
     long(
