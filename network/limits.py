@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 NO_LIMIT = 2**31 - 1
-# Of administrative requests and questions, above which they are refused (metadata.request_bounds).
+# Of administrative requests and questions, above which they are refused (metadata.adapters.request_bounds).
 ENTRIES_KEY = "kquorum.request.max.entries"
 MOST_ENTRIES = 2_000
 

@@ -74,7 +74,7 @@ def decode_bounded(cls: type[E], buffer: Buffer, position: int, most_elements: i
 
 def elements_read() -> int:
     """How many elements the last `decode_bounded` of this thread has read."""
-    return _ELEMENTS.most - _ELEMENTS.count
+    return _ELEMENTS.taken
 
 
 def _decoded(codec: Codec, cls: type[E], buffer: Buffer, position: int) -> tuple[E, int]:

@@ -24,6 +24,7 @@ from broker.handlers.metadata import Values
 from broker.internal_topics import creatable_topic
 from broker.metadata_cache import MetadataCache
 from broker.metadata_responses import MetadataResponses, MetadataWork
+from metadata.adapters.request_bounds import RequestBounds
 from metadata.adapters.requests import controller_request, refused_entity
 from metadata.authorizer.access import Access
 from metadata.authorizer.codes import Operation
@@ -34,7 +35,6 @@ from metadata.controller.handlers import HANDLERS, READERS
 from metadata.describe.question import Question
 from metadata.describe.table import DESCRIBERS
 from metadata.forwarding import FORWARDABLE_APIS
-from metadata.request_bounds import RequestBounds
 from network.aside import Aside, is_long
 from network.long_replies import reply_in_slices
 from network.requests import Reply, RequestContext

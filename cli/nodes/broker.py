@@ -32,13 +32,13 @@ from cli.nodes.folders import NodeFolders
 from cli.nodes.quorum_member import QuorumMember
 from cli.nodes.servers import advertised, kafka_servers
 from metadata.adapters.listener import server_features
+from metadata.adapters.request_bounds import RequestBounds
 from metadata.controller.requests import Values
 from metadata.controller.topic_configs import effective_topic_configs
 from metadata.delegation_tokens import HMAC_KEY_CONFIG
 from metadata.features import SUPPORTED_FEATURES, registration_features
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
-from metadata.request_bounds import RequestBounds
 from network.server import KafkaServer
 from raft.adapters.clock import MonotonicWallClock
 from wire.protocol.api_keys import ApiKey

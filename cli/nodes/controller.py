@@ -13,10 +13,10 @@ from cli.nodes.quorum_member import QuorumMember
 from cli.nodes.servers import advertised, kafka_servers
 from metadata.adapters.controller_registration import ControllerRegistrar
 from metadata.adapters.listener import ControllerListener, controller_listener_apis, server_features
+from metadata.adapters.request_bounds import RequestBounds
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.features import SUPPORTED_FEATURES, registration_features
-from metadata.request_bounds import RequestBounds
 from network.server import KafkaServer
 from raft.adapters.clock import MonotonicWallClock
 from wire.protocol.warm_up import warm_up

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from kio.schema.errors import ErrorCode
 
 from metadata.adapters.envelope import EnvelopeRefusedError, refusal_of, unwrap, wrap, wrap_entity
+from metadata.adapters.request_bounds import RequestBounds
 from metadata.adapters.requests import controller_request, refused_entity
 from metadata.authorizer.gate import Gate, Passage
 from metadata.controller.handlers import HANDLERS, READERS
@@ -23,7 +24,6 @@ from metadata.describe.table import DESCRIBERS
 from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import KRAFT_VERSION
 from metadata.image.topics import TopicsImage
-from metadata.request_bounds import RequestBounds
 from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
 from network.aside import Aside, is_long
 from network.long_replies import reply_in_slices

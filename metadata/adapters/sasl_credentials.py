@@ -13,7 +13,8 @@ from metadata.image.image import MetadataImage
 from metadata.image.security import ScramUser as UserKey
 from network.security.scram import MIN_ITERATIONS, ScramKeys, keys_of
 from network.security.scram_server import ScramLookup, ScramUser
-from network.security.stand_in import SaltForm, form_for
+from network.security.stand_in import form_for
+from wire.salt_forms import SaltForm
 
 # ScramMechanism, as in UserScramCredentialRecord.
 MECHANISM_CODES: Final[Mapping[str, int]] = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}

@@ -39,7 +39,8 @@ class _Division:
 
 
 def _weight_of_new_topic(topic: Any, _image: MetadataImage) -> int:
-    return _WEIGHT_OF_TOPIC + max(1, topic.num_partitions, len(topic.assignments))
+    partitions: int = max(1, topic.num_partitions, len(topic.assignments))
+    return _WEIGHT_OF_TOPIC + partitions
 
 
 def _weight_of_growth(topic: Any, image: MetadataImage) -> int:

@@ -7,7 +7,6 @@ from uuid import UUID
 from immutables import Map
 
 from metadata.image.errors import CannotReplayError
-from network.security.stand_in import FormCounts, SaltForm, form_of
 from wire.metadata_records.security import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
@@ -16,6 +15,7 @@ from wire.metadata_records.security import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
+from wire.salt_forms import FormCounts, SaltForm, form_of
 from wire.uuids import uuid_to_text
 
 

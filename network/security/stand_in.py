@@ -8,37 +8,20 @@ import hashlib
 import hmac
 import math
 import secrets
-from dataclasses import dataclass
-
-from immutables import Map
 
 from network.security.names import SCRAM_HASHES
-from network.security.scram import MIN_ITERATIONS, ScramKeys
+from network.security.scram import ScramKeys
+from wire.salt_forms import FormCounts, SaltForm
 
 _DIGITS = b"0123456789abcdefghijklmnopqrstuvwxyz"
-# Kafka's tools write so many random bits in base 36: mostly 25 or 26 digits, seldom fewer.
+# Kafka's tools write so many random bits in base 36.
 _SALT_BITS = 130
-_SALT_DIGITS = range(22, 27)
-
-
-@dataclass(frozen=True, slots=True)
-class SaltForm:
-    """`raw_bytes` is the length of a salt of any bytes; None: digits, as in the salts of Kafka's tools and ours."""
-
-    raw_bytes: int | None = None
-    iterations: int = MIN_ITERATIONS
-
 
 AS_KAFKA = SaltForm()
 
 
 def new_salt() -> bytes:
     return _in_base_36(secrets.randbits(_SALT_BITS))
-
-
-def form_of(salt: bytes, iterations: int) -> SaltForm:
-    is_kafkas = len(salt) in _SALT_DIGITS and not salt.strip(_DIGITS)
-    return SaltForm(None if is_kafkas else len(salt), iterations)
 
 
 def stand_in(mechanism: str, name: str, form: SaltForm, pepper: bytes) -> ScramKeys:
@@ -50,10 +33,6 @@ def stand_in(mechanism: str, name: str, form: SaltForm, pepper: bytes) -> ScramK
         salt = hashlib.shake_256(seed).digest(form.raw_bytes)
     nothing = bytes(hashlib.new(SCRAM_HASHES[mechanism]).digest_size)
     return ScramKeys(salt=salt, stored_key=nothing, server_key=nothing, iterations=form.iterations)
-
-
-# How many users have salts of each form.
-FormCounts = Map[SaltForm, int]
 
 
 def form_for(name: str, counts: FormCounts, pepper: bytes) -> SaltForm:

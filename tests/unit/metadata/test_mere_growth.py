@@ -1,4 +1,4 @@
-"""An ISR that only grows is written down without an election: the record is what the rules for any change would give."""
+"""An ISR that only grows is written down without an election: with the record that the rules for any change give."""
 
 from random import Random
 from types import SimpleNamespace

@@ -16,8 +16,9 @@ from metadata.image.security import ScramUser as UserKey
 from network.security.scram import ScramError, keys_of, parse_server_first
 from network.security.scram_client import ScramClient
 from network.security.scram_server import ScramLookup, ScramServer, ScramUser
-from network.security.stand_in import AS_KAFKA, SaltForm, form_of
+from network.security.stand_in import AS_KAFKA
 from wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from wire.salt_forms import SaltForm, form_of
 
 SECRET_KEY = "the key that all nodes share"
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")

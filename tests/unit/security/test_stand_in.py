@@ -8,15 +8,8 @@ import pytest
 from immutables import Map
 
 from network.security.scram import MIN_ITERATIONS
-from network.security.stand_in import (
-    AS_KAFKA,
-    FormCounts,
-    SaltForm,
-    form_for,
-    form_of,
-    new_salt,
-    stand_in,
-)
+from network.security.stand_in import AS_KAFKA, form_for, new_salt, stand_in
+from wire.salt_forms import FormCounts, SaltForm, form_of
 
 MECHANISM, PEPPER = "SCRAM-SHA-256", b"pepper"
 NAMES = [f"user-{number}" for number in range(500)]
