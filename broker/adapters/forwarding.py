@@ -81,6 +81,7 @@ class Forwarder:
                 watched.doubt,
                 is_done=lambda: self._repeated.can_tell(watched),
                 header_fields=forwarding_fields(forwarding_id),
+                is_long=is_long(context.frame),
             )
         except ControllerUnavailable as error:
             if self._repeated.can_tell(watched):
