@@ -5,7 +5,6 @@ topics of one part are created in one batch or not at all. Entries that name the
 it is named twice is an error. What is answered is put together in the order of the parts.
 """
 
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -34,8 +33,9 @@ class _Division:
     answers: str
     identity: Callable[[Any], Hashable]
     weight: Callable[[Any, MetadataImage], int]
-    # Whether partitions stand for themselves, so that a topic of many of them counts as several entries.
-    splits_topics: bool = False
+    # Whether an entry may be cut between its partitions: they stand for themselves, and one that is named again is
+    # checked against what the first has changed.
+    is_cut_anywhere: bool = False
 
 
 def _weight_of_new_topic(topic: Any, _image: MetadataImage) -> int:
@@ -52,26 +52,21 @@ def _weight_of_partitions(topic: Any, _image: MetadataImage) -> int:
     return 1 + _WEIGHT_OF_PARTITION * len(topic.partitions)
 
 
-def _first_partition(topic: Any) -> int | None:
-    return topic.partitions[0].partition_index if topic.partitions else None
-
-
 _DIVISIONS: Mapping[ApiKey, _Division] = {
     ApiKey.CREATE_TOPICS: _Division("topics", "topics", lambda topic: topic.name, _weight_of_new_topic),
     ApiKey.CREATE_PARTITIONS: _Division("topics", "results", lambda topic: topic.name, _weight_of_growth),
     ApiKey.ALTER_PARTITION: _Division(
         "topics",
         "topics",
-        lambda topic: (topic.topic_id, _first_partition(topic)),
+        lambda topic: topic.topic_id,
         _weight_of_partitions,
-        splits_topics=True,
+        is_cut_anywhere=True,
     ),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _Division(
         "topics",
         "responses",
-        lambda topic: (topic.name, _first_partition(topic)),
+        lambda topic: topic.name,
         _weight_of_partitions,
-        splits_topics=True,
     ),
     ApiKey.DELETE_ACLS: _Division(
         "filters",
@@ -87,34 +82,40 @@ _BOUNDED_BY_RECORDS = frozenset({ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS}
 
 
 class DividedRequest:
-    """`take` the parts one by one, and `answer` each, by its number; after the last answer the client has its own."""
+    """`take` the parts one by one, and answer each; after the last answer the client has its own."""
 
-    def __init__(self, request: ControllerRequest, parts: Sequence[ControllerRequest], reply: Reply) -> None:
+    def __init__(self, request: ControllerRequest, parts: Iterator[ControllerRequest], reply: Reply) -> None:
+        """There is at least one part. They are made when they are taken: that takes long, too."""
         self._request = request
-        self._parts = deque(enumerate(parts))
-        self._answers: list[Values | None] = [None] * len(parts)
-        self._unanswered = len(parts)
+        self._parts = parts
+        self._next = next(parts, None)
+        self._answers: list[Values | None] = []
+        self._unanswered = 0
         self._reply = reply
 
     @property
     def is_taken(self) -> bool:
-        return not self._parts
+        return self._next is None
 
     def take(self) -> tuple[ControllerRequest, Reply]:
         """The next part, and where its answer goes."""
-        number, part = self._parts.popleft()
+        part, self._next = self._next, next(self._parts, None)
+        assert part is not None, "all parts were taken"
+        number = len(self._answers)
+        self._answers.append(None)
+        self._unanswered += 1
         return part, lambda values: self._answer(number, values)
 
     def refuse(self, error: ApiError) -> None:
         """All parts that were not taken."""
-        while self._parts:
+        while not self.is_taken:
             part, reply = self.take()
             reply(refusal(part, error))
 
     def _answer(self, number: int, values: Values) -> None:
         self._answers[number] = values
         self._unanswered -= 1
-        if not self._unanswered:
+        if self.is_taken and not self._unanswered:
             self._reply(self._together([each for each in self._answers if each is not None]))
 
     def _together(self, answers: Sequence[Values]) -> Values:
@@ -134,42 +135,52 @@ def divided(
     """None for a request that is decided at once: most are, and one that asks for more than an operation may, which is
     refused as a whole."""
     division = _DIVISIONS.get(request.api_key)
-    if division is None or len(getattr(request.body, division.entries)) == 0:
+    if division is None:
         return None
-    entries = list(_entries(request, division))
-    weights = [division.weight(entry, image) for entry in entries]
-    if sum(weights) <= UNDIVIDED_WEIGHT or (
-        request.api_key in _BOUNDED_BY_RECORDS
-        and sum(weights) - _WEIGHT_OF_TOPIC * len(weights) > max_records
+    entries = getattr(request.body, division.entries)
+    weight = sum(division.weight(entry, image) for entry in entries)
+    if weight <= UNDIVIDED_WEIGHT or (
+        request.api_key in _BOUNDED_BY_RECORDS and weight - _WEIGHT_OF_TOPIC * len(entries) > max_records
     ):
         return None
-    parts = [
+    parts = _cut(entries) if division.is_cut_anywhere else _grouped(entries, division, image)
+    requests = (
         replace(request, body=replace(request.body, **{division.entries: tuple(part)}), is_part=True)
-        for part in _parts(entries, weights, division)
-    ]
-    return DividedRequest(request, parts, reply) if len(parts) > 1 else None
+        for part in parts
+    )
+    return DividedRequest(request, requests, reply)
 
 
-def _entries(request: ControllerRequest, division: _Division) -> Iterator[Any]:
-    most = PART_WEIGHT // _WEIGHT_OF_PARTITION
-    for entry in getattr(request.body, division.entries):
-        if not division.splits_topics or len(entry.partitions) <= most:
-            yield entry
-            continue
-        for first in range(0, len(entry.partitions), most):
-            yield replace(entry, partitions=entry.partitions[first : first + most])
+def _cut(topics: Sequence[Any]) -> Iterator[list[Any]]:
+    """So many partitions in each part, wherever that cuts a topic in two."""
+    part: list[Any] = []
+    room = PART_WEIGHT // _WEIGHT_OF_PARTITION
+    for topic in topics:
+        start, count = 0, len(topic.partitions)
+        while start < count or not count:
+            taken = topic.partitions[start : start + room]
+            part.append(topic if len(taken) == count else replace(topic, partitions=taken))
+            start += len(taken)
+            room -= max(len(taken), 1)
+            if room <= 0:
+                yield part
+                part, room = [], PART_WEIGHT // _WEIGHT_OF_PARTITION
+            if not count:
+                break
+    if part:
+        yield part
 
 
-def _parts(entries: Sequence[Any], weights: Sequence[int], division: _Division) -> Iterator[list[Any]]:
+def _grouped(entries: Sequence[Any], division: _Division, image: MetadataImage) -> Iterator[list[Any]]:
     """Equal entries go with the first of them."""
-    alike: dict[Hashable, list[tuple[Any, int]]] = {}
-    for entry, weight in zip(entries, weights, strict=True):
-        alike.setdefault(division.identity(entry), []).append((entry, weight))
+    alike: dict[Hashable, list[Any]] = {}
+    for entry in entries:
+        alike.setdefault(division.identity(entry), []).append(entry)
     part: list[Any] = []
     weight_of_part = 0
     for same in alike.values():
-        part += [entry for entry, _ in same]
-        weight_of_part += sum(weight for _, weight in same)
+        part += same
+        weight_of_part += sum(division.weight(entry, image) for entry in same)
         if weight_of_part >= PART_WEIGHT:
             yield part
             part, weight_of_part = [], 0
