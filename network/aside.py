@@ -11,8 +11,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-# What is shorter has so few elements that the loop reads and answers it in some milliseconds.
+# What is shorter has so few elements that the loop answers it in some milliseconds.
 LONG_REQUEST_BYTES: Final = 4_096
+# And reads it in twenty: an element takes less to be read than to be answered.
+LONG_BODY_BYTES: Final = 32_768
 
 Result = TypeVar("Result")
 
@@ -35,4 +37,9 @@ class Aside:
 
 
 def is_long(request: bytes) -> bool:
+    """Whether to answer it aside."""
     return len(request) >= LONG_REQUEST_BYTES
+
+
+def is_long_to_read(request: bytes) -> bool:
+    return len(request) >= LONG_BODY_BYTES

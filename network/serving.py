@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from network.aside import is_long
+from network.aside import is_long_to_read
 from network.authentication import BEFORE_AUTHENTICATION, Authentication
 from network.replies import PendingReply, ReplyQueue
 from network.requests import RequestContext
@@ -111,7 +111,7 @@ class RequestServing:
             request, _ = decode_bounded(api.request_class, frame, position, most_elements)
             return request, elements_read()
 
-        if not is_long(frame):
+        if not is_long_to_read(frame):
             request, elements = read()
             state.handler(
                 replace(context, elements=elements), request, self._open(context, api, received_at_s)

@@ -25,7 +25,7 @@ from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import KRAFT_VERSION
 from metadata.image.topics import TopicsImage
 from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
-from network.aside import Aside, is_long
+from network.aside import Aside, is_long, is_long_to_read
 from network.long_replies import reply_in_slices
 from network.requests import Handler, Reply, RequestContext
 from raft.adapters.kafka_codec.codec import RAFT_APIS
@@ -209,7 +209,7 @@ class ControllerListener:
             reply(build(response_class(ApiKey.ENVELOPE, context.header.api_version), wrap(asked, refusal)))
             return
         found = replace(found, request=asked)
-        if not is_long(found.data):
+        if not is_long_to_read(found.data):
             self._serve_inside(context, partial(found.read, context.max_elements), reply)
             return
         reading = self._aside.begin(partial(found.read, context.max_elements))
