@@ -11,7 +11,10 @@ FILE_LINES_MAX = 350
 
 # path (or path:function) -> lines today. An entry that got better must be lowered or taken out.
 LONG_FILES: dict[str, int] = {}
-LONG_FUNCTIONS: dict[str, int] = {}
+LONG_FUNCTIONS: dict[str, int] = {
+    "metadata/adapters/controller_channel.py:request": 61,
+    "tests/attacks/rig.py:rig": 93,
+}
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
