@@ -42,6 +42,7 @@ class Channel:
         *,
         is_done: Callable[[], bool],
         header_fields: tuple[tuple[int, bytes], ...],
+        is_long: bool,
     ) -> Any:
         assert api_key is ApiKey.ENVELOPE
         assert not is_done()
