@@ -52,7 +52,7 @@ from wire.protocol.headers import EncodedBody
 SLICE_PARTITIONS: Final = 6_000
 TOPIC_COST: Final = 20
 SLICE_TOPICS: Final = 10_000
-SLICE_ASKED: Final = 5_000
+SLICE_ASKED: Final = 1_000
 ERROR_COST: Final = 2
 SLICE_DECISIONS: Final = 1_000
 # Clients of a few releases and listeners; what more there are share these.

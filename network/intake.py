@@ -1,21 +1,38 @@
 """What one connection has sent and nobody has looked at: a half-read frame, and whole ones in their order."""
 
 from collections import deque
+from collections.abc import Callable
 
+from wire.errors import DecodeError
+from wire.protocol.apis import api_name
 from wire.protocol.frames import FrameDecoder
 
 # What a small frame costs besides its bytes.
 _FRAME_OVERHEAD_BYTES = 200
 # A frame that is larger has more time: at least so much must come in a second.
 _SLOWEST_BYTES_PER_S = 262_144
+# The length, and the api key, with which every request begins.
+_LENGTH_BYTES, _KEY_BYTES = 4, 2
 
 
 class FrameIntake:
     """Times are of the loop's clock. The time in which we do not read is not counted against the peer."""
 
-    __slots__ = ("_begun_at_s", "_decoder", "_paused_at_s", "_timeout_s", "backlog", "queued_bytes")
+    __slots__ = (
+        "_begun_at_s",
+        "_decoder",
+        "_max_bytes",
+        "_paused_at_s",
+        "_timeout_s",
+        "backlog",
+        "queued_bytes",
+    )
 
-    def __init__(self, max_frame_bytes: int, frame_timeout_ms: int) -> None:
+    def __init__(
+        self, max_frame_bytes: int, frame_timeout_ms: int, max_bytes: Callable[[int], int] | None = None
+    ) -> None:
+        """`max_bytes` tells by api key how long a request may be, where that is less than `max_frame_bytes`."""
+        self._max_bytes = max_bytes
         self._decoder = FrameDecoder(max_frame_bytes)
         self._timeout_s = frame_timeout_ms / 1000
         self._begun_at_s = 0.0
@@ -32,7 +49,7 @@ class FrameIntake:
         self._decoder.max_frame_bytes = max_frame_bytes
 
     def feed(self, data: bytes, now_s: float) -> bool:
-        """Whether a frame is complete. Raises DecodeError."""
+        """Whether a frame is complete. Raises DecodeError, for one that is too long for its API before it has come."""
         was_amid = self._decoder.buffered_bytes
         frames = self._decoder.feed(data)
         if frames:
@@ -42,7 +59,16 @@ class FrameIntake:
             was_amid = 0
         if not was_amid:
             self._begun_at_s = now_s
+        if self._max_bytes is not None and self._decoder.buffered_bytes >= _LENGTH_BYTES + _KEY_BYTES:
+            self._check_length(self._max_bytes)
         return bool(frames)
+
+    def _check_length(self, max_bytes: Callable[[int], int]) -> None:
+        length = self._decoder.needed_bytes - _LENGTH_BYTES
+        beginning = self._decoder.beginning(_LENGTH_BYTES + _KEY_BYTES)
+        api_key = int.from_bytes(beginning[_LENGTH_BYTES:], "big", signed=True)
+        if length > (most := max_bytes(api_key)):
+            raise DecodeError(f"{api_name(api_key)} announces {length} bytes; at most {most} are read of it")
 
     def pop(self) -> tuple[bytes, float]:
         frame, received_at_s = self.backlog.popleft()

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 NO_LIMIT = 2**31 - 1
+# Of administrative requests and questions, above which they are refused (metadata.adapters.request_bounds).
+ENTRIES_KEY = "kquorum.request.max.entries"
+MOST_ENTRIES = 2_000
 
 _AT_LEAST_ONE = (
     "max_request_bytes",
@@ -28,6 +31,8 @@ class ServerLimits:
     max_request_elements: int = 200_000
     # Where it is another number than that, by api key.
     max_elements_by_api: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    # Where a request of an api key may have fewer bytes than `max_request_bytes`.
+    max_bytes_by_api: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     max_idle_ms: int = 600_000
     max_connections: int = NO_LIMIT
     max_connection_creation_rate: int = NO_LIMIT
@@ -52,6 +57,9 @@ class ServerLimits:
 
     def max_elements(self, api_key: int) -> int:
         return self.max_elements_by_api.get(api_key, self.max_request_elements)
+
+    def max_bytes(self, api_key: int) -> int:
+        return min(self.max_bytes_by_api.get(api_key, self.max_request_bytes), self.max_request_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

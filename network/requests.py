@@ -20,7 +20,7 @@ class RequestContext:
     `frame` is the request as it came, header and body, for whoever passes it on; empty for a request of our own.
     `waited_ms` is how long it lay here before it was served. `security_protocol` is Kafka's number (0 PLAINTEXT,
     1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL). `max_elements` tells by api key how many elements this listener reads, for a
-    request that is inside of this one.
+    request that is inside of this one; `elements` is how many this one has.
     """
 
     connection_id: int
@@ -33,6 +33,7 @@ class RequestContext:
     security_protocol: int = 0
     is_token_authenticated: bool = False
     max_elements: Callable[[int], int] = field(default=ServerLimits().max_elements, compare=False, repr=False)
+    elements: int = 0
 
 
 # Called once for each request, from the loop's thread, now or later. The entity must be of the request's
@@ -40,3 +41,9 @@ class RequestContext:
 # before this one.
 Reply = Callable[["ResponsePayload | EncodedBody | None"], None]
 Handler = Callable[[RequestContext, "RequestPayload", Reply], None]
+# Called before the body is read, which may be long: what it answers refuses the request, None lets it pass.
+Admission = Callable[[RequestContext], "ResponsePayload | EncodedBody | None"]
+
+
+def admit_all(_context: RequestContext) -> None:
+    """The admission of a listener whose handler judges for itself."""

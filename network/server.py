@@ -20,7 +20,7 @@ from network.deadlines import check_period_s
 from network.errors import CannotListen, PortInUse, listen_error
 from network.limits import ServerCounters, ServerLimits
 from network.listening import Listening, listening_sockets
-from network.requests import Handler, Reply, RequestContext
+from network.requests import Admission, Handler, Reply, RequestContext, admit_all
 from network.security.listener_security import UNSECURED, ListenerSecurity
 from network.server_state import ServerState, SharedLimits
 from wire.protocol.apis import ApiKey, is_supported, supported_versions
@@ -45,6 +45,7 @@ class KafkaServer:
 
     `supported` says which versions of which APIs the handler answers, ends included. `shared` are the limits that
     hold for all listeners of a node together; `is_protected` exempts this one from `max.connections` among them.
+    `admission` may refuse a request before its body is read.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class KafkaServer:
         security: ListenerSecurity | None = None,
         shared: SharedLimits | None = None,
         is_protected: bool = False,
+        admission: Admission = admit_all,
     ) -> None:
         _check_supported(supported)
         told = SASL_VERSIONS | dict(supported)
@@ -79,6 +81,7 @@ class KafkaServer:
             warnings=BoundedLog(logging.getLogger("network.server"), time.monotonic),
             rate=CreationRate(limits.max_connection_creation_rate),
             is_protected=is_protected,
+            admission=admission,
         )
         self._listening: Listening | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -88,6 +91,10 @@ class KafkaServer:
         """The port in use, which port 0 leaves to the system. Only between `start` and `stop`."""
         assert self._listening is not None, "the server does not listen"
         return self._listening.bound_port
+
+    @property
+    def security(self) -> ListenerSecurity:
+        return self._state.security
 
     @property
     def counters(self) -> ServerCounters:
@@ -119,6 +126,7 @@ class KafkaServer:
         if self._timer is not None:
             self._timer.cancel()
         await self._close_connections()
+        self._state.reader.close()
 
     async def _close_connections(self) -> None:
         connections = tuple(self._state.connections)

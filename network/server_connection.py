@@ -8,6 +8,8 @@ connection's bytes ends that connection and nothing else.
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from network.authentication import Authentication
 from network.deadlines import Deadlines
@@ -18,7 +20,7 @@ from network.replies import ReplyQueue
 from network.security.sasl_session import SaslAnswer
 from network.security.tls_reasons import PLAIN_LISTENER, TLS_HANDSHAKE
 from network.server_state import Lease, ServerState
-from network.serving import Refused, RequestServing, request_text
+from network.serving import Reading, Refused, RequestServing, request_text
 from wire.errors import DecodeError
 
 log = logging.getLogger("network.server")
@@ -45,7 +47,7 @@ class ServerConnection(asyncio.Protocol):
         self._loop = loop
         self._lease = lease
         self._transport = transport
-        self._intake = FrameIntake(limits.max_request_bytes, limits.frame_timeout_ms)
+        self._intake = FrameIntake(limits.max_request_bytes, limits.frame_timeout_ms, limits.max_bytes)
         self._output = Output(transport, limits.max_unsent_bytes)
         self._replies = ReplyQueue(on_answer=self._advance, on_failure=self._fail)
         self._authentication = Authentication(state.security, certificate)
@@ -57,6 +59,7 @@ class ServerConnection(asyncio.Protocol):
             state, transport, self._intake, self._output, self._replies, loop, self._advance
         )
         self._advancing = False
+        self._is_reading = False  # a long request, in another thread
         self._ending = False  # no further request is served
         self._turn_is_due = False
         self.closed: asyncio.Future[None] = loop.create_future()
@@ -179,7 +182,7 @@ class ServerConnection(asyncio.Protocol):
             self._send_ready()
 
     def _may_serve(self) -> bool:
-        return not self._ending and self._pacing.may_serve()
+        return not self._ending and not self._is_reading and self._pacing.may_serve()
 
     def _take_turn_soon(self) -> None:
         if not self._turn_is_due:
@@ -193,13 +196,39 @@ class ServerConnection(asyncio.Protocol):
     def _serve(self, frame: bytes, received_at_s: float) -> None:
         self._state.counters.requests += 1
         try:
-            self._serving.serve(frame, received_at_s)
-        except DecodeError as error:
+            reading = self._serving.serve(frame, received_at_s)
+        except Exception as error:  # noqa: BLE001 - the boundary of handlers; logged with its traceback
+            self._give_up(frame, error)
+            return
+        if reading is not None:
+            self._is_reading = True
+            read = self._state.reader.begin(reading.read)
+            read.add_done_callback(partial(self._has_read, frame, reading))
+
+    def _has_read(self, frame: bytes, reading: Reading, read: "asyncio.Future[Any]") -> None:
+        """In the loop again, with the long request."""
+        self._is_reading = False
+        error = asyncio.CancelledError() if read.cancelled() else read.exception()
+        if self._replies.closed or isinstance(error, asyncio.CancelledError):
+            reading.reply(None)
+            return
+        try:
+            if error is not None:
+                raise error
+            reading.go_on(*read.result())
+        except Exception as caught:  # noqa: BLE001 - the boundary of handlers; logged with its traceback
+            self._give_up(frame, caught)
+            if reading.reply.frame is None:
+                reading.reply(None)
+        self._advance()
+
+    def _give_up(self, frame: bytes, error: Exception) -> None:
+        if isinstance(error, DecodeError):
             self._state.counters.unparsable_requests += 1
             self._refuse(f"{request_text(frame)} cannot be read: {error}")
-        except Refused as error:
+        elif isinstance(error, Refused):
             self._refuse(str(error))
-        except Exception as error:  # noqa: BLE001 - the boundary of handlers; logged with its traceback
+        else:
             self._fail(request_text(frame), error)
 
     def _send_ready(self) -> None:

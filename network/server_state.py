@@ -7,11 +7,12 @@ from itertools import count
 from typing import Protocol
 
 from network.api_versions import ApiVersionsAnswers, ServerFeatures
+from network.aside import Aside
 from network.bounded_log import BoundedLog
 from network.connection_quota import ConnectionQuota, CreationRate, Refusal
 from network.limits import BudgetLimits, ConnectionLimits, ServerCounters, ServerLimits
 from network.request_budget import RequestBudget
-from network.requests import Handler
+from network.requests import Admission, Handler, admit_all
 from network.security.listener_security import ListenerSecurity
 
 
@@ -64,6 +65,9 @@ class ServerState:
     warnings: BoundedLog
     rate: CreationRate
     is_protected: bool = False
+    admission: Admission = admit_all
+    # Where long requests are read.
+    reader: Aside = field(default_factory=lambda: Aside("long-requests"))
     counters: ServerCounters = field(default_factory=ServerCounters)
     connections: set[Member] = field(default_factory=set)
     connection_ids: "count[int]" = field(default_factory=lambda: count(1))

@@ -1,16 +1,18 @@
 """From a frame to a handler: header, version, body, and who may ask."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from network.authentication import BEFORE_AUTHENTICATION, SASL_APIS, Authentication
+from network.aside import is_long_to_read
+from network.authentication import BEFORE_AUTHENTICATION, Authentication
 from network.replies import PendingReply, ReplyQueue
 from network.requests import RequestContext
 from network.security.sasl_session import SaslAnswer
 from network.server_state import Peer, ServerState
-from wire.codec import decode_bounded
+from wire.codec import decode_bounded, elements_read
 from wire.errors import DecodeError
-from wire.protocol.apis import ApiKey, api_name, api_version
+from wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version
 from wire.protocol.entities import build
 from wire.protocol.headers import RequestHeader, UnsupportedRequest, decode_request_header
 
@@ -27,6 +29,16 @@ _LONGEST_CLIENT_ID_IN_LOG = 64
 
 class Refused(Exception):
     """The request ends its connection; the words are for the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A request that is too long to be read in the loop: `read` is for another thread, then `go_on` for the loop with
+    what it answered. Until one of the two has failed or `go_on` has been called, `reply` is owed."""
+
+    read: Callable[[], "tuple[RequestPayload, int]"]
+    go_on: Callable[["RequestPayload", int], None]
+    reply: PendingReply
 
 
 class RequestServing:
@@ -61,8 +73,11 @@ class RequestServing:
         self._now_s = now_s
         self._on_sasl = on_sasl
 
-    def serve(self, frame: bytes, received_at_s: float) -> None:
-        """Raises DecodeError, Refused, and whatever a handler raises by mistake."""
+    def serve(self, frame: bytes, received_at_s: float) -> Reading | None:
+        """A long request is only begun: the next one is not to be served before it is read.
+
+        Raises DecodeError, Refused, and whatever a handler raises by mistake.
+        """
         state = self._state
         if self._is_gated and self._authentication.principal is None:
             self._count_stranger()
@@ -70,35 +85,65 @@ class RequestServing:
             header, position = decode_request_header(frame)
         except UnsupportedRequest as error:
             self._serve_unsupported(error.header)
-            return
+            return None
         lowest, highest = state.supported.get(header.api_key, _NO_VERSION)
         if not lowest <= header.api_version <= highest:
             self._serve_unsupported(header)
-            return
+            return None
         now_s = self._now_s()
         if self._is_gated and not self._authentication.may_ask(header.api_key, now_s):
             self._refuse_unauthenticated(header)
+        if len(frame) > (most := state.limits.max_bytes(header.api_key)):
+            raise Refused(f"{header_text(header)} has {len(frame)} bytes; at most {most} are read of it")
         api = api_version(header.api_key, header.api_version)
-        # Bytes after the body are passed over, as Kafka's brokers do.
-        request, _ = decode_bounded(api.request_class, frame, position, self._max_elements(header.api_key))
+        if api.api_key in BEFORE_AUTHENTICATION:
+            self._serve_stranger(header, api, frame, position, received_at_s)
+            return None
+        context = self._context(header, frame, now_s - received_at_s)
+        refusal = state.admission(context)
+        if refusal is not None:
+            self._open(context, api, received_at_s)(refusal)
+            return None
+        most_elements = state.limits.max_elements(header.api_key)
+
+        def read() -> "tuple[RequestPayload, int]":
+            # Bytes after the body are passed over, as Kafka's brokers do.
+            request, _ = decode_bounded(api.request_class, frame, position, most_elements)
+            return request, elements_read()
+
+        if not is_long_to_read(frame):
+            request, elements = read()
+            state.handler(
+                replace(context, elements=elements), request, self._open(context, api, received_at_s)
+            )
+            return None
+        reply = self._open(context, api, received_at_s)
+
+        def go_on(request: "RequestPayload", elements: int) -> None:
+            waited_ms = round((self._now_s() - received_at_s) * 1000)
+            state.handler(replace(context, elements=elements, waited_ms=waited_ms), request, reply)
+
+        return Reading(read, go_on, reply)
+
+    def _open(self, context: RequestContext, api: ApiVersion, received_at_s: float) -> PendingReply:
+        return self._replies.open(api, context.header.correlation_id, received_at_s, len(context.frame))
+
+    def _serve_stranger(
+        self, header: RequestHeader, api: ApiVersion, frame: bytes, position: int, received_at_s: float
+    ) -> None:
+        """What is open to those who have not authenticated is read in the loop: it is short, and has no arrays."""
+        request, _ = decode_bounded(api.request_class, frame, position, _ELEMENTS_OF_STRANGERS)
         reply = self._replies.open(api, header.correlation_id, received_at_s, len(frame))
         if api.api_key == ApiKey.API_VERSIONS:
-            reply(state.api_versions.answer(request, state.features()))
-        elif api.api_key in SASL_APIS:
-            self._serve_sasl(header, request, reply, now_s)
+            reply(self._state.api_versions.answer(request, self._state.features()))
         else:
-            state.handler(self._context(header, frame, now_s - received_at_s), request, reply)
+            self._serve_sasl(header, request, reply, self._now_s())
 
     def _count_stranger(self) -> None:
         self._requests_of_stranger += 1
         if self._requests_of_stranger > _REQUESTS_OF_STRANGERS:
             self._state.counters.unauthenticated_connections_closed += 1
             raise Refused(f"it has not authenticated within {_REQUESTS_OF_STRANGERS} requests")
-
-    def _max_elements(self, api_key: int) -> int:
-        if api_key in BEFORE_AUTHENTICATION:
-            return _ELEMENTS_OF_STRANGERS
-        return self._state.limits.max_elements(api_key)
 
     def _context(self, header: RequestHeader, frame: bytes, waited_s: float) -> RequestContext:
         authentication = self._authentication

@@ -66,10 +66,15 @@ def decode(cls: type[E], buffer: Buffer, position: int = 0) -> tuple[E, int]:
 
 def decode_bounded(cls: type[E], buffer: Buffer, position: int, most_elements: int) -> tuple[E, int]:
     """The same of what a stranger wrote: raises TooManyElements, before it makes them, for arrays that have more
-    elements than that together, those of nested arrays and unknown tagged fields counted too. Of one thread."""
+    elements than that together, those of nested arrays and unknown tagged fields counted too."""
     codec = bounded_codec_of(cls)
     _ELEMENTS.allow(most_elements)
     return _decoded(codec, cls, buffer, position)
+
+
+def elements_read() -> int:
+    """How many elements the last `decode_bounded` of this thread has read."""
+    return _ELEMENTS.taken
 
 
 def _decoded(codec: Codec, cls: type[E], buffer: Buffer, position: int) -> tuple[E, int]:

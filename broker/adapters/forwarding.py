@@ -8,12 +8,12 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.adapters.long_answers import is_long
 from broker.repeated_requests import RepeatedRequests, Watched
 from metadata.adapters.controller_channel import AlreadyDone, ControllerChannel, ControllerUnavailable
 from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.forwarding import REPLICAS_APIS, encode_address, encode_principal, is_for_the_leader
+from network.aside import is_long
 from network.errors import NoCommonVersion
 from network.requests import RequestContext
 from wire.codec import decode, encode
@@ -82,6 +82,7 @@ class Forwarder:
                 is_done=lambda: self._repeated.can_tell(watched),
                 is_for_the_leader=lambda envelope: _was_wrapped_by_standby(header, envelope),
                 header_fields=forwarding_fields(forwarding_id),
+                is_long=is_long(context.frame),
             )
         except ControllerUnavailable as error:
             if self._repeated.can_tell(watched):
@@ -158,7 +159,7 @@ class Forwarder:
 
 async def _made(context: RequestContext, make: Callable[[], EncodedBody]) -> EncodedBody:
     """An answer to a long request is made beside the loop."""
-    return await asyncio.to_thread(make) if is_long(context) else make()
+    return await asyncio.to_thread(make) if is_long(context.frame) else make()
 
 
 def _envelope(context: RequestContext, request: Any) -> Values:

@@ -7,13 +7,13 @@ without which clients lose their way are offered and refused (`broker.handlers.d
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
 from broker.adapters.forwarding import Forwarder
-from broker.adapters.long_answers import LongAnswers, is_long
 from broker.client_access import TopicLists, client_access
 from broker.handlers.data_listings import handle_describe_log_dirs, handle_list_groups
 from broker.handlers.data_refusals import REFUSALS
@@ -24,16 +24,18 @@ from broker.handlers.metadata import Values
 from broker.internal_topics import creatable_topic
 from broker.metadata_cache import MetadataCache
 from broker.metadata_responses import MetadataResponses, MetadataWork
+from metadata.adapters.request_bounds import RequestBounds
+from metadata.adapters.requests import controller_request, refused_entity
 from metadata.authorizer.access import Access
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.gate import Gate, Passage
 from metadata.authorizer.table import TOKEN_APIS
 from metadata.config_definitions.resolution import NodeConfigs
 from metadata.controller.handlers import HANDLERS, READERS
-from metadata.controller.requests import ControllerRequest
 from metadata.describe.question import Question
 from metadata.describe.table import DESCRIBERS
 from metadata.forwarding import FORWARDABLE_APIS
+from network.aside import Aside, is_long
 from network.long_replies import reply_in_slices
 from network.requests import Reply, RequestContext
 from raft.ports import Dice
@@ -88,6 +90,7 @@ class BrokerListener:
         node_configs: Mapping[str, str] | None = None,
         log_dirs: Mapping[UUID, str] | None = None,
         gate: Gate | None = None,
+        bounds: RequestBounds | None = None,
     ) -> None:
         """`gate` is what clients' requests pass; what is forwarded passes the controller's. `node_configs` are the keys
         of this node's config file, which DescribeConfigs tells of; `log_dirs` the absolute paths of its folders by
@@ -102,9 +105,10 @@ class BrokerListener:
         self._node_configs = node_configs or {}
         self._log_dirs = log_dirs or {}
         self._gate = gate or Gate(None)
+        self._bounds = bounds or RequestBounds()
         self._topic_lists = TopicLists()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._long_answers = LongAnswers()
+        self._long_answers = Aside("long-answers")
         self._being_created: set[str] = set()
         self.supported = {
             api_key: offered_versions(api_key)
@@ -117,6 +121,11 @@ class BrokerListener:
             self._answer_metadata(context, request, reply)
             return
         version = context.header.api_version
+        excess = self._bounds.excess(api_key, context.elements)
+        if excess is not None:
+            refused = partial(refused_entity, controller_request(context, request), excess)
+            self._run(self._answer_aside(refused, reply))
+            return
         passage = self._judge(context, request) if api_key in JUDGED_APIS else None
         is_refused = passage is not None and passage.answer is not None
         if api_key in FORWARDED_APIS and not is_refused:
@@ -127,7 +136,7 @@ class BrokerListener:
             values = self._values(context, request, passage)
             return None if values is None else build(response_class(api_key, version), values)
 
-        if is_long(context) and api_key in PURE_APIS:
+        if is_long(context.frame) and api_key in PURE_APIS:
             self._run(self._answer_aside(make, reply))
         else:
             reply(make())
@@ -195,16 +204,7 @@ class BrokerListener:
         return self._gate.access(api_key, self._cache.image, context.principal, context.peer_host)
 
     def _judge(self, context: RequestContext, request: Any) -> Passage:
-        asked = ControllerRequest(
-            api_key=ApiKey(context.header.api_key),
-            api_version=context.header.api_version,
-            body=request,
-            principal=context.principal,
-            client_host=context.peer_host,
-            security_protocol=context.security_protocol,
-            is_token_authenticated=context.is_token_authenticated,
-        )
-        return self._gate.judge(asked, self._cache.image)
+        return self._gate.judge(controller_request(context, request), self._cache.image)
 
     def _question(self, context: RequestContext, request: Any) -> Question:
         return Question(

@@ -8,7 +8,7 @@ hold the two against each other.
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
@@ -43,6 +43,8 @@ FIRST_VERSION_WITH_TOPICS_BY_ID = 12
 _ERRORS_WITH_OPERATIONS = (ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception)
 
 # The name and the id of an entry.
+# So many named topics are some ten milliseconds of work.
+SLICE_READ: Final = 10_000
 _Asked = tuple[str | None, UUID | None]
 _Answerer = Callable[[str | None, UUID | None], Sequence[TopicImage | Values]]
 
@@ -169,7 +171,12 @@ class AskedTopics:
             by_name = view.image.topics.by_name
             self.topics += [by_name[name] for name in view.access.describable(view.image.topics)]
             return
-        asked = dict.fromkeys((topic.name, getattr(topic, "topic_id", None)) for topic in request.topics)
+        asked: dict[_Asked, None] = {}
+        for first in range(0, len(request.topics), SLICE_READ):
+            named = request.topics[first : first + SLICE_READ]
+            asked |= dict.fromkeys((topic.name, getattr(topic, "topic_id", None)) for topic in named)
+            if first:
+                yield
         answer = self._answerer(view, request, asked)
         for place, (name, topic_id) in enumerate(asked, 1):
             self.topics += answer(name, topic_id)

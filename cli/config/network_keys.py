@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from cli.config.addresses import format_address
 from cli.config.security_keys import LISTENER_PREFIX, case_problem
 from cli.config.values import as_tuple
-from network.limits import NO_LIMIT, BudgetLimits, ServerLimits
+from network.limits import ENTRIES_KEY, MOST_ENTRIES, NO_LIMIT, BudgetLimits, ServerLimits
 from wire.addresses import normal_address
 
 LISTENER_LIMITS = ("max.connections", "max.connection.creation.rate")
@@ -53,6 +53,7 @@ class NetworkKeys(BaseModel):
     kquorum_request_max_elements: _Positive = Field(
         _DEFAULTS.max_request_elements, alias="kquorum.request.max.elements"
     )
+    kquorum_request_max_entries: _Positive = Field(MOST_ENTRIES, alias=ENTRIES_KEY)
     connections_max_idle_ms: _Positive = Field(_DEFAULTS.max_idle_ms, alias="connections.max.idle.ms")
     max_connections: _UpTo31Bits = Field(NO_LIMIT, alias="max.connections")
     max_connections_per_ip: _UpTo31Bits = Field(NO_LIMIT, alias="max.connections.per.ip")

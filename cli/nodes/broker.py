@@ -32,6 +32,7 @@ from cli.nodes.folders import NodeFolders
 from cli.nodes.quorum_member import QuorumMember
 from cli.nodes.servers import advertised, kafka_servers
 from metadata.adapters.listener import server_features
+from metadata.adapters.request_bounds import RequestBounds
 from metadata.controller.requests import Values
 from metadata.controller.topic_configs import effective_topic_configs
 from metadata.delegation_tokens import HMAC_KEY_CONFIG
@@ -199,6 +200,7 @@ class BrokerRole:
             node_configs=self._config.as_kafka_keys(),
             log_dirs=self._folders.log_directory_paths,
             gate=gate_of(self._config, self._clock.now_ms),
+            bounds=RequestBounds(self._config.kquorum_request_max_entries),
         )
 
     def _topic_configs(self, image: MetadataImage, topic_name: str) -> list[Values]:

@@ -20,11 +20,15 @@ from cli.nodes.inspect_source import NodeInspectSource
 from cli.nodes.members_source import NodeMembersSource
 from cli.nodes.quorum_member import Fatal, QuorumMember
 from cli.nodes.quorum_source import NodeQuorumSource
+from cli.nodes.security import grpc_keys
 from cli.nodes.servers import StoppableServer, start_grpc
+from cli.nodes.tls_watch import TlsWatch
 from cli.observability.latency import LatencyMeter
 from metadata.controller.controller import Controller
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
+from network.security.reloading import ReloadingContext, TlsMaterial
+from network.security.tls import TlsFiles
 from network.server import KafkaServer
 from raft.adapters.clock import MonotonicWallClock
 
@@ -53,6 +57,7 @@ class ClusterNode:
             self.broker = BrokerRole(config, folders, clock, self.member, self._feed())
         self.commits = CommitWatch(self.member, lambda: self.committed_image, warns=config.is_broker)
         self._watchers: list[StoppableServer] = []
+        self._tls_watch: TlsWatch | None = None
 
     @property
     def committed_image(self) -> MetadataImage:
@@ -91,14 +96,18 @@ class ClusterNode:
         self.commits.start()
         if self.controller is not None:
             await self.controller.listen()
-        await self._start_watchers(source)
+        grpc_tls = grpc_keys(self.config)
+        await self._start_watchers(source, grpc_tls)
         if self.controller is not None:
             self.controller.register()
         if self.broker is not None:
             await self.broker.start()
+        self._watch_tls(grpc_tls)
 
     async def stop(self) -> None:
         """In good order: clients, partitions and the quorum are left before the log is closed."""
+        if self._tls_watch is not None:
+            await self._tls_watch.stop()
         if self.broker is not None:
             await self.broker.stop()
         if self.controller is not None:
@@ -113,13 +122,23 @@ class ClusterNode:
         if self.broker is not None:
             self.broker.mark_clean_shutdown()
 
-    async def _start_watchers(self, source: NodeInspectSource) -> None:
+    def _watch_tls(self, grpc_tls: TlsMaterial[TlsFiles] | None) -> None:
+        contexts = [self.member.security.ssl_context]
+        contexts += [server.security.ssl_context for _, server in self.servers]
+        materials = [each.material for each in contexts if isinstance(each, ReloadingContext)]
+        self._tls_watch = TlsWatch([*materials, *(() if grpc_tls is None else (grpc_tls,))])
+        self._tls_watch.start()
+
+    async def _start_watchers(
+        self, source: NodeInspectSource, grpc_tls: TlsMaterial[TlsFiles] | None
+    ) -> None:
         grpc_server = await start_grpc(
             self.config,
             source,
             NodeQuorumSource(self.member),
             NodeMembersSource(self),
             lambda: broker_calls(self.config, self.member, lambda: self.committed_image),
+            grpc_tls,
         )
         if grpc_server is not None:
             self._watchers.append(grpc_server)

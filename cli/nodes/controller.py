@@ -13,6 +13,7 @@ from cli.nodes.quorum_member import QuorumMember
 from cli.nodes.servers import advertised, kafka_servers
 from metadata.adapters.controller_registration import ControllerRegistrar
 from metadata.adapters.listener import ControllerListener, controller_listener_apis, server_features
+from metadata.adapters.request_bounds import RequestBounds
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.features import SUPPORTED_FEATURES, registration_features
@@ -40,6 +41,7 @@ class ControllerRole:
             on_fault=self._handle_fault,
         )
         self.fault_count = 0
+        self._listener: ControllerListener | None = None
         self.servers: list[KafkaServer] = []
         self._registrar = self._new_registrar()
         self._registration: asyncio.Task[None] | None = None
@@ -60,7 +62,7 @@ class ControllerRole:
     async def listen(self) -> None:
         """Raises CannotListen; what was started is stopped by `stop` then too."""
         controller = self.controller
-        listener = ControllerListener(
+        listener = self._listener = ControllerListener(
             controller=controller,
             handle_raft=self._member.handle_raft,
             now_ms=self._clock.now_ms,
@@ -70,6 +72,7 @@ class ControllerRole:
             node_configs=self._config.as_kafka_keys(),
             gate=gate_of(self._config, self._clock.now_ms, self._load_watch()),
             topics=lambda: controller.image.topics,
+            bounds=RequestBounds(self._config.kquorum_request_max_entries),
         )
         servers = kafka_servers(
             self._config,
@@ -81,6 +84,7 @@ class ControllerRole:
             ),
             image=lambda: controller.committed_image,
             now_ms=self._clock.now_ms,
+            admission=listener.admit,
         )
         for server in servers:
             await server.start()
@@ -113,6 +117,8 @@ class ControllerRole:
         """After the replica has left the quorum: a leader hands over while votes and fetches are answered here."""
         for server in reversed(self.servers):
             await server.stop()
+        if self._listener is not None:
+            self._listener.stop()
 
     def _handle_fault(self, what: str, error: Exception) -> None:
         self.fault_count += 1

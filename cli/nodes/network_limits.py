@@ -20,7 +20,32 @@ _ENVELOPE_BYTES = 65_536
 # Each entry takes the active controller up to some 40 microseconds, in which it does nothing else. Topics are made and
 # deleted for less.
 _COSTLY = FORWARDABLE_APIS - {ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS}
-_TIMES_AS_MANY_PARTITIONS = 10
+_TIMES_AS_MANY_PARTITIONS = 4
+# Of these a request has a few entries: of listeners, features, directories, voters, and of one partition. A node has
+# as many elements as that to leave out, should a newer one send them.
+_SMALL = (
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.ALLOCATE_PRODUCER_IDS,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.BROKER_HEARTBEAT,
+    ApiKey.BROKER_REGISTRATION,
+    ApiKey.CONTROLLER_REGISTRATION,
+    ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.FETCH_SNAPSHOT,
+    ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.UNREGISTER_BROKER,
+    ApiKey.UPDATE_FEATURES,
+    ApiKey.UPDATE_RAFT_VOTER,
+    ApiKey.VOTE,
+)
+_SMALL_ELEMENTS, _SMALL_BYTES = 4_096, 1_048_576
+# Kafka's brokers assign 2,250 replicas in one request.
+_ASSIGNED_ELEMENTS = 10_000
+# Long names and values, more than any lawful request of the other APIs has.
+_USUAL_BYTES = 16_777_216
+_WITHOUT_USUAL = (ApiKey.PRODUCE, ApiKey.ENVELOPE, ApiKey.ALTER_PARTITION)
 
 
 def shared_limits(config: NodeConfig) -> SharedLimits:
@@ -46,7 +71,16 @@ def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
     is_of_controllers = listener.name in config.controller_listener_names
     most = config.kquorum_request_max_elements
     by_api: dict[int, int] = dict.fromkeys(_COSTLY, most // 4)
+    by_api |= dict.fromkeys(_SMALL, min(most, _SMALL_ELEMENTS))
+    bytes_by_api: dict[int, int] = {
+        api_key: _USUAL_BYTES for api_key in ApiKey if api_key not in _WITHOUT_USUAL
+    }
+    bytes_by_api |= dict.fromkeys(_SMALL, _SMALL_BYTES)
     if is_of_controllers:
+        # The quorum's own, which are of one partition.
+        by_api[ApiKey.FETCH] = by_api[ApiKey.ENVELOPE] = min(most, _SMALL_ELEMENTS)
+        bytes_by_api[ApiKey.FETCH] = _SMALL_BYTES
+        by_api[ApiKey.ASSIGN_REPLICAS_TO_DIRS] = min(most, _ASSIGNED_ELEMENTS)
         # A broker of Kafka tells of all its partitions in one request.
         by_api[ApiKey.ALTER_PARTITION] = most * _TIMES_AS_MANY_PARTITIONS
     return ServerLimits(
@@ -54,6 +88,7 @@ def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
         max_request_bytes=config.socket_request_max_bytes + (_ENVELOPE_BYTES if is_of_controllers else 0),
         max_request_elements=most,
         max_elements_by_api=by_api,
+        max_bytes_by_api=bytes_by_api,
         max_idle_ms=config.connections_max_idle_ms,
         max_connections=min(
             config.limit_of(listener.name, "max.connections"),

@@ -26,6 +26,7 @@ from cli.observability.latency import ElectionMeter
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from metadata.adapters.snapshot_keeper import SnapshotKeeper
 from network.requests import Reply, RequestContext
+from network.security.client_security import ClientSecurity
 from raft.adapters.clock import MonotonicWallClock
 from raft.adapters.driver import RaftDriver
 from raft.adapters.election_log import ElectionLog
@@ -111,6 +112,11 @@ class QuorumMember:
         self.leader_observers: list[LeaderObserver] = []
         self._watched: WatchedMachine | None = None
         self._disk_is_free = True
+
+    @property
+    def security(self) -> ClientSecurity:
+        """Of this node's connections to controllers."""
+        return self._security
 
     def handle_raft(self, context: RequestContext, request: "RequestPayload", reply: Reply) -> None:
         """The serving side of the quorum's APIs."""

@@ -1,7 +1,7 @@
 """How the listeners and the connections of a node are protected, as its config has it."""
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from cli.config.errors import ConfigError, Place, Problem
 from cli.config.exposure import exposure_problems
@@ -21,6 +21,7 @@ from network.security.distinguished_names import MappingRule, parse_mapping_rule
 from network.security.errors import SecurityConfigError
 from network.security.listener_security import ListenerSecurity
 from network.security.names import MECHANISMS, PLAIN, PROTOCOLS, SCRAM_HASHES, WITH_SASL, WITH_TLS
+from network.security.reloading import TlsMaterial, reloading_context
 from network.security.sasl_server import SaslServerSession, SaslSettings
 from network.security.scram_server import ScramLookup
 from network.security.tls import NO_KEY_STORE, TlsFiles, read_tls_files, server_context
@@ -41,7 +42,7 @@ def listener_security(
     """Of the listener of this name. Raises SecurityConfigError."""
     protocol = PROTOCOLS[config.protocol_of(name)]
     keys = config.security_of(name)
-    context = server_context(keys) if protocol in WITH_TLS else None
+    context = reloading_context(f"listener {name}", keys, server_context) if protocol in WITH_TLS else None
     session = None
     if protocol in WITH_SASL:
         settings = _sasl_settings(keys, scram, now_ms)
@@ -89,12 +90,16 @@ def certificate_names(config: NodeConfig, name: str) -> Callable[[bytes | None],
     return principal_of_certificate(_mapping_rules(config.security_of(name)))
 
 
-def grpc_keys(config: NodeConfig) -> TlsFiles | None:
+def grpc_keys(config: NodeConfig) -> TlsMaterial[TlsFiles] | None:
     """Of the gRPC listener: the keys for all listeners, or those for one named `grpc`; None without TLS. Raises
     SecurityConfigError."""
     if config.kquorum_grpc_listener is None or config.kquorum_grpc_security == "plaintext":
         return None
-    files = read_tls_files(config.security_of(GRPC))
+    return TlsMaterial("kquorum.grpc.listener", config.security_of(GRPC), _grpc_files)
+
+
+def _grpc_files(keys: Mapping[str, str]) -> TlsFiles:
+    files = read_tls_files(keys)
     if files.pair is None:
         raise SecurityConfigError("ssl.keystore.location", NO_KEY_STORE)
     return files

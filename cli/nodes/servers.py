@@ -9,10 +9,13 @@ from cli.nodes.endpoints import reachable_host
 from cli.nodes.inspect_source import NodeInspectSource
 from cli.nodes.network_limits import is_protected, server_limits, shared_limits
 from cli.nodes.quorum_source import NodeQuorumSource
-from cli.nodes.security import grpc_keys, image_lookup, listener_security
+from cli.nodes.security import image_lookup, listener_security
 from metadata.image.image import MetadataImage
 from network.api_versions import ServerFeatures
+from network.requests import Admission, admit_all
 from network.security.names import PROTOCOLS
+from network.security.reloading import TlsMaterial
+from network.security.tls import TlsFiles
 from network.server import Handler, KafkaServer
 from wire.protocol.api_keys import ApiKey
 
@@ -34,6 +37,7 @@ def kafka_servers(
     *,
     image: Callable[[], MetadataImage],
     now_ms: Callable[[], int],
+    admission: Admission = admit_all,
 ) -> list[KafkaServer]:
     """`image` has the credentials of users. Raises SecurityConfigError, which `check_security` has found before."""
     lookup = image_lookup(config, image, now_ms)
@@ -50,6 +54,7 @@ def kafka_servers(
             security=listener_security(config, listener.name, lookup, now_ms),
             shared=shared,
             is_protected=is_protected(config, listener, len(listeners)),
+            admission=admission,
         )
         for listener in listeners
     ]
@@ -61,6 +66,7 @@ async def start_grpc(
     quorum: NodeQuorumSource,
     members: "MembersSource",
     broker_calls: Callable[[], "BrokerCalls"],
+    tls: TlsMaterial[TlsFiles] | None,
 ) -> StoppableServer | None:
     """None where the config has no `kquorum.grpc.listener`; gRPC is imported only if it has."""
     address = config.kquorum_grpc_listener
@@ -77,7 +83,7 @@ async def start_grpc(
         members=members,
         broker_calls=calls,
         gate=calls.gate,
-        tls=grpc_keys(config),
+        tls=tls,
     )
 
 

@@ -4,6 +4,9 @@ Where the active controller is, the local replica knows: a follower or an observ
 A request that meets NOT_CONTROLLER, a lost connection or silence is sent again, to the leader of that time, until its
 time is up. Who sends it must be able to bear that: a request whose connection was lost may have been carried out.
 
+A request may also be why a controller loses its leadership: one that keeps it from its followers for seconds. So a long
+request over which one controller may have lost it is not offered to the next, and no request to more than a few.
+
 A request may itself be why the controller closes the connection, such as one larger than the controller's limit. So one
 that lost it twice is sent on a connection of its own, where it harms no other, with growing pauses, and given up in the
 end.
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("metadata.controller_channel")
 
 LOOK_AGAIN_MS = 100
+# After so many controllers that may have lost their leadership over a request it is not offered to another one.
+LEADERS_MAX = 3
+# A controller that says so late that it does not lead had the request while it led.
+_LATE_ANSWER_S = 0.5
 _NOBODY_KNOWN = "no active controller is known"
 _LOST = (CannotConnect, ConnectionLost, RequestTimedOut, DecodeError)
 
@@ -98,14 +105,17 @@ class ControllerChannel:
         is_done: Callable[[], bool] = lambda: False,
         is_for_the_leader: Callable[[Any], bool] = lambda _response: False,
         header_fields: tuple[tuple[int, bytes], ...] = (),
+        is_long: bool = False,
     ) -> Any:
         """The response entity. Raises ControllerUnavailable, or NoCommonVersion when the controller is too old.
 
         `on_doubt` is called after each attempt that may have been carried out though its answer does not say so.
         Before each attempt `is_done` says whether one before it was, and AlreadyDone is raised. `is_for_the_leader`
         says of a response without NOT_CONTROLLER whether a node gave it that does not lead. `header_fields` are tagged
-        fields for the request's header.
+        fields for the request's header. `is_long`: a controller takes long to handle the request.
         """
+        most_leaders = 1 if is_long else LEADERS_MAX
+        had_it: set[ControllerAddress] = set()
         loop = asyncio.get_running_loop()
         began_at_s = loop.time()
         give_up_at_s = began_at_s + self._retry_timeout_ms / 1000
@@ -118,6 +128,10 @@ class ControllerChannel:
             if address is None:
                 await self._pause(min(left_ms, LOOK_AGAIN_MS))
                 continue
+            if len(had_it) >= most_leaders and address not in had_it:
+                told = f"{len(had_it)} controllers may have lost the leadership over it; the last: {reason}"
+                log.warning("%s is not sent again: %s", api_key.name, told)
+                raise ControllerUnavailable(api_key, int((loop.time() - began_at_s) * 1000), told)
             timeout_ms, sent_at_s = min(left_ms, self._request_timeout_ms), loop.time()
             attempt = self._attempt_alone if losses.demand_solitude(address) else self._attempt
             try:
@@ -127,6 +141,7 @@ class ControllerChannel:
                     losses.add(address)
                 if not isinstance(error, CannotConnect):
                     on_doubt()
+                    had_it.add(address)
                 # What the last moments were too short for says less than what came before.
                 had_less_time = timeout_ms < self._request_timeout_ms and reason != _NOBODY_KNOWN
                 used_it_up = (loop.time() - sent_at_s) * 1000 >= timeout_ms - 1
@@ -134,6 +149,8 @@ class ControllerChannel:
             except _NotControllerError:
                 # It may have led when the request came, and another have committed what it wrote.
                 on_doubt()
+                if loop.time() - sent_at_s >= _LATE_ANSWER_S:
+                    had_it.add(address)
                 reason = f"node {address.node_id} is no longer the active controller"
             log.debug("%s will be sent again: %s", api_key.name, reason)
             await self._pause(min(left_ms, losses.pause_ms))

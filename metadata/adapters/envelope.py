@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -14,7 +15,7 @@ from metadata.forwarding import (
     decode_principal,
     is_for_the_leader,
 )
-from wire.codec import decode_bounded
+from wire.codec import decode_bounded, elements_read
 from wire.errors import DecodeError
 from wire.operator_reason import reason_of
 from wire.protocol.api_keys import ApiKey
@@ -35,13 +36,33 @@ class EnvelopeRefusedError(Exception):
         super().__init__(f"{error.name}: {reason}")
 
 
-def unwrap(
-    envelope: Any, served: Mapping[ApiKey, tuple[int, int]], max_elements: Callable[[int], int]
-) -> ControllerRequest:
-    """The request inside; raises EnvelopeRefusedError in the order in which Kafka checks (kraft-semantics B19).
+@dataclass(frozen=True, slots=True)
+class Unwrapped:
+    """A request inside of which the body is still to be read: that may take long, and `request` tells who asks what.
 
-    `max_elements` is what the listener allows a request of an api key: inside of an envelope it is not more.
+    `position` is where the body begins in `data`.
     """
+
+    request: ControllerRequest
+    data: bytes
+    position: int
+
+    def read(self, max_elements: Callable[[int], int]) -> tuple[ControllerRequest, int]:
+        """The whole request and the number of its elements; raises EnvelopeRefusedError. In any thread.
+
+        `max_elements` is what the listener allows a request of an api key: inside of an envelope it is not more.
+        """
+        api_key = self.request.api_key
+        try:
+            cls = request_class(api_key, self.request.api_version)
+            body, _ = decode_bounded(cls, self.data, self.position, max_elements(api_key))
+        except DecodeError as error:
+            raise _unreadable(error) from None
+        return replace(self.request, body=body), elements_read()
+
+
+def unwrap(envelope: Any, served: Mapping[ApiKey, tuple[int, int]]) -> Unwrapped:
+    """The request inside; raises EnvelopeRefusedError in the order in which Kafka checks (kraft-semantics B19)."""
     principal = _principal(envelope.request_principal)
     address = _address(envelope.client_host_address)
     data = envelope.request_data
@@ -52,15 +73,10 @@ def unwrap(
     api_key = ApiKey(header.api_key)
     if api_key not in FORWARDABLE_APIS or api_key not in served:
         raise EnvelopeRefusedError(ErrorCode.invalid_request, f"{api_key.name} is not to be forwarded")
-    try:
-        cls = request_class(api_key, header.api_version)
-        body, _ = decode_bounded(cls, data, position, max_elements(api_key))
-    except DecodeError as error:
-        raise _unreadable(error) from None
-    return ControllerRequest(
+    request = ControllerRequest(
         api_key=api_key,
         api_version=header.api_version,
-        body=body,
+        body=None,
         principal=principal.name,
         client_id=header.client_id,
         client_host=address,
@@ -69,6 +85,7 @@ def unwrap(
         is_token_authenticated=principal.is_token_authenticated,
         is_forwarded=True,
     )
+    return Unwrapped(request, data, position)
 
 
 def _unreadable(error: DecodeError) -> EnvelopeRefusedError:

@@ -18,6 +18,7 @@ from metadata.adapters.grpc_quorum import QuorumService, QuorumSource
 from metadata.adapters.grpc_service import InspectService
 from metadata.adapters.grpc_source import CommittedLog, InspectSource
 from network.errors import CannotListen, listen_error
+from network.security.reloading import TlsMaterial
 from network.security.tls import TlsFiles
 from wire.proto import broker_pb2, inspect_pb2, quorum_pb2
 from wire.proto.broker_pb2_grpc import add_BrokerServicer_to_server
@@ -83,7 +84,7 @@ async def start_inspect_server(
     members: MembersSource | None = None,
     broker_calls: BrokerCalls | None = None,
     gate: MemberGate | None = None,
-    tls: TlsFiles | None = None,
+    tls: TlsMaterial[TlsFiles] | None = None,
     watcher_queue_changes: int = WATCHER_QUEUE_CHANGES,
 ) -> InspectServer:
     """Serve until `stop`, `Quorum` and `Broker` too where their sources are given. `gate` judges who calls `Inspect`
@@ -113,7 +114,7 @@ async def start_inspect_server(
     return InspectServer(server, bound_port, log, task)
 
 
-def _bind(server: grpc.aio.Server, host: str, port: int, tls: TlsFiles | None) -> int:
+def _bind(server: grpc.aio.Server, host: str, port: int, tls: TlsMaterial[TlsFiles] | None) -> int:
     bracketed = f"[{host}]" if ":" in host else host or "[::]"  # an empty host is every interface
     address = f"{bracketed}:{port}"
     try:
@@ -128,11 +129,29 @@ def _bind(server: grpc.aio.Server, host: str, port: int, tls: TlsFiles | None) -
     return bound_port
 
 
-def _credentials(tls: TlsFiles) -> grpc.ServerCredentials:
-    assert tls.pair is not None
-    pairs = ((tls.pair.key, tls.pair.certificates),)
-    trusted = tls.trusted if tls.demands_certificate else None
-    return grpc.ssl_server_credentials(pairs, trusted, require_client_auth=tls.demands_certificate)
+def _credentials(tls: TlsMaterial[TlsFiles]) -> grpc.ServerCredentials:
+    """gRPC asks in a thread of its own, before each handshake, whether there is something new."""
+    told = tls.version
+
+    def configuration() -> grpc.ServerCertificateConfiguration:
+        files = tls.current
+        assert files.pair is not None, "a listener with TLS has a key pair"
+        pairs = ((files.pair.key, files.pair.certificates),)
+        return grpc.ssl_server_certificate_configuration(
+            pairs, files.trusted if files.demands_certificate else None
+        )
+
+    def changed() -> grpc.ServerCertificateConfiguration | None:
+        nonlocal told
+        version = tls.version
+        if version == told:
+            return None
+        told = version
+        return configuration()
+
+    return grpc.dynamic_ssl_server_credentials(
+        configuration(), changed, require_client_authentication=tls.current.demands_certificate
+    )
 
 
 def _reason_for(host: str, port: int, fallback: str) -> GrpcCannotListen:

@@ -3,14 +3,18 @@
 ApiVersions is answered by the server below; who is asked for NOT_CONTROLLER's sake is told so by the controller.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from kio.schema.errors import ErrorCode
 
 from metadata.adapters.envelope import EnvelopeRefusedError, refusal_of, unwrap, wrap, wrap_entity
+from metadata.adapters.request_bounds import RequestBounds
+from metadata.adapters.requests import controller_request, refused_entity
 from metadata.authorizer.gate import Gate, Passage
 from metadata.controller.handlers import HANDLERS, READERS
 from metadata.controller.requests import ControllerRequest, Values
@@ -21,15 +25,16 @@ from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import KRAFT_VERSION
 from metadata.image.topics import TopicsImage
 from network.api_versions import FinalizedFeature, ServerFeatures, SupportedFeature
+from network.aside import Aside, is_long, is_long_to_read
 from network.long_replies import reply_in_slices
 from network.requests import Handler, Reply, RequestContext
 from raft.adapters.kafka_codec.codec import RAFT_APIS
+from wire.codec import encode
 from wire.forwarding_id import forwarding_id_of
-from wire.operator_reason import reason_of
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class, supported_versions
 from wire.protocol.entities import build
-from wire.protocol.headers import RequestHeader
+from wire.protocol.headers import EncodedBody, RequestHeader
 
 log = logging.getLogger("metadata.listener")
 
@@ -90,6 +95,7 @@ class ControllerListener:
         node_configs: Mapping[str, str] | None = None,
         gate: Gate | None = None,
         topics: Callable[[], TopicsImage] | None = None,
+        bounds: RequestBounds | None = None,
     ) -> None:
         self._controller = controller
         self._handle_raft = handle_raft
@@ -99,13 +105,19 @@ class ControllerListener:
         self._node_id = node_id
         self._node_configs = node_configs or {}
         self._gate = gate or Gate(None)
+        self._bounds = bounds or RequestBounds()
+        self._aside = Aside("forwarded-requests")
         self._topics = topics or (lambda: image().topics)
         self.supported = controller_listener_apis()
 
     def handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
         api_key = ApiKey(context.header.api_key)
-        asked = _controller_request(context, request)
+        asked = controller_request(context, request)
         answer = response_class(api_key, asked.api_version)
+        excess = self._bounds.excess(api_key, context.elements)
+        if excess is not None:
+            self._answer_aside(partial(refused_entity, asked, excess), reply)
+            return
         passage = self._judge(asked)
         if passage.answer is not None:
             reply(build(answer, passage.answer))
@@ -120,7 +132,24 @@ class ControllerListener:
             values = DESCRIBERS[api_key](self._question(context, passage.verdict.body))
             reply(build(answer, passage.verdict.complete(values)))
         else:
-            self._hand_over(asked, passage, context, reply, lambda values: build(answer, values))
+            self._hand_over(
+                asked,
+                passage,
+                context,
+                reply,
+                lambda values: build(answer, values),
+                is_long=is_long(context.frame),
+            )
+
+    def admit(self, context: RequestContext) -> Any:
+        """The admission of a KafkaServer: what refuses a request before its body is read."""
+        asked = controller_request(context, None)
+        refusal = self._gate.judge_header(asked, self._image(), self._topics())
+        return None if refusal is None else build(response_class(asked.api_key, asked.api_version), refusal)
+
+    def stop(self) -> None:
+        """Give up the long requests that are still to be read."""
+        self._aside.close()
 
     def _judge(self, request: ControllerRequest) -> Passage:
         return self._gate.judge(request, self._image(), self._topics())
@@ -132,11 +161,17 @@ class ControllerListener:
         context: RequestContext,
         reply: Reply,
         entity_of: Callable[[Values], Any],
+        *,
+        is_long: bool,
     ) -> None:
-        """An answer may come from within a commit, so what is wrong with one must end its connection and no more."""
+        """A long request has a long answer, which is made beside the loop. Others may come from within a commit, so
+        what is wrong with one must end its connection and no more."""
         now_ms = self._now_ms()
 
         def answer(values: Values) -> None:
+            if is_long:
+                self._answer_aside(lambda: entity_of(passage.verdict.complete(values)), reply)
+                return
             try:
                 entity = entity_of(passage.verdict.complete(values))
             except Exception:
@@ -163,14 +198,50 @@ class ControllerListener:
         )
 
     def _serve_envelope(self, context: RequestContext, envelope: Any, reply: Reply) -> None:
+        try:
+            found = unwrap(envelope, self.supported)
+        except EnvelopeRefusedError as error:
+            reply(build(response_class(ApiKey.ENVELOPE, context.header.api_version), refusal_of(error)))
+            return
+        asked = replace(found.request, forwarding_id=forwarding_id_of(context.header.tagged_fields))
+        refusal = self._gate.judge_header(asked, self._image(), self._topics())
+        if refusal is not None:
+            reply(build(response_class(ApiKey.ENVELOPE, context.header.api_version), wrap(asked, refusal)))
+            return
+        found = replace(found, request=asked)
+        if not is_long_to_read(found.data):
+            self._serve_inside(context, partial(found.read, context.max_elements), reply)
+            return
+        reading = self._aside.begin(partial(found.read, context.max_elements))
+        reading.add_done_callback(partial(self._has_read, context, reply))
+
+    def _has_read(
+        self, context: RequestContext, reply: Reply, reading: "asyncio.Future[tuple[ControllerRequest, int]]"
+    ) -> None:
+        """A long request inside of an envelope was read, or could not be."""
+        if reading.cancelled():
+            reply(None)
+            return
+        try:
+            self._serve_inside(context, reading.result, reply)
+        except Exception:
+            log.exception("a forwarded request could not be answered")
+            reply(None)
+
+    def _serve_inside(
+        self, context: RequestContext, read: Callable[[], tuple[ControllerRequest, int]], reply: Reply
+    ) -> None:
         answer = response_class(ApiKey.ENVELOPE, context.header.api_version)
         try:
-            inner = replace(
-                unwrap(envelope, self.supported, context.max_elements),
-                forwarding_id=forwarding_id_of(context.header.tagged_fields),
-            )
+            inner, elements = read()
         except EnvelopeRefusedError as error:
             reply(build(answer, refusal_of(error)))
+            return
+        excess = self._bounds.excess(inner.api_key, elements)
+        if excess is not None:
+            self._answer_aside(
+                lambda: build(answer, wrap_entity(inner, refused_entity(inner, excess))), reply
+            )
             return
         passage = self._judge(inner)
         if passage.answer is not None:
@@ -181,7 +252,25 @@ class ControllerListener:
             reply_inside = self._noting(inner, lambda entity: _reply_wrapped(answer, inner, entity, reply))
             self._handle_raft(forwarded, inner.body, reply_inside)
             return
-        self._hand_over(inner, passage, context, reply, lambda values: build(answer, wrap(inner, values)))
+        self._hand_over(
+            inner,
+            passage,
+            context,
+            reply,
+            lambda values: build(answer, wrap(inner, values)),
+            is_long=is_long(context.frame),
+        )
+
+    def _answer_aside(self, make: Callable[[], Any], reply: Reply) -> None:
+        """A refusal of many entries is made in the thread of long requests."""
+
+        def made(answer: "asyncio.Future[EncodedBody]") -> None:
+            if not answer.cancelled() and answer.exception() is not None:
+                log.error("a refusal could not be made", exc_info=answer.exception())
+            failed = answer.cancelled() or answer.exception() is not None
+            reply(None if failed else answer.result())
+
+        self._aside.begin(lambda: EncodedBody(encode(make()))).add_done_callback(made)
 
     def _noting(self, request: ControllerRequest, reply: Reply) -> Reply:
         """A change of the voters that was made is noted in the log: the replica makes it, and knows of no notes."""
@@ -201,22 +290,6 @@ class ControllerListener:
 def _reply_wrapped(answer: type[Any], inner: ControllerRequest, entity: Any, reply: Reply) -> None:
     """No answer inside is no answer outside: the connection ends, and the broker asks again."""
     reply(None if entity is None else build(answer, wrap_entity(inner, entity)))
-
-
-def _controller_request(context: RequestContext, body: Any) -> ControllerRequest:
-    header = context.header
-    return ControllerRequest(
-        api_key=ApiKey(header.api_key),
-        api_version=header.api_version,
-        body=body,
-        principal=context.principal,
-        client_id=header.client_id,
-        client_host=context.peer_host,
-        correlation_id=header.correlation_id,
-        operator_reason=reason_of(header.tagged_fields),
-        security_protocol=context.security_protocol,
-        is_token_authenticated=context.is_token_authenticated,
-    )
 
 
 def _inner_header(inner: ControllerRequest) -> RequestHeader:

@@ -2,7 +2,6 @@
 
 import base64
 import hmac
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
@@ -11,11 +10,11 @@ from immutables import Map
 
 from metadata.delegation_tokens import is_expired, token_hmac
 from metadata.image.image import MetadataImage
-from metadata.image.security import ScramCredential
 from metadata.image.security import ScramUser as UserKey
 from network.security.scram import MIN_ITERATIONS, ScramKeys, keys_of
 from network.security.scram_server import ScramLookup, ScramUser
-from network.security.stand_in import Forms, SaltForm, form_of
+from network.security.stand_in import form_for
+from wire.salt_forms import SaltForm
 
 # ScramMechanism, as in UserScramCredentialRecord.
 MECHANISM_CODES: Final[Mapping[str, int]] = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
@@ -46,13 +45,14 @@ class ImageCredentials:
             user=self.user,
             token=self.token,
             pepper=pepper,
-            user_form=partial(self._user_form, _FormsOfUsers(pepper)),
+            user_form=partial(self._user_form, pepper),
             token_form=lambda *_: _TOKEN_FORM,
         )
 
-    def _user_form(self, forms: "_FormsOfUsers", mechanism: str, name: str) -> SaltForm:
+    def _user_form(self, pepper: bytes, mechanism: str, name: str) -> SaltForm:
         image = self._image()
-        return forms.of(Map() if image is None else image.security.scram, mechanism, name)
+        forms = Map() if image is None else image.security.scram_forms
+        return form_for(name, forms.get(MECHANISM_CODES[mechanism], Map()), pepper)
 
     def user(self, mechanism: str, name: str) -> ScramUser | None:
         image = self._image()
@@ -103,25 +103,3 @@ class ImageCredentials:
         salt = hmac.digest(secret_key.encode(), f"salt of {mechanism} {token_id}".encode(), "sha256")
         keys = self._token_keys[mechanism, token_id] = keys_of(mechanism, password, salt, MIN_ITERATIONS)
         return keys
-
-
-class _FormsOfUsers:
-    """What the credentials of the image look like, kept up with it: to begin anew at each change would take long."""
-
-    def __init__(self, pepper: bytes) -> None:
-        self._scram: Map[UserKey, ScramCredential] = Map()
-        self._forms: defaultdict[int, Forms] = defaultdict(partial(Forms, pepper))
-
-    def of(self, scram: Map[UserKey, ScramCredential], mechanism: str, name: str) -> SaltForm:
-        if self._scram is not scram:
-            self._follow(scram)
-        return self._forms[MECHANISM_CODES[mechanism]].of(name)
-
-    def _follow(self, scram: Map[UserKey, ScramCredential]) -> None:
-        before, self._scram = self._scram, scram
-        for user in before:
-            if user not in scram:
-                self._forms[user.mechanism].remove(user.name)
-        for user, credential in scram.items():
-            if before.get(user) is not credential:
-                self._forms[user.mechanism].put(user.name, form_of(credential.salt, credential.iterations))

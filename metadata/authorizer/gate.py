@@ -7,7 +7,7 @@ from metadata.authorizer import shapes
 from metadata.authorizer.access import Access
 from metadata.authorizer.authorizer import Authorizer, NotLoadedError
 from metadata.authorizer.denial_log import DenialLog
-from metadata.authorizer.table import ALWAYS_JUDGED, RULES
+from metadata.authorizer.table import ALWAYS_JUDGED, JUDGED_BY_HEADER, RULES
 from metadata.authorizer.verdict import Verdict
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.image import MetadataImage
@@ -54,6 +54,14 @@ class Gate:
             host=host,
             note_denial=note,
         )
+
+    def judge_header(
+        self, request: ControllerRequest, image: MetadataImage, topics: TopicsImage | None = None
+    ) -> Values | None:
+        """What refuses a request whose body nobody has read yet; None where the body is to be seen first."""
+        if request.api_key not in JUDGED_BY_HEADER:
+            return None
+        return self.judge(request, image, topics).answer
 
     def judge(
         self, request: ControllerRequest, image: MetadataImage, topics: TopicsImage | None = None

@@ -71,6 +71,33 @@ RULES: Mapping[ApiKey, Rule] = {
     ApiKey.LIST_CONFIG_RESOURCES: OnCluster(Operation.DESCRIBE_CONFIGS),
     ApiKey.DESCRIBE_DELEGATION_TOKEN: judge_describe_tokens,
 }
+# One question about the cluster as a whole, and a refusal without entries: no body is needed for either.
+JUDGED_BY_HEADER = frozenset(
+    {
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.FETCH,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.UPDATE_RAFT_VOTER,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+        ApiKey.ENVELOPE,
+        ApiKey.BROKER_REGISTRATION,
+        ApiKey.BROKER_HEARTBEAT,
+        ApiKey.CONTROLLER_REGISTRATION,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.LIST_CONFIG_RESOURCES,
+    }
+)
 # These ask about the connection, authorizer or not.
 TOKEN_APIS = frozenset(
     {

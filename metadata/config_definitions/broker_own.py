@@ -49,6 +49,12 @@ DEFINITIONS = (
         at_least(1),
     ),
     long(
+        "kquorum.request.max.entries",
+        2_000,
+        "How many entries an administrative request, or a question about configs, ACLs, quotas or users, may have.",
+        at_least(1),
+    ),
+    long(
         "kquorum.unanswered.request.timeout.ms",
         300_000,
         "How long a request may have no answer before its connection is closed.",

@@ -1,5 +1,6 @@
 """AlterPartition: a partition's leader reports who is in sync (KIP-497, KIP-841, KIP-903)."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -32,17 +33,21 @@ def alter_partition(context: DecisionContext, request: ControllerRequest) -> Con
     context.check_broker_epoch(body.broker_id, body.broker_epoch)
     records: list[PartitionChangeRecord] = []
     topics: list[Values] = []
+    eligibility = _Eligibility(context)
     seen: set[tuple[UUID, int]] = set()
     for asked in body.topics:
         topic = context.image.topics.by_id.get(asked.topic_id or ZERO_UUID)
         partitions = []
+        states = (
+            {} if topic is None else topic.partitions.found(each.partition_index for each in asked.partitions)
+        )
         for wanted in asked.partitions:
             place = (asked.topic_id or ZERO_UUID, wanted.partition_index)
             # A second change would be checked against the state before the first, and undo half of it.
             partitions.append(
                 _refused(wanted, ErrorCode.invalid_request)
                 if place in seen
-                else _alter(context, body.broker_id, topic, wanted, records)
+                else _alter(context, eligibility, body.broker_id, topic, states, wanted, records)
             )
             seen.add(place)
         topics.append({"topic_id": asked.topic_id, "partitions": partitions})
@@ -53,21 +58,49 @@ def alter_partition(context: DecisionContext, request: ControllerRequest) -> Con
     )
 
 
+class _Eligibility:
+    """Who may be in an ISR, found out once for each broker and epoch: a request names the same few again and again.
+
+    A broker whose session is over counts as fenced: it is about to be, and what it led may take many turns.
+    """
+
+    def __init__(self, context: DecisionContext) -> None:
+        self._context = context
+        self._known: dict[tuple[int, int], bool] = {}
+
+    def of(self, member: tuple[int, int]) -> bool:
+        known = self._known.get(member)
+        if known is None:
+            known = self._known[member] = self._find(*member)
+        return known
+
+    def _find(self, broker_id: int, broker_epoch: int) -> bool:
+        context = self._context
+        broker = context.image.cluster.brokers.get(broker_id)
+        if broker is None or not broker.is_active or context.liveness.is_being_removed(broker_id):
+            return False
+        if not context.liveness.has_valid_session(broker, context.now_ms):
+            return False
+        return broker_epoch in (NO_BROKER_EPOCH, broker.epoch)
+
+
 def _alter(
     context: DecisionContext,
+    eligibility: _Eligibility,
     broker_id: int,
     topic: TopicImage | None,
+    states: Mapping[int, PartitionState],
     wanted: Any,
     records: list[PartitionChangeRecord],
 ) -> Values:
     """Checks one partition, adds its record to `records`, and answers its entry of the response."""
     if topic is None:
         return _refused(wanted, ErrorCode.unknown_topic_id)
-    state = topic.partitions.get(wanted.partition_index)
+    state = states.get(wanted.partition_index)
     if state is None:
         return _refused(wanted, ErrorCode.unknown_topic_or_partition)
     members = _members(wanted)
-    error = _epoch_error(broker_id, state, wanted) or _isr_error(context, state, wanted, members)
+    error = _epoch_error(broker_id, state, wanted) or _isr_error(eligibility, state, wanted, members)
     if error is not None:
         return _refused(wanted, error)
     record = _change(context, topic, state, wanted, members)
@@ -101,7 +134,7 @@ def _epoch_error(broker_id: int, state: PartitionState, wanted: Any) -> ErrorCod
 
 
 def _isr_error(
-    context: DecisionContext, state: PartitionState, wanted: Any, members: Members
+    eligibility: _Eligibility, state: PartitionState, wanted: Any, members: Members
 ) -> ErrorCode | None:
     isr = [broker_id for broker_id, _ in members]
     if len(set(isr)) != len(isr) or not set(isr) <= set(state.replicas) or state.leader not in isr:
@@ -111,24 +144,19 @@ def _isr_error(
         return ErrorCode.invalid_request
     if recovery == RECOVERING and state.leader_recovery_state == RECOVERED:
         return ErrorCode.invalid_request
-    if not all(_is_eligible(context, *member) for member in members):
+    if not all(map(eligibility.of, members)):
         return ErrorCode.ineligible_replica
     return None
-
-
-def _is_eligible(context: DecisionContext, broker_id: int, broker_epoch: int) -> bool:
-    """A broker whose session is over counts as fenced: it is about to be, and what it led may take many turns."""
-    broker = context.image.cluster.brokers.get(broker_id)
-    if broker is None or not broker.is_active or context.liveness.is_being_removed(broker_id):
-        return False
-    if not context.liveness.has_valid_session(broker, context.now_ms):
-        return False
-    return broker_epoch in (NO_BROKER_EPOCH, broker.epoch)
 
 
 def _change(
     context: DecisionContext, topic: TopicImage, state: PartitionState, wanted: Any, members: Members
 ) -> PartitionChangeRecord | None:
+    if _is_mere_growth(context, state, wanted, members):
+        isr = tuple(broker_id for broker_id, _ in members)
+        if isr == state.isr:
+            return None
+        return PartitionChangeRecord(topic_id=topic.id, partition_id=wanted.partition_index, isr=isr)
     is_unclean_allowed = context.allows_unclean_election(topic.name)
     return PartitionChange(
         topic_id=topic.id,
@@ -142,6 +170,20 @@ def _change(
         target_recovery_state=wanted.leader_recovery_state,
         min_in_sync_replicas=context.min_in_sync_replicas(topic.name),
     ).record()
+
+
+def _is_mere_growth(context: DecisionContext, state: PartitionState, wanted: Any, members: Members) -> bool:
+    """Whether nothing can follow from the change but a longer ISR, which is so of nearly all: nobody leaves it, its
+    leader may stay, and neither a reassignment nor eligible replicas wait for it.
+
+    A broker that comes back is to be added to as many ISRs as it has replicas, all at once.
+    """
+    if state.adding_replicas or state.removing_replicas or state.elr or state.last_known_elr:
+        return False
+    if wanted.leader_recovery_state != state.leader_recovery_state:
+        return False
+    in_sync = {broker_id for broker_id, _ in members}
+    return in_sync.issuperset(state.isr) and acceptable_leaders(context, state)(state.leader)
 
 
 def _refused(wanted: Any, error: ErrorCode) -> Values:

@@ -17,6 +17,7 @@ from metadata.controller.context import DecisionContext
 from metadata.controller.controller_core import Active, ControllerCore
 from metadata.controller.deadlines import asks_for_nothing, check_deadline
 from metadata.controller.describe import describe_cluster
+from metadata.controller.divided import divided
 from metadata.controller.handlers import HANDLERS, READERS, Handler
 from metadata.controller.liveness import BrokerLiveness
 from metadata.controller.mutation_quota import MutationCharges
@@ -80,6 +81,8 @@ class Controller(ControllerCore):
             self._sweep_on(now_ms, active)
         else:
             self._run_due_task(now_ms, active)
+        if self._active is active and active.divided and not self._timeline.is_far_ahead:
+            self._write_part(now_ms, active)
         if active.no_op_due_ms is not None and active.no_op_due_ms <= now_ms:
             active.no_op_due_ms = now_ms + self._config.metadata_max_idle_interval_ms
             if self._active is active and self.image.metadata_version >= NO_OP_RECORD:
@@ -120,6 +123,14 @@ class Controller(ControllerCore):
         active.liveness.end_removal(removal.broker_id)
         self._write(now_ms, active, HANDLERS[request.api_key], request, reply)
 
+    def _write_part(self, now_ms: int, active: Active) -> None:
+        """Beside whatever else has its turn: neither waits for the other."""
+        whole = active.divided[0]
+        part, reply = whole.take()
+        if whole.is_taken:
+            active.divided.popleft()
+        self._write(now_ms, active, HANDLERS[part.api_key], part, reply)
+
     def _run_due_task(self, now_ms: int, active: Active) -> None:
         task = active.schedule.due_task(now_ms)
         if task is not None:
@@ -132,7 +143,7 @@ class Controller(ControllerCore):
             return None
         if self._timeline.is_far_ahead:
             return self._active.no_op_due_ms
-        if self._active.sweeps or self._active.removals:
+        if self._active.sweeps or self._active.removals or self._active.divided:
             return 0
         expiry = self._active.liveness.next_expiry_ms(self.image.cluster.brokers.values())
         deadlines = (expiry, self._active.no_op_due_ms, self._active.schedule.next_deadline_ms())
@@ -156,6 +167,8 @@ class Controller(ControllerCore):
         active = self._active
         if active is None:
             reply(refusal(request, not_controller(self._raft.leader_id, self._raft.node_id)))
+        elif (whole := divided(request, self.image, self._config.max_records_per_batch, reply)) is not None:
+            active.divided.append(whole)
         else:
             self._write(now_ms, active, handler, request, reply)
 

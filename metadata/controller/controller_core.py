@@ -10,6 +10,7 @@ from metadata.controller.broker_removal import BrokerRemoval
 from metadata.controller.change_run import ChangeRun
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
+from metadata.controller.divided import DividedRequest
 from metadata.controller.feature_support import check_levels
 from metadata.controller.liveness import BrokerLiveness, Contact
 from metadata.controller.mutation_quota import MutationCharges, MutationQuotas
@@ -43,6 +44,7 @@ class Active:
     schedule: Schedule
     sweeps: deque[PartitionSweep] = field(default_factory=deque)
     removals: deque[tuple[BrokerRemoval, ControllerRequest, Reply]] = field(default_factory=deque)
+    divided: deque[DividedRequest] = field(default_factory=deque)
 
 
 class ControllerCore:
@@ -131,11 +133,14 @@ class ControllerCore:
 
     def _renounce(self, leader_id: int) -> None:
         removals = self._active.removals if self._active is not None else ()
+        divided = self._active.divided if self._active is not None else ()
         self._active = None
         self._timeline.revert()
         self._replies.fail(not_controller(leader_id, self._raft.node_id))
         for _, request, reply in removals:
             reply(refusal(request, not_controller(leader_id, self._raft.node_id)))
+        for each in divided:
+            each.refuse(not_controller(leader_id, self._raft.node_id))
 
     def _context(
         self, now_ms: int, active: Active, charges: MutationCharges | None = None

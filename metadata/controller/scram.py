@@ -16,11 +16,11 @@ from metadata.controller.results import ControllerResult
 from metadata.image.metadata_version import SCRAM
 from metadata.image.security import ScramUser
 from wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from wire.salt_forms import MIN_ITERATIONS as MIN_ITERATIONS
 from wire.schema import MetadataRecord
 
 # ScramMechanism: the codes of the protocol, and Python's names of the hashes.
 HASHES = {1: "sha256", 2: "sha512"}
-MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 16_384
 _NAMES_IN_REASON = 10
 

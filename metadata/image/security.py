@@ -1,6 +1,6 @@
 """ACLs, SCRAM credentials and delegation tokens."""
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from wire.metadata_records.security import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
+from wire.salt_forms import FormCounts, SaltForm, form_of
 from wire.uuids import uuid_to_text
 
 
@@ -82,15 +83,40 @@ class DelegationToken:
     expiration_timestamp_ms: int
 
 
+# By mechanism.
+ScramForms = Map[int, FormCounts]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityImage:
+    """`scram_forms` counts what the salts of users look like, which who does not exist is told (network.security.
+    stand_in). It follows from `scram`, and deltas keep it up record by record: a login does not go through all users.
+    """
+
     acls: Map[UUID, AccessControlEntry] = field(default_factory=Map)
     scram: Map[ScramUser, ScramCredential] = field(default_factory=Map)
     delegation_tokens: Map[str, DelegationToken] = field(default_factory=Map)
+    scram_forms: ScramForms = field(init=False, compare=False, repr=False)
+    counted_forms: InitVar[ScramForms | None] = None
+
+    def __post_init__(self, counted_forms: ScramForms | None) -> None:
+        if counted_forms is None:
+            counted_forms = Map()
+            for user, credential in self.scram.items():
+                counted_forms = _counted(counted_forms, user, credential, 1)
+        object.__setattr__(self, "scram_forms", counted_forms)
 
     @property
     def is_empty(self) -> bool:
         return not (self.acls or self.scram or self.delegation_tokens)
+
+
+def _counted(forms: ScramForms, user: ScramUser, credential: ScramCredential, change: int) -> ScramForms:
+    form: SaltForm = form_of(credential.salt, credential.iterations)
+    counts = forms.get(user.mechanism, Map())
+    count = counts.get(form, 0) + change
+    counts = counts.set(form, count) if count else counts.delete(form)
+    return forms.set(user.mechanism, counts)
 
 
 class SecurityDelta:
@@ -102,10 +128,16 @@ class SecurityDelta:
         self.changed_tokens: set[str] = set()
         self._acls = image.acls
         self._scram = image.scram
+        self._scram_forms = image.scram_forms
         self._delegation_tokens = image.delegation_tokens
 
     def apply(self) -> SecurityImage:
-        return SecurityImage(acls=self._acls, scram=self._scram, delegation_tokens=self._delegation_tokens)
+        return SecurityImage(
+            acls=self._acls,
+            scram=self._scram,
+            delegation_tokens=self._delegation_tokens,
+            counted_forms=self._scram_forms,
+        )
 
     def replay_access_control_entry(self, record: AccessControlEntryRecord) -> None:
         if record.id in self._acls:
@@ -137,15 +169,21 @@ class SecurityDelta:
             iterations=record.iterations,
         )
         user = ScramUser(record.mechanism, record.name)
+        before = self._scram.get(user)
+        if before is not None:
+            self._scram_forms = _counted(self._scram_forms, user, before, -1)
+        self._scram_forms = _counted(self._scram_forms, user, credential, 1)
         self._scram = self._scram.set(user, credential)
         self.changed_scram.add(user)
 
     def replay_remove_user_scram_credential(self, record: RemoveUserScramCredentialRecord) -> None:
         user = ScramUser(record.mechanism, record.name)
-        if user not in self._scram:
+        before = self._scram.get(user)
+        if before is None:
             raise CannotReplayError(
                 f"user '{record.name}' has no credential for mechanism {record.mechanism}"
             )
+        self._scram_forms = _counted(self._scram_forms, user, before, -1)
         self._scram = self._scram.delete(user)
         self.changed_scram.add(user)
 

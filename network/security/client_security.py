@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from network.security.errors import SecurityConfigError
 from network.security.jaas import JaasEntry, JaasError, parse_jaas
 from network.security.names import MECHANISMS, PLAIN, PLAINTEXT, PROTOCOLS, WITH_SASL, WITH_TLS
+from network.security.reloading import reloading_context
 from network.security.tls import client_context
 
 _MODULES = {PLAIN: "PlainLoginModule"}
@@ -34,7 +35,9 @@ def client_security(keys: Mapping[str, str]) -> ClientSecurity:
     if name not in PROTOCOLS:
         raise SecurityConfigError("security.protocol", f"{name!r} is none of {', '.join(PROTOCOLS)}")
     protocol = PROTOCOLS[name]
-    context = client_context(keys) if protocol in WITH_TLS else None
+    context = (
+        reloading_context("connections to others", keys, client_context) if protocol in WITH_TLS else None
+    )
     if protocol not in WITH_SASL:
         return ClientSecurity(protocol=protocol, ssl_context=context)
     mechanism = keys.get("sasl.mechanism", "").strip().upper()

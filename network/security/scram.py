@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from network.security.names import SCRAM_HASHES as HASHES
+from wire.salt_forms import MIN_ITERATIONS as MIN_ITERATIONS
 
-MIN_ITERATIONS = 4096
 # A server must not make its clients compute for minutes (Kafka's own limit for credentials is 16384).
 MAX_ITERATIONS = 10_000_000
 GS2_HEADER = "n,,"

@@ -18,7 +18,8 @@ from network.security.scram import (
     to_base64,
     xor,
 )
-from network.security.stand_in import AS_KAFKA, SaltForm, stand_in
+from network.security.stand_in import AS_KAFKA, stand_in
+from wire.salt_forms import SaltForm
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,37 +6,22 @@ asked for, and stay what they are when others come and go.
 
 import hashlib
 import hmac
+import math
 import secrets
-from bisect import bisect_left, insort
-from dataclasses import dataclass
 
 from network.security.names import SCRAM_HASHES
-from network.security.scram import MIN_ITERATIONS, ScramKeys
+from network.security.scram import ScramKeys
+from wire.salt_forms import FormCounts, SaltForm
 
 _DIGITS = b"0123456789abcdefghijklmnopqrstuvwxyz"
-# Kafka's tools write so many random bits in base 36: mostly 25 or 26 digits, seldom fewer.
+# Kafka's tools write so many random bits in base 36.
 _SALT_BITS = 130
-_SALT_DIGITS = range(22, 27)
-
-
-@dataclass(frozen=True, slots=True)
-class SaltForm:
-    """`raw_bytes` is the length of a salt of any bytes; None: digits, as in the salts of Kafka's tools and ours."""
-
-    raw_bytes: int | None = None
-    iterations: int = MIN_ITERATIONS
-
 
 AS_KAFKA = SaltForm()
 
 
 def new_salt() -> bytes:
     return _in_base_36(secrets.randbits(_SALT_BITS))
-
-
-def form_of(salt: bytes, iterations: int) -> SaltForm:
-    is_kafkas = len(salt) in _SALT_DIGITS and not salt.strip(_DIGITS)
-    return SaltForm(None if is_kafkas else len(salt), iterations)
 
 
 def stand_in(mechanism: str, name: str, form: SaltForm, pepper: bytes) -> ScramKeys:
@@ -50,33 +35,20 @@ def stand_in(mechanism: str, name: str, form: SaltForm, pepper: bytes) -> ScramK
     return ScramKeys(salt=salt, stored_key=nothing, server_key=nothing, iterations=form.iterations)
 
 
-class Forms:
-    """For each name the form of one user's salt. Names and users have places on a ring that only who knows the pepper
-    can work out; a name goes by the next user, so that another one more or less changes it for few."""
+def form_for(name: str, counts: FormCounts, pepper: bytes) -> SaltForm:
+    """The form that a name's salt would have: each form as likely as it is frequent, by a draw that only who knows the
+    pepper can work out. The highest draw wins, so that one more user of a form changes it for few names, and only
+    towards that form. What it costs does not grow with the users, but with the forms, of which there are a few."""
+    if not counts:
+        return AS_KAFKA
+    return max(counts.items(), key=lambda each: _draw(name, each[0], pepper) / each[1])[0]
 
-    def __init__(self, pepper: bytes) -> None:
-        self._pepper = pepper
-        self._ring: list[tuple[bytes, str]] = []
-        self._forms: dict[str, SaltForm] = {}
 
-    def put(self, user: str, form: SaltForm) -> None:
-        if user not in self._forms:
-            insort(self._ring, (self._place(user), user))
-        self._forms[user] = form
-
-    def remove(self, user: str) -> None:
-        """One that was put."""
-        del self._forms[user]
-        del self._ring[bisect_left(self._ring, (self._place(user), user))]
-
-    def of(self, name: str) -> SaltForm:
-        if not self._ring:
-            return AS_KAFKA
-        next_one = bisect_left(self._ring, (self._place(name), ""))
-        return self._forms[self._ring[next_one % len(self._ring)][1]]
-
-    def _place(self, name: str) -> bytes:
-        return hmac.digest(self._pepper, f"place of {name}".encode(), "sha256")
+def _draw(name: str, form: SaltForm, pepper: bytes) -> float:
+    """The logarithm of an even draw between 0 and 1: divided by weights, the highest is each one's with a chance of
+    its weight (weighted rendezvous hashing)."""
+    drawn = hmac.digest(pepper, f"form {form.raw_bytes} {form.iterations} of {name}".encode(), "sha256")
+    return math.log((int.from_bytes(drawn[:8]) + 1) / (2**64 + 1))
 
 
 def _in_base_36(number: int) -> bytes:

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Final
 
 from wire.codegen import kinds
@@ -58,21 +59,29 @@ def write_tagged(
 
 class ElementsLeft:
     """How many elements of arrays, and unknown tagged fields, may still be read: a byte can stand for an object a
-    hundred times its size."""
+    hundred times its size. Each thread that reads has a count of its own."""
 
-    __slots__ = ("count", "most")
+    __slots__ = ("_counts",)
 
     def __init__(self) -> None:
-        self.most = self.count = 0
+        # [the most that were allowed, those left], of this context, and so of this thread.
+        self._counts: ContextVar[list[int]] = ContextVar("elements_left")
 
     def allow(self, most: int) -> None:
-        self.most = self.count = most
+        self._counts.set([most, most])
+
+    @property
+    def taken(self) -> int:
+        """Since `allow`."""
+        most, left = self._counts.get()
+        return most - left
 
     def take(self, count: int, position: int) -> None:
-        self.count -= count
-        if self.count < 0:
+        counts = self._counts.get()
+        counts[1] -= count
+        if counts[1] < 0:
             raise TooManyElements(
-                f"more than {self.most} elements of arrays and unknown tagged fields", position
+                f"more than {counts[0]} elements of arrays and unknown tagged fields", position
             )
 
 

@@ -52,6 +52,10 @@ class FrameDecoder:
         """How many bytes the unfinished frame will have with its length; until that is known, those of the length."""
         return self._needed_bytes
 
+    def beginning(self, count: int) -> bytes:
+        """The first bytes of the unfinished frame, its length among them."""
+        return bytes(self._buffer[:count])
+
     def feed(self, data: bytes) -> list[bytes]:
         """Answers the frames that `data` completes, without their lengths.
 

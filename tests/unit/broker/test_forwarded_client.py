@@ -43,6 +43,7 @@ class Channel:
         is_done: Callable[[], bool],
         is_for_the_leader: Callable[[Any], bool],
         header_fields: tuple[tuple[int, bytes], ...],
+        is_long: bool,
     ) -> Any:
         assert api_key is ApiKey.ENVELOPE
         assert not is_done()

@@ -10,7 +10,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from broker.adapters.listener import PURE_APIS
-from broker.adapters.long_answers import LongAnswers
+from network.aside import Aside
 from network.connection import KafkaConnection
 from network.errors import ConnectionLost
 from network.limits import ServerLimits
@@ -89,7 +89,7 @@ def test_names_that_are_all_the_same_are_one() -> None:
 
 def test_answers_are_made_one_by_one_until_the_listener_stops() -> None:
     async def work() -> None:
-        answers = LongAnswers()
+        answers = Aside("answers")
         assert (
             await asyncio.gather(*(answers.make(threading.get_ident) for _ in range(5)))
             == [await answers.make(threading.get_ident)] * 5

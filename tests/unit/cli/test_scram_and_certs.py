@@ -13,13 +13,14 @@ from cli.main import run
 from cli.metadata_versions import DEFAULT
 from cli.scram_options import parse_scram_users
 from network.security.scram import keys_of
-from network.security.stand_in import AS_KAFKA, form_of
+from network.security.stand_in import AS_KAFKA
 from snapshots.bootstrap import read_bootstrap_checkpoint
 from tests.support.certificates import issued, write
 from tests.tidy.tree import ROOT
 from tests.unit.cli.config_files import SMALL
 from tests.unit.cli.config_files import write as write_config
 from wire.metadata_records.security import UserScramCredentialRecord
+from wire.salt_forms import form_of
 
 PASSWORD = "never-to-be-shown"
 SALT = base64.b64encode(b"a salt of some length").decode()

@@ -17,6 +17,7 @@ from metadata.authorizer.gate import Gate
 from metadata.image.image import MetadataImage
 from network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
 from network.security.pem import KeyPair
+from network.security.reloading import TlsMaterial
 from network.security.tls import TlsFiles
 from tests.support.certificates import authority, issued
 from tests.unit.authorizer.acl_worlds import acl, acls_of, authorizer
@@ -148,7 +149,8 @@ def test_over_mutual_tls_the_client_is_whom_its_certificate_names() -> None:
         source = FakeSource()
         member_gate = MemberGate(Gate(authorizer()), source.committed_image, named)
         calls = BrokerCalls(MEMBERSHIP, Nobody(), Nobody(), member_gate)
-        tls = TlsFiles(KeyPair(certificate(server).encode(), key(server).encode()), ca, True)
+        files = TlsFiles(KeyPair(certificate(server).encode(), key(server).encode()), ca, True)
+        tls = TlsMaterial("grpc", {}, lambda _keys: files)
         async with serving(source, broker_calls=calls, tls=tls) as rig:
             address = f"localhost:{rig.server.bound_port}"
             credentials = grpc.ssl_channel_credentials(ca, key(client).encode(), certificate(client).encode())

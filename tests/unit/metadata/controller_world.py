@@ -155,9 +155,12 @@ class World:
         return answers
 
     def ask(self, api_key: ApiKey, version: int, **values: Any) -> Values:
-        """Send, commit, answer."""
+        """Send, commit, answer; a long request is decided in several turns."""
         answers = self.send(api_key, version, **values)
         self.commit()
+        while not answers and (due := self.controller.next_deadline_ms()) is not None and due <= self.now_ms:
+            self.controller.handle_time(self.now_ms)
+            self.commit()
         assert len(answers) == 1
         return answers[0]
 

@@ -1,12 +1,14 @@
 """After which attempts a sender must doubt that nothing was carried out, and when it sends no more."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.adapters.controller_channel import (
+    LEADERS_MAX,
     AlreadyDone,
     ControllerAddress,
     ControllerChannel,
@@ -153,5 +155,41 @@ def test_a_request_alone_at_a_controller_that_hangs_moves_to_the_new_leader(
             async with asyncio.timeout(60):
                 assert (await waiting).error_code is ErrorCode.none
             channel.close()
+
+    run(work())
+
+
+@pytest.mark.parametrize(("is_long", "reached"), [(True, 1), (False, LEADERS_MAX)])
+def test_a_request_over_which_controllers_may_lose_their_leadership_does_not_go_from_one_to_the_next(
+    is_long: bool, reached: int
+) -> None:
+    """Issue 18, row 1: each new leader was offered what had deposed the one before it."""
+
+    def answer(_request: ControllerRequest) -> Values:
+        raise RuntimeError("the loop stood still for so long that another one leads")
+
+    async def work() -> None:
+        async with AsyncExitStack() as stack:
+            controllers = [
+                await stack.enter_async_context(RunningController(number, answer)) for number in range(5)
+            ]
+            leader = 0
+
+            def lost() -> None:
+                nonlocal leader
+                leader += 1
+
+            channel = ControllerChannel(
+                lambda: controllers[leader].address,
+                client_id="test",
+                request_timeout_ms=1_000,
+                retry_timeout_ms=5_000,
+            )
+            body = {"broker_id": 1}
+            with pytest.raises(ControllerUnavailable, match="may have lost the leadership over it"):
+                await channel.request(ApiKey.UNREGISTER_BROKER, body, lost, is_long=is_long)
+            channel.close()
+            got = [len(each.controller.requests) for each in controllers]
+            assert got == [1] * reached + [0] * (5 - reached)
 
     run(work())

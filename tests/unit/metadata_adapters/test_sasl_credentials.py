@@ -1,6 +1,7 @@
 """Users and delegation tokens of the metadata log, as SCRAM looks them up."""
 
 import base64
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +11,14 @@ from immutables import Map
 from metadata.adapters.sasl_credentials import ImageCredentials
 from metadata.delegation_tokens import token_hmac
 from metadata.image.image import MetadataImage
-from metadata.image.security import DelegationToken, ScramCredential, SecurityImage
+from metadata.image.security import DelegationToken, ScramCredential, SecurityDelta, SecurityImage
 from metadata.image.security import ScramUser as UserKey
 from network.security.scram import ScramError, keys_of, parse_server_first
 from network.security.scram_client import ScramClient
 from network.security.scram_server import ScramLookup, ScramServer, ScramUser
-from network.security.stand_in import AS_KAFKA, form_of
+from network.security.stand_in import AS_KAFKA
+from wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from wire.salt_forms import SaltForm, form_of
 
 SECRET_KEY = "the key that all nodes share"
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -147,3 +150,37 @@ def test_before_there_is_an_image_there_is_nobody() -> None:
     world.image = None
     with pytest.raises(ScramError, match="no such user"):
         world.log_in("SCRAM-SHA-256", "alice", "alices")
+
+
+def test_a_strangers_login_does_not_go_through_all_users() -> None:
+    """The forms of their salts are counted as the records of users come, whoever logs in."""
+
+    def record(number: int, salt: bytes = b"salt") -> UserScramCredentialRecord:
+        return UserScramCredentialRecord(
+            name=f"user-{number}", mechanism=1, salt=salt, stored_key=b"", server_key=b"", iterations=4096
+        )
+
+    delta = SecurityDelta(SecurityImage())
+    for number in range(1_000):
+        delta.replay_user_scram_credential(record(number))
+    delta.replay_user_scram_credential(record(1, b"another salt"))
+    delta.replay_remove_user_scram_credential(RemoveUserScramCredentialRecord(name="user-2", mechanism=1))
+    built = delta.apply()
+    assert built.scram_forms == SecurityImage(scram=built.scram).scram_forms
+    assert dict(built.scram_forms[1]) == {SaltForm(4): 998, SaltForm(12): 1}
+
+    world = World()
+    world.image = replace(image(), security=built)
+    lookup = world.credentials.lookup(b"pepper")
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        lookup.user_form("SCRAM-SHA-256", "nobody")
+    finally:
+        sys.setprofile(None)
+    assert 0 < calls < 100

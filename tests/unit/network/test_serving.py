@@ -11,6 +11,7 @@ from network.api_versions import NO_FEATURES
 from network.authentication import Authentication
 from network.limits import ServerLimits
 from network.replies import ReplyQueue
+from network.requests import admit_all
 from network.security.listener_security import UNSECURED
 from network.server_connection import ServerConnection
 from network.server_state import Peer
@@ -27,6 +28,7 @@ def test_the_handler_is_told_how_long_a_request_waited() -> None:
         handler=holding_handler(held),
         supported=SUPPORTED,
         limits=ServerLimits(),
+        admission=admit_all,
         security=UNSECURED,
         listener_name="TEST",
         features=lambda: NO_FEATURES,

@@ -1,12 +1,15 @@
 """What a stranger is told must not show that nobody has this name."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 import pytest
+from immutables import Map
 
 from network.security.scram import MIN_ITERATIONS
-from network.security.stand_in import AS_KAFKA, Forms, SaltForm, form_of, new_salt, stand_in
+from network.security.stand_in import AS_KAFKA, form_for, new_salt, stand_in
+from wire.salt_forms import FormCounts, SaltForm, form_of
 
 MECHANISM, PEPPER = "SCRAM-SHA-256", b"pepper"
 NAMES = [f"user-{number}" for number in range(500)]
@@ -44,41 +47,44 @@ def test_salts_of_any_bytes_have_their_length(size: int) -> None:
     assert keys.stored_key == keys.server_key == bytes(32)
 
 
-def forms_of(users: Iterable[tuple[str, SaltForm]]) -> Forms:
-    forms = Forms(PEPPER)
-    for name, form in users:
-        forms.put(name, form)
-    return forms
+def counts_of(forms: Iterable[SaltForm]) -> FormCounts:
+    return Map(Counter(forms))
+
+
+def forms_for(counts: FormCounts) -> list[SaltForm]:
+    return [form_for(name, counts, PEPPER) for name in NAMES]
 
 
 def test_strangers_are_as_many_kinds_as_users() -> None:
     strange = SaltForm(64, 10_000)
-    users = [(f"known-{number}", strange if number % 4 == 0 else AS_KAFKA) for number in range(400)]
-    forms = forms_of(users)
-    share = sum(forms.of(name) == strange for name in NAMES) / len(NAMES)
+    users = [strange if number % 4 == 0 else AS_KAFKA for number in range(400)]
+    forms = forms_for(counts_of(users))
+    share = sum(form == strange for form in forms) / len(NAMES)
     assert 0.15 < share < 0.35
-    again = forms_of(reversed(users))
-    assert [forms.of(name) for name in NAMES] == [again.of(name) for name in NAMES]
+    assert forms == forms_for(counts_of(reversed(users)))
+    assert forms != [form_for(name, counts_of(users), b"another") for name in NAMES]
 
 
 def test_another_user_changes_little() -> None:
-    forms = forms_of((f"known-{number}", SaltForm(number + 1)) for number in range(100))
-    before = [forms.of(name) for name in NAMES]
-    forms.put("new", AS_KAFKA)
-    changed = [form for form, was in zip(map(forms.of, NAMES), before, strict=True) if form != was]
+    counts = counts_of(SaltForm(number + 1) for number in range(100))
+    before = forms_for(counts)
+    after = forms_for(counts.set(AS_KAFKA, 1))
+    changed = [form for form, was in zip(after, before, strict=True) if form != was]
     assert len(changed) < len(NAMES) / 10
     assert set(changed) <= {AS_KAFKA}
-    forms.remove("new")
-    assert [forms.of(name) for name in NAMES] == before
+    assert forms_for(counts.set(AS_KAFKA, 1).delete(AS_KAFKA)) == before
+
+
+def test_one_more_user_of_a_form_takes_names_to_that_form_only() -> None:
+    counts = counts_of([AS_KAFKA] * 50 + [SaltForm(16)] * 50)
+    before, after = forms_for(counts), forms_for(counts.set(AS_KAFKA, 60))
+    changed = {(was, form) for was, form in zip(before, after, strict=True) if form != was}
+    assert changed == {(SaltForm(16), AS_KAFKA)}
 
 
 def test_a_user_with_another_password_may_look_otherwise() -> None:
-    forms = forms_of([("only", SaltForm(16))])
-    forms.put("only", SaltForm(32, 8192))
-    assert forms.of("anybody") == SaltForm(32, 8192)
-    forms.remove("only")
-    assert forms.of("anybody") == AS_KAFKA
+    assert form_for("anybody", counts_of([SaltForm(32, 8192)]), PEPPER) == SaltForm(32, 8192)
 
 
 def test_without_users_there_is_nothing_to_hide() -> None:
-    assert Forms(PEPPER).of("anybody") == SaltForm(None, MIN_ITERATIONS)
+    assert form_for("anybody", Map(), PEPPER) == SaltForm(None, MIN_ITERATIONS)

@@ -1,0 +1,151 @@
+"""Whatever comes, no turn of the loop does more than some tens of milliseconds of work: counted in calls, not in time.
+
+`python -m tests.attacks` measures every array of every API; here are those that held the loop for a second, and with
+them each API's longest array.
+"""
+
+import asyncio
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.attacks.long_bodies import LongArray, long_arrays
+from tests.attacks.loop_turns import Turns, measured
+from tests.attacks.rig import Rig, rig, send
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, supported_versions
+from wire.protocol.entities import build
+from wire.protocol.headers import encode_request
+
+# About fifty milliseconds.
+MOST_CALLS = 250_000
+NAMES = 4_000
+
+
+async def calls_of(built: Rig, turns: Turns, server: str, request: bytes) -> tuple[int, bytes | None]:
+    await asyncio.sleep(0)  # what this turn has done so far is the test's own work
+    turns.reset()
+    answer = await send(built.servers[server].bound_port, request)
+    return turns.most_calls, answer
+
+
+def long_request(api_key: ApiKey, path: tuple[str, ...], count: int) -> bytes:
+    return LongArray(api_key, supported_versions(api_key)[1], path).request(count)
+
+
+ATTACKS = {
+    "DeleteTopics": (ApiKey.DELETE_TOPICS, ("topics",)),
+    "CreateTopics": (ApiKey.CREATE_TOPICS, ("topics",)),
+    "IncrementalAlterConfigs": (ApiKey.INCREMENTAL_ALTER_CONFIGS, ("resources",)),
+    "CreatePartitions": (ApiKey.CREATE_PARTITIONS, ("topics",)),
+    "DescribeConfigs": (ApiKey.DESCRIBE_CONFIGS, ("resources",)),
+    "DeleteAcls": (ApiKey.DELETE_ACLS, ("filters",)),
+}
+
+
+def test_a_user_without_acls_holds_nobody_up_with_a_long_request(tmp_path: Path) -> None:
+    """Issue 18, row 1: one DeleteTopics of 199,000 names deposed the controller, whichever way it came."""
+
+    async def work() -> None:
+        with measured(counts_calls=True) as turns:
+            async with rig(tmp_path, topics=20, allows_clients=False) as built:
+                for attack, server in product(ATTACKS, built.servers):
+                    request = await asyncio.to_thread(long_request, *ATTACKS[attack], NAMES)
+                    calls, answer = await calls_of(built, turns, server, request)
+                    assert answer is not None, "such a request is refused with an answer"
+                    assert b"kquorum.request.max.entries" in answer
+                    assert calls < MOST_CALLS, (attack, server, turns.what)
+
+    asyncio.run(work())
+
+
+def test_who_may_not_act_for_the_cluster_is_refused_before_the_body_is_read(tmp_path: Path) -> None:
+    """Issue 18, row 4: an AlterPartition of 30 MB was read before the authorizer looked."""
+
+    async def work() -> None:
+        with measured(counts_calls=True) as turns:
+            async with rig(tmp_path, topics=20, allows_clients=False) as built:
+                header = long_request(ApiKey.ALTER_PARTITION, ("topics",), 1)
+                unreadable = header[:30] + b"\xff" * 1_000_000
+                calls, answer = await calls_of(built, turns, "controller", unreadable)
+                # CLUSTER_AUTHORIZATION_FAILED, of a body that nobody could have read.
+                assert answer is not None
+                assert (31).to_bytes(2, "big") in answer
+                assert calls < 10_000
+
+    asyncio.run(work())
+
+
+def test_what_a_request_of_an_api_may_weigh_is_known_from_its_first_bytes(tmp_path: Path) -> None:
+    """A heartbeat has no 30 MB: the connection ends before they have come."""
+
+    async def work() -> None:
+        async with rig(tmp_path, topics=1) as built:
+            reader, writer = await asyncio.open_connection("127.0.0.1", built.controller.bound_port)
+            heartbeat = long_request(ApiKey.BROKER_HEARTBEAT, ("offline_log_dirs",), 1)
+            writer.write((30_000_000).to_bytes(4, "big") + heartbeat)
+            assert await reader.read() == b""
+            assert built.controller.counters.bad_frames == 1
+            writer.close()
+
+    asyncio.run(work())
+
+
+def test_lawful_requests_of_many_entries_are_decided_in_parts(tmp_path: Path) -> None:
+    def asked(api_key: ApiKey, values: dict[str, Any]) -> bytes:
+        version = supported_versions(api_key)[1]
+        return encode_request(api_key, version, 1, "admin", build(request_class(api_key, version), values))
+
+    creation = {
+        "topics": [
+            {
+                "name": f"new{each}",
+                "num_partitions": 2,
+                "replication_factor": 3,
+                "assignments": (),
+                "configs": (),
+            }
+            for each in range(600)
+        ],
+        "timeout": 60_000,
+        "timeout_ms": 60_000,
+        "validate_only": False,
+    }
+    growth = {
+        "topics": [{"name": f"new{each}", "count": 4, "assignments": None} for each in range(600)],
+        "timeout": 60_000,
+        "timeout_ms": 60_000,
+        "validate_only": False,
+    }
+
+    async def work() -> None:
+        with measured(counts_calls=True) as turns:
+            async with rig(tmp_path, topics=1) as built:
+                for api_key, values in ((ApiKey.CREATE_TOPICS, creation), (ApiKey.CREATE_PARTITIONS, growth)):
+                    calls, answer = await calls_of(built, turns, "controller", asked(api_key, values))
+                    assert answer is not None
+                    assert calls < MOST_CALLS, (api_key, turns.what)
+                topics = built.world.controller.committed_image.topics.by_name
+                assert len(topics) == 601
+                assert {len(topic.partitions) for topic in topics.values()} == {2, 4}
+
+    asyncio.run(work())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("allows_clients", [True, False])
+def test_no_array_of_any_api_holds_the_loop_up(tmp_path: Path, allows_clients: bool) -> None:
+    async def work() -> None:
+        with measured(counts_calls=True) as turns:
+            async with rig(tmp_path, topics=20, allows_clients=allows_clients) as built:
+                for name, server in built.servers.items():
+                    for key, (_, highest) in server._state.supported.items():
+                        for array in long_arrays(ApiKey(key), highest):
+                            for count in (1_900, NAMES):
+                                request = await asyncio.to_thread(array.request, count)
+                                calls, _ = await calls_of(built, turns, name, request)
+                                assert calls < MOST_CALLS, f"{name}: {array} of {count}: {turns.what}"
+
+    asyncio.run(work())
