@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,15 @@ def interrupts_are_pythons() -> None:
     """Spark takes SIGINT for itself and keeps it; asyncio minds a signal only while Python's own handler is there
     (measured: 12 of 40 interrupted commands then ended otherwise)."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def files_are_made_as_before() -> Iterator[None]:
+    """A command that makes a node's files takes a stricter umask for its process, and in tests that process goes on."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
 
 
 @pytest.fixture(autouse=True)

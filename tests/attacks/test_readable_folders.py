@@ -2,7 +2,6 @@
 
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,11 +35,8 @@ def open_folders(config: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
-def umask() -> Iterator[None]:
-    """`format` makes the files of this process private; the tests behind this one expect the umask as it was."""
-    before = os.umask(0o022)
-    yield
-    os.umask(before)
+def usual_umask() -> None:
+    os.umask(0o022)
 
 
 @pytest.mark.parametrize("made_before", [None, 0o755, 0o777])
