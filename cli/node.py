@@ -62,6 +62,8 @@ def _run(config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock) ->
     import uvloop
 
     log.info("starting as %s with cluster id %s", ", ".join(config.process_roles), folders.cluster_id)
+    for note in folders.notes:
+        log.warning("%s", note)
     try:
         uvloop.run(_Life(config, folders, clock).run())
     except (EnvironmentFault, NetworkError, CliError) as error:

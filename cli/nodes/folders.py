@@ -10,7 +10,7 @@ from cli.nodes.errors import BootstrapDamaged
 from raft.adapters.errors import WrongFolder
 from raft.adapters.file_log import FOLDER_NAME
 from raft.adapters.folder_lock import FolderLock
-from raft.adapters.folder_permissions import check_private
+from raft.adapters.folder_permissions import make_private
 from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
 from raft.adapters.meta_properties import MetaProperties, open_meta_properties, read_meta_properties
 from snapshots.bootstrap import bootstrap_records, read_bootstrap_checkpoint
@@ -27,6 +27,8 @@ class NodeFolders:
         self._config = config
         self._locks = ExitStack()
         self._properties: dict[Path, MetaProperties] = {}
+        # What is to be logged as a warning once the node's log is open.
+        self.notes: list[str] = []
         try:
             self._open(now_ms)
         except BaseException:
@@ -72,7 +74,7 @@ class NodeFolders:
         for folder in folders:
             read_meta_properties(folder)
             if not self._config.kquorum_allow_exposed_log_dirs:
-                check_private(folder)
+                self._make_private(folder)
             self._locks.callback(FolderLock(folder).release)
         cluster_id = self._config.cluster_id
         for folder in folders:
@@ -86,6 +88,14 @@ class NodeFolders:
             cluster_id = properties.cluster_id
             self._properties[folder] = properties
         self._check_distinct()
+
+    def _make_private(self, folder: Path) -> None:
+        mode = make_private(folder)
+        if mode is not None:
+            self.notes.append(
+                f"{folder} had the permissions {mode:04o}, so other users of this machine could read the keys in it; "
+                "they were taken away from all but its owner and its group"
+            )
 
     def _check_distinct(self) -> None:
         """A folder copied from another brings that one's id along."""

@@ -189,8 +189,9 @@ class FolderExposed(FolderRefused):
         self.mode = mode
         super().__init__(
             f"{folder} has the permissions {mode:04o}, so other users of this machine can read it or write to it, "
-            f"and it holds the keys of users who log in: run `chmod -R g-w,o-rwx {folder}`, or set "
-            "kquorum.allow.exposed.log.dirs=true where the file system keeps no permissions"
+            "and it holds the keys of users who log in. This process cannot change that: run "
+            f"`chmod g-w,o-rwx {folder}` as its owner, or set kquorum.allow.exposed.log.dirs=true where the file "
+            "system keeps no permissions"
         )
 
 

@@ -20,33 +20,39 @@ def keep_files_private() -> None:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make the folder unless it exists, and take write access from its group and all access from others.
+    """Make the folder unless it exists, and make it private.
 
-    Raises FolderExposed where the folder exists, is open to others and is not this user's; StorageFailed where it
-    cannot be made.
+    Raises StorageFailed where it cannot be made, FolderExposed as `make_private` does.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        mode = stat.S_IMODE(folder.stat().st_mode)
     except OSError as error:
         raise StorageFailed("create", folder, error) from error
-    if mode & _FORBIDDEN:
-        try:
-            folder.chmod(mode & ~_FORBIDDEN)
-        except OSError as error:
-            raise FolderExposed(folder, mode) from error
-        # A mounted folder of another system may take any mode and keep its own.
-        check_private(folder)
+    make_private(folder)
 
 
-def check_private(folder: Path) -> None:
-    """Raises FolderExposed if others than the owner and its group can enter or read the folder, or the group can write.
+def make_private(folder: Path) -> int | None:
+    """Take write access from the folder's group and all access from others; the mode that it had, if that was looser.
 
-    A folder that is not there passes: its absence is reported elsewhere.
+    Apache Kafka leaves its folders open to all, so a folder that comes from it is made private rather than refused. A
+    folder that is not there passes: its absence is reported elsewhere. Raises FolderExposed where the folder is another
+    user's, or its file system keeps no permissions.
     """
+    mode = _mode_of(folder)
+    if not mode & _FORBIDDEN:
+        return None
     try:
-        mode = stat.S_IMODE(folder.stat().st_mode)
-    except OSError:
-        return
-    if mode & _FORBIDDEN:
+        folder.chmod(mode & ~_FORBIDDEN)
+    except OSError as error:
+        raise FolderExposed(folder, mode) from error
+    if _mode_of(folder) & _FORBIDDEN:
         raise FolderExposed(folder, mode)
+    return mode
+
+
+def _mode_of(folder: Path) -> int:
+    """The permission bits; 0 of a folder that is not there."""
+    try:
+        return stat.S_IMODE(folder.stat().st_mode)
+    except OSError:
+        return 0

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_replay import session
 from tests.support.sample_logs import write_sample
 
 # Modules that the interpreter, Spark's daemon and its workers, and this project import at one time or another.
@@ -67,9 +68,21 @@ def test_a_read_of_a_log_imports_nothing_from_its_folder(hostile: Path, argument
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.slow
 def test_an_audit_imports_nothing_from_the_folder_of_the_log(hostile: Path, tmp_path: Path) -> None:
     done = _run_there(hostile, "audit", "build", ".", "--out", str(tmp_path / "audit"))
     assert _what_ran(hostile) == []
     assert done.returncode in {0, 3}, done.stderr
     assert (tmp_path / "audit" / "records").is_dir()
+
+
+def test_sparks_workers_take_the_safe_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the test above shows with a real Spark, which takes half a minute to start."""
+    for name in ("PYTHONSAFEPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(("", ".", "planted", "/elsewhere")))
+    session._give_workers_this_python()
+    assert os.environ["PYTHONSAFEPATH"] == "1"
+    assert os.environ["PYTHONPATH"].split(os.pathsep) == [str(session.PROJECT), "/elsewhere"]
+    for name in ("PYTHONSAFEPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.delenv(name)

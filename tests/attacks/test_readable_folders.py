@@ -1,5 +1,6 @@
 """Another user of the machine must not read the keys of SCRAM users from the folder of a node."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -30,8 +31,11 @@ def written_config(tmp_path: Path, more: str = "") -> Path:
     return path
 
 
-def open_folders(config: Path) -> None:
-    NodeFolders(load_config(config).node(1), now_ms=0).release()
+def open_folders(config: Path) -> list[str]:
+    """As a node does when it starts; the warnings that it logs."""
+    folders = NodeFolders(load_config(config).node(1), now_ms=0)
+    folders.release()
+    return folders.notes
 
 
 @pytest.fixture(autouse=True)
@@ -51,19 +55,38 @@ def test_formatting_leaves_nothing_to_others(tmp_path: Path, made_before: int | 
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o701, 0o704, 0o770])
-def test_a_node_refuses_a_folder_that_others_can_open(tmp_path: Path, mode: int) -> None:
+def test_a_node_makes_a_folder_private_that_others_can_open(tmp_path: Path, mode: int) -> None:
+    """Folders of Apache Kafka are open to all."""
     config = written_config(tmp_path)
     assert run(["format", "-c", str(config)]) == 0
-    open_folders(config)
     (tmp_path / "data").chmod(mode)
-    with pytest.raises(FolderExposed, match=rf"{mode:04o}.*chmod -R g-w,o-rwx {tmp_path}/data"):
+    (note,) = open_folders(config)
+    assert f"had the permissions {mode:04o}" in note
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == mode & 0o750
+    assert open_folders(config) == []
+
+
+@pytest.mark.parametrize("is_owner", [True, False])
+def test_a_node_refuses_a_folder_that_stays_open_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_owner: bool
+) -> None:
+    """It is another user's, or its file system takes any mode and keeps its own."""
+    config = written_config(tmp_path)
+    assert run(["format", "-c", str(config)]) == 0
+    (tmp_path / "data").chmod(0o755)
+
+    def chmod(path: Path, mode: int) -> None:
+        if not is_owner:
+            raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
+
+    monkeypatch.setattr(Path, "chmod", chmod)
+    with pytest.raises(FolderExposed, match=rf"0755.*chmod g-w,o-rwx {tmp_path}/data"):
         open_folders(config)
-    (tmp_path / "data").chmod(0o750)
-    open_folders(config)
 
 
 def test_a_file_system_without_permissions_has_a_key(tmp_path: Path) -> None:
     config = written_config(tmp_path, '"kquorum.allow.exposed.log.dirs" = true')
     assert run(["format", "-c", str(config)]) == 0
     (tmp_path / "data").chmod(0o777)
-    open_folders(config)
+    assert open_folders(config) == []
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o777

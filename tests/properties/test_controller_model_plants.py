@@ -54,7 +54,7 @@ def isr_may_shrink_below_the_leader(patch: pytest.MonkeyPatch) -> None:
 
 
 def fenced_members_join_an_isr(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(alter_partition, "_is_eligible", lambda *_: True)
+    patch.setattr(alter_partition._Eligibility, "of", lambda *_: True)
 
 
 def eligible_replicas_are_not_cleared(patch: pytest.MonkeyPatch) -> None:

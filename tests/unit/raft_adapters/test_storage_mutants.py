@@ -11,6 +11,8 @@ from tests.unit.raft_adapters.log_history import SCRIPT
 from tests.unit.raft_adapters.storage_mutants import MUTANTS
 
 SEEDS = range(1, 9)
+# The seed to begin with, where the first ones find nothing.
+FOUND_BY = {"snapshot_named_without_folder_flush": 8}
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +24,7 @@ def quiet_and_exact(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFi
 @pytest.mark.parametrize("name", MUTANTS)
 def test_the_planted_bug_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS[name](monkeypatch)
-    for seed in SEEDS:
+    for seed in sorted(SEEDS, key=lambda seed: seed != FOUND_BY.get(name)):
         try:
             run_with_cuts(SCRIPT, seed, cuts=1)
         except (AssertionError, EnvironmentFault) as error:
