@@ -135,13 +135,11 @@ def divided(
     """None for a request that is decided at once: most are, and one that asks for more than an operation may, which is
     refused as a whole."""
     division = _DIVISIONS.get(request.api_key)
-    if division is None:
+    weight = _weight(request, image)
+    if division is None or weight <= UNDIVIDED_WEIGHT:
         return None
     entries = getattr(request.body, division.entries)
-    weight = sum(division.weight(entry, image) for entry in entries)
-    if weight <= UNDIVIDED_WEIGHT or (
-        request.api_key in _BOUNDED_BY_RECORDS and weight - _WEIGHT_OF_TOPIC * len(entries) > max_records
-    ):
+    if request.api_key in _BOUNDED_BY_RECORDS and weight - _WEIGHT_OF_TOPIC * len(entries) > max_records:
         return None
     parts = _cut(entries) if division.is_cut_anywhere else _grouped(entries, division, image)
     requests = (
@@ -149,6 +147,18 @@ def divided(
         for part in parts
     )
     return DividedRequest(request, requests, reply)
+
+
+def may_be_divided(request: ControllerRequest, image: MetadataImage) -> bool:
+    """Whether an audit note of the request may be that of a part, after which a controller may have been lost."""
+    return _weight(request, image) > UNDIVIDED_WEIGHT
+
+
+def _weight(request: ControllerRequest, image: MetadataImage) -> int:
+    division = _DIVISIONS.get(request.api_key)
+    if division is None:
+        return 0
+    return sum(division.weight(entry, image) for entry in getattr(request.body, division.entries))
 
 
 def _cut(topics: Sequence[Any]) -> Iterator[list[Any]]:
