@@ -189,7 +189,7 @@ def test_a_broker_that_the_first_attempt_unregistered_is_unregistered() -> None:
 def test_what_a_controller_may_have_decided_in_parts_is_sent_again_after_the_first(
     others: int, is_whole: bool, is_done: bool
 ) -> None:
-    """The controller may have lost the leadership after the part that the note is of: the next one is to do the rest."""
+    """The controller may have lost the leadership after the part that the note is of; the rest is for the next one."""
     names = [TOPIC["name"], *(f"other-{number}" for number in range(others))]
     topics = [TOPIC | {"name": name} for name in names]
     request = asked(ApiKey.CREATE_TOPICS, CREATE | {"topics": topics})
