@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 
 from broker.lost_answers import LostAnswers, says_undone
 from broker.request_effects import Change, ConfigsOf
+from metadata.controller.divided import may_be_divided
 from metadata.controller.requests import ControllerRequest
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
@@ -68,8 +69,16 @@ class RepeatedRequests:
         """Whether the answer may be due to an attempt before it, of which this broker's image does not tell yet."""
         return watched.is_in_doubt and watched.change is None and says_undone(watched.request, response)
 
+    def is_done(self, watched: Watched) -> bool:
+        """Whether to send it again would be of no use. A controller that decides a long request in parts may have been
+        lost after one of them: then the rest is still to be done."""
+        change = watched.change
+        if change is None or not self.can_tell(watched):
+            return False
+        return change.is_whole or not may_be_divided(watched.request, change.before)
+
     def can_tell(self, watched: Watched) -> bool:
-        """Whether to send it again would be of no use."""
+        """Whether the image holds an answer, though it may be of a part."""
         return watched.change is not None and self._answers.can_be_told(watched.request, watched.change)
 
     def lost_answer(self, watched: Watched) -> Any:

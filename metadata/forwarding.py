@@ -4,6 +4,7 @@ The envelope carries the client's request as it came, header included, its princ
 DefaultPrincipalData (an int16 version, then the fields), and its address as four or sixteen bytes.
 """
 
+from collections.abc import Collection
 from dataclasses import fields, is_dataclass
 from ipaddress import ip_address
 from typing import Any, NamedTuple
@@ -95,16 +96,17 @@ _BY_REPLICA = frozenset({ErrorCode.not_controller, ErrorCode.not_leader_or_follo
 def is_for_the_leader(api_key: ApiKey, answer: Any) -> bool:
     """Whether a node answered that does not lead: then the envelope says NOT_CONTROLLER, and the broker looks for the
     leader. The answer is an entity, or the values of one; the error may stand anywhere in it."""
-    return _has_error(answer, _BY_REPLICA if api_key in REPLICAS_APIS else _BY_CONTROLLER)
+    return has_error(answer, _BY_REPLICA if api_key in REPLICAS_APIS else _BY_CONTROLLER)
 
 
-def _has_error(value: Any, codes: frozenset[ErrorCode]) -> bool:
+def has_error(value: Any, codes: Collection[ErrorCode]) -> bool:
+    """Whether one of these stands anywhere in an entity, or in the values of one."""
     if isinstance(value, list | tuple):
-        return any(_has_error(each, codes) for each in value)
+        return any(has_error(each, codes) for each in value)
     if is_dataclass(value):
         value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, dict):
-        return value.get("error_code") in codes or any(_has_error(each, codes) for each in value.values())
+        return value.get("error_code") in codes or any(has_error(each, codes) for each in value.values())
     return False
 
 

@@ -79,7 +79,7 @@ class Forwarder:
                 ApiKey.ENVELOPE,
                 _envelope(context, request),
                 watched.doubt,
-                is_done=lambda: self._repeated.can_tell(watched),
+                is_done=lambda: self._repeated.is_done(watched),
                 is_for_the_leader=lambda envelope: _was_wrapped_by_standby(header, envelope),
                 header_fields=forwarding_fields(forwarding_id),
                 is_long=is_long(context.frame),

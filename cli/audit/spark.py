@@ -38,12 +38,14 @@ class QuietSpark:
     progress: Progress
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Shared:
-    """A session that several commands of this process use; it may still be starting."""
+    """A session that several commands of this process use; it may still be starting. `is_ended`: by an interrupt, with
+    its Java, which nothing can be asked of any more."""
 
     session: Future[SparkSession]
     work: Path
+    is_ended: bool = False
 
 
 _shared: ContextVar[_Shared | None] = ContextVar("shared_spark", default=None)
@@ -61,12 +63,13 @@ def shared_spark(*, master: str, size_in_bytes: int) -> Iterator[None]:
         ThreadPoolExecutor(1, thread_name_prefix="kquorum-spark") as starter,
     ):
         session = starter.submit(start_session, Path(work), master=master, small=size_in_bytes < SMALL_BYTES)
-        token = _shared.set(_Shared(session, Path(work)))
+        shared = _Shared(session, Path(work))
+        token = _shared.set(shared)
         try:
             yield
         finally:
             _shared.reset(token)
-            if session.exception() is None:
+            if session.exception() is None and not shared.is_ended:
                 session.result().stop()
 
 
@@ -89,7 +92,10 @@ def quiet_spark(
         _failures_told(Path(work) if shared is None else shared.work, keep_log_in, interrupts),
     ):
         if shared is not None:
-            yield QuietSpark(shared.session.result(), Path(work), progress)
+            try:
+                yield QuietSpark(shared.session.result(), Path(work), progress)
+            finally:
+                shared.is_ended = interrupts.came or isinstance(sys.exception(), KeyboardInterrupt)
             return
         progress("starting Spark")
         session = start_session(

@@ -16,15 +16,17 @@ from spark_replay.java_process import end_java
 
 
 class SparkInterrupts:
-    """Made by `spark_interrupts`; `came` says that an interrupt is why something failed."""
+    """Made by `spark_interrupts`; `came` says that an interrupt is why something failed. A process that its parent
+    started with SIGINT ignored goes on ignoring it."""
 
     def __init__(self) -> None:
         self.came = False
+        self._is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
     def take(self) -> None:
         """Again after Spark's start, which puts a handler of its own in place that asks Java to stop its jobs."""
         if _is_main_thread():
-            signal.signal(signal.SIGINT, self._raise)
+            signal.signal(signal.SIGINT, signal.SIG_IGN if self._is_ignored else self._raise)
 
     def _raise(self, _number: int, _frame: FrameType | None) -> NoReturn:
         self.came = True

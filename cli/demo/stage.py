@@ -76,7 +76,10 @@ class Stage:
 
         self.announce(arguments)
         self.console.file.flush()
-        _check(arguments, run(list(arguments)), accept)
+        status = run(list(arguments))
+        if status == ExitStatus.INTERRUPTED:
+            raise SystemExit(status)  # it has said so, and the demo ends as it did
+        _check(arguments, status, accept)
 
     def show_part(self, *arguments: str, lines: int) -> int:
         """As `show`, but only the first lines; answers how many there were."""

@@ -5,7 +5,7 @@ topics of one part are created in one batch or not at all. Entries that name the
 it is named twice is an error. What is answered is put together in the order of the parts.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Reply, Values
+from metadata.forwarding import has_error
 from metadata.image.image import MetadataImage
 from wire.protocol.api_keys import ApiKey
 
@@ -77,6 +78,8 @@ _DIVISIONS: Mapping[ApiKey, _Division] = {
 }
 
 
+_FAULT: Final = (ErrorCode.unknown_server_error,)
+_OTHER: Final = (ErrorCode.not_controller,)
 # The rest of what these weigh is partitions, each of which is a record.
 _BOUNDED_BY_RECORDS = frozenset({ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS})
 
@@ -89,6 +92,7 @@ class DividedRequest:
         self._request = request
         self._parts = parts
         self._next = next(parts, None)
+        self._taken: list[ControllerRequest] = []
         self._answers: list[Values | None] = []
         self._unanswered = 0
         self._reply = reply
@@ -102,6 +106,7 @@ class DividedRequest:
         part, self._next = self._next, next(self._parts, None)
         assert part is not None, "all parts were taken"
         number = len(self._answers)
+        self._taken.append(part)
         self._answers.append(None)
         self._unanswered += 1
         return part, lambda values: self._answer(number, values)
@@ -116,7 +121,27 @@ class DividedRequest:
         self._answers[number] = values
         self._unanswered -= 1
         if self.is_taken and not self._unanswered:
-            self._reply(self._together([each for each in self._answers if each is not None]))
+            self._reply(
+                self._together(self._without_others([each for each in self._answers if each is not None]))
+            )
+
+    def _without_others(self, answers: Sequence[Values]) -> Sequence[Values]:
+        """Where one part could not be decided, by a fault of ours, the controller has given up its leadership. The
+        others must not ask for another controller: it would get all of the request, and give up its own."""
+        if not any(self._is_refused(answer, _FAULT) for answer in answers):
+            return answers
+        error = ApiError(
+            ErrorCode.unknown_server_error, "The controller failed to decide another part of the request."
+        )
+        return [
+            refusal(part, error) if self._is_refused(answer, _OTHER) else answer
+            for part, answer in zip(self._taken, answers, strict=True)
+        ]
+
+    def _is_refused(self, answer: Values, codes: Collection[ErrorCode]) -> bool:
+        """Whether it is the refusal of a part, in which all entries are alike."""
+        first = answer.get(_DIVISIONS[self._request.api_key].answers, ())[:1]
+        return answer.get("error_code") in codes or has_error(first, codes)
 
     def _together(self, answers: Sequence[Values]) -> Values:
         """Where a part is refused as a whole, without entries, all is: its entries would be missing."""
@@ -135,13 +160,11 @@ def divided(
     """None for a request that is decided at once: most are, and one that asks for more than an operation may, which is
     refused as a whole."""
     division = _DIVISIONS.get(request.api_key)
-    if division is None:
+    weight = _weight(request, image)
+    if division is None or weight <= UNDIVIDED_WEIGHT:
         return None
     entries = getattr(request.body, division.entries)
-    weight = sum(division.weight(entry, image) for entry in entries)
-    if weight <= UNDIVIDED_WEIGHT or (
-        request.api_key in _BOUNDED_BY_RECORDS and weight - _WEIGHT_OF_TOPIC * len(entries) > max_records
-    ):
+    if request.api_key in _BOUNDED_BY_RECORDS and weight - _WEIGHT_OF_TOPIC * len(entries) > max_records:
         return None
     parts = _cut(entries) if division.is_cut_anywhere else _grouped(entries, division, image)
     requests = (
@@ -149,6 +172,18 @@ def divided(
         for part in parts
     )
     return DividedRequest(request, requests, reply)
+
+
+def may_be_divided(request: ControllerRequest, image: MetadataImage) -> bool:
+    """Whether an audit note of the request may be that of a part, after which a controller may have been lost."""
+    return _weight(request, image) > UNDIVIDED_WEIGHT
+
+
+def _weight(request: ControllerRequest, image: MetadataImage) -> int:
+    division = _DIVISIONS.get(request.api_key)
+    if division is None:
+        return 0
+    return sum(division.weight(entry, image) for entry in getattr(request.body, division.entries))
 
 
 def _cut(topics: Sequence[Any]) -> Iterator[list[Any]]:

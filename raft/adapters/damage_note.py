@@ -11,8 +11,8 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from raft.adapters.durable_files import remove_file, replace_file, sync_folder
-from raft.adapters.errors import DamagedRange, StorageFailed
+from raft.adapters.durable_files import read_if_there, remove_file, replace_file, sync_folder
+from raft.adapters.errors import DamagedRange
 from raft.adapters.file_system import POSIX, FileSystem
 
 FILE_NAME = "damaged-range"
@@ -65,13 +65,9 @@ def forget_damage(folder: Path, fs: FileSystem = POSIX) -> None:
 def noted_damage(folder: Path, fs: FileSystem = POSIX) -> NotedDamage | None:
     """What was lost and is not known to be whole again; None if there is no such file. One that makes no sense says
     that something was lost. Raises StorageFailed."""
-    path = folder / FILE_NAME
-    try:
-        content = fs.read(path)
-    except FileNotFoundError:
+    content = read_if_there(folder / FILE_NAME, fs)
+    if content is None:
         return None
-    except OSError as error:
-        raise StorageFailed("read", path, error) from error
     try:
         return decode_note(content)
     except ValueError as error:

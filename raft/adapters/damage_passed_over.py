@@ -15,7 +15,7 @@ from raft.adapters.errors import DamagedRange, StorageFailed, is_no_space
 from raft.adapters.file_system import Content, FileSystem
 from raft.adapters.mapped_file import map_file
 from raft.adapters.recovery import KnownDurable, RecoveredLog, recover_paths, segment_paths
-from raft.adapters.segment import segment_path, unpublished_path
+from raft.adapters.segment import base_offset_of, segment_path, unpublished_path
 from raft.adapters.torn_tail import valid_batches_behind
 from raft.batches import OffsetAndEpoch
 from wire.log_scan import Damage, scan_batches
@@ -38,7 +38,7 @@ def recover_behind(
     """
     paths = segment_paths(folder, fs)
     for snapshot in sorted(snapshots, key=lambda each: each.offset):
-        first = bisect_right(paths, snapshot.offset, key=lambda path: int(path.stem)) - 1
+        first = bisect_right(paths, snapshot.offset, key=base_offset_of) - 1
         if first >= 0 and snapshot.offset > damage.start_offset:
             found = _recover_from(folder, snapshot, paths[first:], known, fs)
             if found is not None:
@@ -50,7 +50,7 @@ def _recover_from(
     folder: Path, snapshot: OffsetAndEpoch, paths: Sequence[Path], known: KnownDurable, fs: FileSystem
 ) -> RecoveredLog | None:
     first, *following = paths
-    position = _position_to_copy(map_file(first, fs), int(first.stem), snapshot.offset)
+    position = _position_to_copy(map_file(first, fs), base_offset_of(first), snapshot.offset)
     if position is None:
         return None
     copy = unpublished_path(folder, snapshot.offset)

@@ -73,6 +73,16 @@ def rename_durably(path: Path, target: Path, fs: FileSystem = POSIX) -> None:
     sync_folder(path.parent, fs)
 
 
+def read_if_there(path: Path, fs: FileSystem = POSIX) -> bytes | None:
+    """What is in a file; None if there is none. Raises StorageFailed."""
+    try:
+        return fs.read(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageFailed("read", path, error) from error
+
+
 def remove_file(path: Path, fs: FileSystem = POSIX) -> None:
     """Remove a file, if there is one; durable once the folder is synced. Raises StorageFailed."""
     try:

@@ -18,7 +18,7 @@ from raft.adapters.epoch_checkpoint import Epochs
 from raft.adapters.errors import DamagedRange, LogCorrupted, QuorumRecordUnreadable
 from raft.adapters.file_system import POSIX, Content, FileSystem
 from raft.adapters.mapped_file import map_file
-from raft.adapters.segment import UNPUBLISHED_SUFFIX, Segment
+from raft.adapters.segment import UNPUBLISHED_SUFFIX, Segment, base_offset_of
 from raft.adapters.torn_tail import (
     end_of_batch,
     end_of_sector,
@@ -141,7 +141,7 @@ def _drop_unpublished(folder: Path, fs: FileSystem) -> None:
 def _recover_segment(
     recovered: RecoveredLog, path: Path, known: KnownDurable, fs: FileSystem, *, is_last: bool
 ) -> None:
-    base_offset = int(path.name.partition(".")[0])
+    base_offset = base_offset_of(path)
     if recovered.segments and recovered.segments[-1].end_offset != base_offset:
         expected = recovered.segments[-1].end_offset
         reason = f"the segment begins at offset {base_offset}, but the one before it ends at {expected}"
@@ -256,8 +256,8 @@ def _look_for_end(
     end_offset = max(damage.end_offset, known.recovery_point or 0)
     last = paths[-1]
     position = damage.position if last == damage.segment else -1
-    least_offset = max(damage.start_offset, int(last.stem))
-    end_offset = max(end_offset, int(last.stem))
+    least_offset = max(damage.start_offset, base_offset_of(last))
+    end_offset = max(end_offset, base_offset_of(last))
     content = map_file(last, fs)
     for start, header in valid_batches_behind(content, position, least_offset):
         is_at_end = start + header.size_in_bytes == len(content)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from raft.adapters.durable_files import replace_file
+from raft.adapters.durable_files import read_if_there, replace_file
 from raft.adapters.errors import FsyncFailed, StorageFailed, StorageFull, storage_failure
 from raft.adapters.file_system import POSIX, FileSystem
 
@@ -126,12 +126,9 @@ def _encode(sequence: int, offset: int) -> bytes:
 
 def _read(path: Path, fs: FileSystem) -> tuple[int, int | None]:
     """The newest sound copy: (sequence, offset)."""
-    try:
-        content = fs.read(path)
-    except FileNotFoundError:
+    content = read_if_there(path, fs)
+    if content is None:
         return 0, None
-    except OSError as error:
-        raise StorageFailed("read", path, error) from error
     found = [copy for copy in (_decode(content[slot : slot + 51]) for slot in _SLOTS) if copy is not None]
     if not found:
         logger.warning("%s is damaged, so it is not known how far the log was durable", path)

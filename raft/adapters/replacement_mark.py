@@ -11,8 +11,7 @@ from pathlib import Path
 from crc32c import crc32c
 
 from raft.adapters.damage_note import NotedDamage
-from raft.adapters.durable_files import remove_file, replace_file, sync_folder
-from raft.adapters.errors import StorageFailed
+from raft.adapters.durable_files import read_if_there, remove_file, replace_file, sync_folder
 from raft.adapters.file_system import POSIX, FileSystem
 from raft.batches import OffsetAndEpoch
 
@@ -71,13 +70,9 @@ def forget_replacement(folder: Path, fs: FileSystem = POSIX) -> None:
 
 def replacement_under_way(folder: Path, fs: FileSystem = POSIX) -> Replacement | None:
     """What the file says; None if there is none. Raises StorageFailed."""
-    path = folder / FILE_NAME
-    try:
-        content = fs.read(path)
-    except FileNotFoundError:
+    content = read_if_there(folder / FILE_NAME, fs)
+    if content is None:
         return None
-    except OSError as error:
-        raise StorageFailed("read", path, error) from error
     try:
         return _decode(content)
     except ValueError as error:

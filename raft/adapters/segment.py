@@ -58,6 +58,11 @@ def unpublished_path(folder: Path, base_offset: int) -> Path:
     return folder / f"{base_offset:020}.log{UNPUBLISHED_SUFFIX}"
 
 
+def base_offset_of(path: Path) -> int:
+    """By the name of a segment's file, published or not."""
+    return int(path.name.partition(".")[0])
+
+
 class Segment:
     """An open segment; `size` is its length in bytes, `end_offset` the offset after its last record.
 

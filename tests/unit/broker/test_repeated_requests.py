@@ -13,7 +13,7 @@ from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.image.image import MetadataImage
 from tests.support.images import after, broker_record, image_of, partition_record, topic_id, topic_records
-from tests.unit.broker.test_listener import CREATE, IMAGE, Broker, created, with_broker
+from tests.unit.broker.test_listener import CREATE, IMAGE, TOPIC, Broker, created, with_broker
 from tests.unit.metadata_adapters.controllers import RunningController
 from wire.forwarding_id import FORWARDING_ID_BYTES
 from wire.metadata_records.cluster import UnregisterBrokerRecord
@@ -183,6 +183,24 @@ def test_a_broker_that_the_first_attempt_unregistered_is_unregistered() -> None:
     assert answer.error_code is ErrorCode.none
 
 
+@pytest.mark.parametrize(
+    ("others", "is_whole", "is_done"), [(0, False, True), (300, False, False), (300, True, True)]
+)
+def test_what_a_controller_may_have_decided_in_parts_is_sent_again_after_the_first(
+    others: int, is_whole: bool, is_done: bool
+) -> None:
+    """The controller may have lost the leadership after the part that the note is of; the rest is for the next one."""
+    names = [TOPIC["name"], *(f"other-{number}" for number in range(others))]
+    topics = [TOPIC | {"name": name} for name in names]
+    request = asked(ApiKey.CREATE_TOPICS, CREATE | {"topics": topics})
+    repeated = requests()
+    with repeated.watch(FORWARDING_ID, request) as watched:
+        watched.doubt()
+        repeated.observe(0, *after(BEFORE, note_of(request, is_whole=is_whole), *NEW))
+        assert repeated.can_tell(watched)
+        assert repeated.is_done(watched) == is_done
+
+
 def test_only_what_may_have_been_done_is_waited_for() -> None:
     repeated = requests()
     request = asked(ApiKey.CREATE_TOPICS, CREATE)
@@ -246,3 +264,32 @@ def test_a_client_of_a_controller_that_dies_with_its_answer_hears_of_success(is_
     assert len(requests) == (2 if is_late else 1)
     assert {request.forwarding_id for request in requests} == {requests[0].forwarding_id}
     assert len(requests[0].forwarding_id) == FORWARDING_ID_BYTES
+
+
+def test_a_creation_of_which_a_part_was_done_is_completed_by_the_next_controller() -> None:
+    """The first attempt's part is told as created, and the rest is created by the second."""
+    got: list[ControllerRequest] = []
+    nodes: list[Broker] = []
+    others = [f"other-{number}" for number in range(300)]
+
+    def answer(request: ControllerRequest) -> Values:
+        got.append(request)
+        if len(got) == 1:
+            node = nodes[0]
+            delta, image = after(node.cache.image, note_of(request, is_whole=False), *NEW)
+            node.repeated.observe(0, delta, image)
+            raise RuntimeError("the plug is pulled between two parts")
+        done = created(request)
+        codes = (ErrorCode.topic_already_exists, *(ErrorCode.none for _ in others))
+        entries = zip(done["topics"], codes, strict=True)
+        return done | {"topics": [entry | {"error_code": code} for entry, code in entries]}
+
+    async def test(node: Broker, _controller: RunningController) -> None:
+        nodes.append(node)
+        topics = [TOPIC, *(TOPIC | {"name": name} for name in others)]
+        response = await node.ask(ApiKey.CREATE_TOPICS, CREATE | {"topics": topics})
+        assert {topic.error_code for topic in response.topics} == {ErrorCode.none}
+        assert response.topics[0].topic_id == topic_id(2)
+
+    with_broker(test, answer)
+    assert len(got) == 2

@@ -7,8 +7,10 @@ import pytest
 from rich.console import Console
 
 from cli.config.load import load_config
+from cli.config.model import ClusterConfig
 from cli.demo import stage
 from cli.demo.stage import Stage
+from cli.exit_status import ExitStatus
 from cli.processes import NodeGroup
 from tests.unit.cli.fake_cluster import fake_node, quorum_response
 from wire.protocol.apis import ApiKey
@@ -39,3 +41,20 @@ def test_what_its_conditions_read_is_there(tmp_path: Path) -> None:
 def test_while_nobody_leads_there_is_nothing_to_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "STATUS_TIMEOUT_MS", 200)
     assert seen_by_demo(tmp_path, quorum_response(error_code=NOT_LEADER, leader_id=-1)) is None
+
+
+def test_an_interrupt_of_a_command_within_it_ends_it_as_an_interrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command has the interrupt, and the demo only its exit status."""
+    monkeypatch.setattr("cli.main.run", lambda _: ExitStatus.INTERRUPTED)
+    demo = Stage(
+        Console(),
+        tmp_path,
+        ClusterConfig(path=tmp_path, cluster_id=None, nodes=()),
+        NodeGroup([], stop_first=[]),
+        tmp_path,
+    )
+    with pytest.raises(SystemExit) as ended:
+        demo.show_here("audit", "build")
+    assert ended.value.code == ExitStatus.INTERRUPTED

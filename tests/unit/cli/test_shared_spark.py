@@ -89,3 +89,18 @@ def test_a_failure_that_comes_first_is_the_one_told(sparks: Sparks) -> None:
     sparks.failure = PySparkRuntimeError("it ended")
     with pytest.raises(ValueError, match="a broker"), shared_spark(master=MASTER, size_in_bytes=0):
         raise ValueError("a broker")
+
+
+def test_one_whose_java_an_interrupt_has_ended_is_not_asked_to_stop(
+    sparks: Sparks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pyspark would warn of a process that has crashed, and fail with an AssertionError in place of the interrupt."""
+    ended: list[str] = []
+    monkeypatch.setattr("cli.audit.spark_interrupts.end_java", lambda: ended.append("Java"))
+    with (
+        pytest.raises(KeyboardInterrupt),
+        shared_spark(master=MASTER, size_in_bytes=0),
+        quiet_spark(master=MASTER, size_in_bytes=1, keep_log_in=tmp_path),
+    ):
+        raise KeyboardInterrupt
+    assert (ended, sparks.stopped) == (["Java"], 0)

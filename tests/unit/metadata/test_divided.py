@@ -6,8 +6,15 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
+from metadata.controller import controller as controller_module
 from metadata.controller import divided
+from metadata.controller.context import DecisionContext
+from metadata.controller.handlers import HANDLERS
+from metadata.controller.requests import ControllerRequest
+from metadata.controller.results import ControllerResult
+from metadata.forwarding import is_for_the_leader
 from tests.unit.metadata.controller_world import World, assigned, topic
+from tests.unit.metadata.test_controller_semantics import FaultyWorld
 from wire.protocol.api_keys import ApiKey
 
 
@@ -127,3 +134,29 @@ def wanted(index: int) -> dict[str, Any]:
         "leader_recovery_state": 0,
         "partition_epoch": 0,
     }
+
+
+def test_what_makes_the_controller_fail_in_one_part_is_not_offered_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Our own fault deposes one controller. NOT_CONTROLLER for the other parts would have the broker send all of it to
+    the next one, and depose that as well."""
+    world = FaultyWorld()
+    world.lead().add_brokers(1, 2, 3)
+    handler = HANDLERS[ApiKey.CREATE_TOPICS]
+
+    def failing(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+        if any(each.name == "t12" for each in request.body.topics):
+            raise RuntimeError("a fault of ours")
+        return handler(context, request)
+
+    monkeypatch.setattr(controller_module, "HANDLERS", {**HANDLERS, ApiKey.CREATE_TOPICS: failing})
+    answers = world.send(ApiKey.CREATE_TOPICS, 7, **creation(*(f"t{number}" for number in range(40))))
+    world.controller.handle_time(world.now_ms)
+    assert not answers
+    world.controller.handle_time(world.now_ms)
+    assert [str(error) for _, error in world.faults] == ["a fault of ours"]
+    assert not is_for_the_leader(ApiKey.CREATE_TOPICS, answers[0])
+    entries = answers[0]["topics"]
+    assert [entry["name"] for entry in entries] == [f"t{number}" for number in range(40)]
+    assert {entry["error_code"] for entry in entries} == {ErrorCode.unknown_server_error}

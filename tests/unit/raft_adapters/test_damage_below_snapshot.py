@@ -118,6 +118,18 @@ def test_damage_behind_the_snapshot_is_damage_as_ever(
     log.close()
 
 
+def test_damage_behind_the_snapshot_that_no_checksum_shows_is_damage_as_ever(tmp_path: Path) -> None:
+    """A batch's leader epoch is outside its checksum. That of the last one is another than the checkpoint says: what
+    is copied is seen to be damaged only when it is recovered."""
+    folder_with_damage(tmp_path, ONE_SEGMENT, (4,))
+    flip(tmp_path / f"{0:020}.log", (END - 1) * SIZE + 15)
+    log = FileLog(tmp_path, ONE_SEGMENT, on_damage="report")
+    assert log.damage is not None
+    assert (log.damage.start_offset, log.damage.end_offset) == (4, END)
+    log.close()
+    assert [path.name for path in tmp_path.glob("*.rolling")] == []
+
+
 def test_records_missing_at_the_end_are_not_made_up_for(tmp_path: Path) -> None:
     folder_with_damage(tmp_path, THREE, (4,))
     set_recovery_point(tmp_path, END + 1)
