@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,9 @@ settings.load_profile("kquorum")
 # gRPC, while in use, makes a third of the children of a fork crash that Spark starts Java with (its fork handlers run
 # in them; measured: 146 of 400). No child of ours goes on with gRPC. It is read when gRPC is imported, so: here.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+_UMASK = os.umask(0o022)
+os.umask(_UMASK)
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent
 OF_ONE_PROCESS = ("contracts", "properties", "unit")
@@ -41,12 +43,10 @@ def interrupts_are_pythons() -> None:
 
 
 @pytest.fixture(autouse=True)
-def files_are_made_as_before() -> Iterator[None]:
-    """A command that makes a node's files takes a stricter umask for its process, and in tests that process goes on."""
-    before = os.umask(0o022)
-    os.umask(before)
-    yield
-    os.umask(before)
+def files_are_made_as_before() -> None:
+    """A command that makes a node's files takes a stricter umask for its process; here that process goes on, and a
+    fixture of a module may have run one."""
+    os.umask(_UMASK)
 
 
 @pytest.fixture(autouse=True)

@@ -1,14 +1,16 @@
 """The difference of two images under random histories: nothing exactly when they are equal, and the same both ways."""
 
 from collections import Counter
+from uuid import UUID
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from metadata.image.diff import diff_images
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.records import image_from_values, image_records
 from metadata.image.state_change import Action, StateChange, StateKind
 from tests.properties.test_image import HISTORIES, accepted
+from wire.metadata_records.topics import RemoveTopicRecord, TopicRecord
 from wire.record_frame import encode_record
 from wire.schema import MetadataRecord
 
@@ -28,9 +30,16 @@ def image_after(image: MetadataImage, history: list[MetadataRecord]) -> Metadata
     return accepted(image, history)[0].apply(Provenance(last_contained_offset=7))
 
 
+def _earlier_subject(change: StateChange) -> str:
+    """A topic of the same id under another name is shown by its later one."""
+    return next((str(field.before) for field in change.fields if field.name == "name"), change.subject)
+
+
 def counted(changes: list[StateChange], *, mirrored: bool = False) -> Counter[tuple[StateKind, Action, str]]:
     return Counter(
-        (change.kind, _MIRRORED[change.action] if mirrored else change.action, change.subject)
+        (change.kind, _MIRRORED[change.action], _earlier_subject(change))
+        if mirrored
+        else (change.kind, change.action, change.subject)
         for change in changes
         if change.kind is not StateKind.PARTITION
     )
@@ -48,6 +57,10 @@ def test_no_difference_means_equal_and_the_other_way_round(
 
 
 @given(HISTORIES, HISTORIES)
+@example(
+    [TopicRecord(name="b", topic_id=UUID(int=3))],
+    [RemoveTopicRecord(topic_id=UUID(int=3)), TopicRecord(name="a", topic_id=UUID(int=3))],
+)
 @settings(deadline=None)
 def test_the_difference_backwards_is_its_mirror(
     first: list[MetadataRecord], more: list[MetadataRecord]
