@@ -105,7 +105,7 @@ class BrokerListener:
         self._node_configs = node_configs or {}
         self._log_dirs = log_dirs or {}
         self._gate = gate or Gate(None)
-        self._bounds = bounds or RequestBounds()
+        self._bounds = bounds or RequestBounds(is_of_broker=True)
         self._topic_lists = TopicLists()
         self._tasks: set[asyncio.Task[None]] = set()
         self._long_answers = Aside("long-answers")

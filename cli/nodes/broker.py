@@ -200,7 +200,7 @@ class BrokerRole:
             node_configs=self._config.as_kafka_keys(),
             log_dirs=self._folders.log_directory_paths,
             gate=gate_of(self._config, self._clock.now_ms),
-            bounds=RequestBounds(self._config.kquorum_request_max_entries),
+            bounds=RequestBounds(self._config.kquorum_request_max_entries, is_of_broker=True),
         )
 
     def _topic_configs(self, image: MetadataImage, topic_name: str) -> list[Values]:

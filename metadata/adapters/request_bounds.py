@@ -17,19 +17,31 @@ from network.limits import ENTRIES_KEY, MOST_ENTRIES
 from wire.protocol.api_keys import ApiKey
 
 BOUNDED_APIS: Final = FORWARDABLE_APIS | DESCRIBERS.keys()
+_MANY: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class RequestBounds:
-    """`most_entries`: elements of all arrays of a request together."""
+    """`most_entries`: elements of all arrays of a request together.
+
+    Ten times as many may stand in what Kafka's tools do not divide: kafka-reassign-partitions names all partitions that
+    move, with their replicas, which is decided in parts. And kafka-topics asks a broker for the configs of all topics,
+    which has nobody to keep waiting for its leadership: `is_of_broker`.
+    """
 
     most_entries: int = MOST_ENTRIES
+    is_of_broker: bool = False
 
     def excess(self, api_key: ApiKey, elements: int) -> ApiError | None:
         """What refuses a request of so many elements."""
-        if elements <= self.most_entries or api_key not in BOUNDED_APIS:
-            return None
-        reason = (
-            f"{elements} entries in a request of at most {self.most_entries} ({ENTRIES_KEY}): ask for less."
+        is_undivided = api_key is ApiKey.ALTER_PARTITION_REASSIGNMENTS or (
+            self.is_of_broker and api_key is ApiKey.DESCRIBE_CONFIGS
         )
-        return ApiError(ErrorCode.policy_violation, reason)
+        times = _MANY if is_undivided else 1
+        if elements <= (most := times * self.most_entries) or api_key not in BOUNDED_APIS:
+            return None
+        key = ENTRIES_KEY if times == 1 else f"{times} times {ENTRIES_KEY}"
+        return ApiError(
+            ErrorCode.policy_violation,
+            f"{elements} entries in a request of at most {most} ({key}): ask for less.",
+        )

@@ -22,6 +22,8 @@ from wire.protocol.headers import encode_request
 # About fifty milliseconds.
 MOST_CALLS = 250_000
 NAMES = 4_000
+# More than a broker takes of what Kafka's tools do not divide (metadata.adapters.request_bounds).
+MANY_NAMES = 22_000
 
 
 async def calls_of(built: Rig, turns: Turns, server: str, request: bytes) -> tuple[int, bytes | None]:
@@ -52,11 +54,30 @@ def test_a_user_without_acls_holds_nobody_up_with_a_long_request(tmp_path: Path)
         with measured(counts_calls=True) as turns:
             async with rig(tmp_path, topics=20, allows_clients=False) as built:
                 for attack, server in product(ATTACKS, built.servers):
-                    request = await asyncio.to_thread(long_request, *ATTACKS[attack], NAMES)
+                    count = MANY_NAMES if attack == "DescribeConfigs" else NAMES
+                    request = await asyncio.to_thread(long_request, *ATTACKS[attack], count)
                     calls, answer = await calls_of(built, turns, server, request)
                     assert answer is not None, "such a request is refused with an answer"
                     assert b"kquorum.request.max.entries" in answer
                     assert calls < MOST_CALLS, (attack, server, turns.what)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("allows_clients", [True, False])
+def test_the_configs_of_very_many_topics_are_told_beside_the_loop(
+    tmp_path: Path, allows_clients: bool
+) -> None:
+    """kafka-topics --describe asks a broker for those of all topics at once."""
+
+    async def work() -> None:
+        with measured(counts_calls=True) as turns:
+            async with rig(tmp_path, topics=20, allows_clients=allows_clients) as built:
+                request = await asyncio.to_thread(long_request, *ATTACKS["DescribeConfigs"], 9_900)
+                calls, answer = await calls_of(built, turns, "broker", request)
+                assert answer is not None
+                assert b"kquorum.request.max.entries" not in answer
+                assert calls < MOST_CALLS, turns.what
 
     asyncio.run(work())
 
