@@ -66,8 +66,8 @@ class Failures:
         return CliError(f"{self._what}: {'; '.join(self._said.values())}", status=status)
 
 
-def reason_of(address: HostPort, error: grpc.aio.AioRpcError) -> str:
-    """Why `address` gave no answer, without its name."""
+def reason_of(address: HostPort, error: grpc.aio.AioRpcError, *, has_answered: bool = False) -> str:
+    """Why `address` gave no answer, without its name; or no more of it, where it `has_answered`."""
     details, code = error.details() or "", error.code()
     if code in _OUR_WORDS and details:
         return details
@@ -79,7 +79,7 @@ def reason_of(address: HostPort, error: grpc.aio.AioRpcError) -> str:
         if found in details:
             return words
     if any(sign in details for sign in _HANGS_UP):
-        return _hung_up(address)
+        return "it closed the connection" if has_answered else _hung_up(address)
     if "ailed to connect" in details:
         return "cannot connect"
     return f"{code.name.lower().replace('_', ' ')}: {details.splitlines()[0] if details else 'no details'}"

@@ -121,20 +121,35 @@ def render(config: ClusterConfig, view: ClusterView) -> "RenderableType":
     rows = [
         _row(config.node(node_id), node, replicas.get(node_id), view) for node_id, node in view.nodes.items()
     ]
-    table = make_table(_title(view), ("#node", "role", "address", "#pid", "state", "#log end", "#lag"), rows)
+    columns = ("#node", "role", "address", "#pid", "state", "#log end", "#lag")
+    table = make_table(
+        _title(view),
+        columns if view.quorum is not None else columns[:-2],
+        rows,
+        spare=("#lag", "#pid", "#log end"),
+        folding="state",
+    )
     words = [
         Text(f"node {node_id}: {node.last_lines}", style="red")
         for node_id, node in view.nodes.items()
         if node.last_lines
     ]
-    waits = [
-        Text(f"node {node_id} is {node.waits}", style="yellow")
-        for node_id, node in view.nodes.items()
-        if node.waits
-    ]
+    waits = [Text(line, style="yellow") for line in _waits(view)]
     return Group(
         table, *waits, *words, Text(f"{time.strftime('%H:%M:%S')}  Ctrl-C stops all nodes", style="dim")
     )
+
+
+def _waits(view: ClusterView) -> list[str]:
+    """After a power cut all brokers wait for the same: one line tells of them."""
+    waiting: dict[str, list[int]] = {}
+    for node_id, node in view.nodes.items():
+        if node.waits:
+            waiting.setdefault(node.waits, []).append(node_id)
+    return [
+        f"nodes {', '.join(map(str, ids))} are {what}" if len(ids) > 1 else f"node {ids[0]} is {what}"
+        for what, ids in waiting.items()
+    ]
 
 
 def _title(view: ClusterView) -> str:

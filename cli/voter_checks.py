@@ -28,6 +28,8 @@ def add_voter_checks(view: QuorumView, candidate: Candidate) -> list[Check]:
     node_id, status = candidate.node_id, view.status
     voter = status.voter(node_id)
     observer = view.observer(node_id)
+    if voter is not None and observer is not None and _ran_before(view, observer, voter):
+        observer = None
     ids = [replica.replica_id for replica in status.voters]
     checks = [dynamic(view), leader_commits(view)]
     checks.append(_not_a_voter_yet(view, node_id, voter, observer))
@@ -40,6 +42,13 @@ def add_voter_checks(view: QuorumView, candidate: Candidate) -> list[Check]:
     joins = voter is None and observer is not None and view.is_alive(observer)
     checks.append(majority([*ids, node_id], [*alive, node_id] if joins else alive))
     return checks
+
+
+def _ran_before(view: QuorumView, observer: ReplicaLag, voter: ReplicaLag) -> bool:
+    """Whether the observer is the disk that the voter's node had before: the leader remembers it for minutes."""
+    if voter.replica_id == view.status.leader_id:
+        return True
+    return (observer.last_fetch_timestamp_ms or 0) < (voter.last_fetch_timestamp_ms or 0)
 
 
 def _not_a_voter_yet(

@@ -21,7 +21,7 @@ _STYLES = {
     pb.LEADER_ELECTED: "bold magenta",
     pb.VOTERS_CHANGED: "bold magenta",
 }
-_WORDS_WIDTH = 30
+_WORDS_WIDTH = 17  # of all kinds but one
 
 
 def kind_name(change: pb.Change) -> str:
@@ -52,7 +52,7 @@ def text_line(change: pb.Change) -> Text:
     line.append(f" {change.offset:>8} ", "dim")
     style = _STYLES.get(change.kind, "bold")
     line.append(f" {kind_name(change).replace('_', ' '):<{_WORDS_WIDTH}}", style)
-    line.append(_words(change))
+    line.append(f"  {_words(change)}")
     return line
 
 

@@ -66,6 +66,7 @@ class ChangeStream:
         self._tell = tell
         self._progress = Progress(next_offset=from_offset)
         self._is_interrupted = False
+        self._has_answered = False  # on the connection at hand
 
     async def changes(self) -> AsyncGenerator[pb.Change]:
         """Endless. The first is the INITIAL_STATE; those of later connections are left out.
@@ -84,7 +85,7 @@ class ChangeStream:
                 reason = "the stream ended"
             except grpc.aio.AioRpcError as error:
                 self._check_retriable(address, error)
-                reason = reason_of(address, error)
+                reason = reason_of(address, error, has_answered=self._has_answered)
             except TimeoutError:
                 reason = f"no answer within {ANSWER_SECONDS:g} s"
             if not self._progress.cluster_id and asyncio.get_running_loop().time() >= deadline:
@@ -99,10 +100,12 @@ class ChangeStream:
         progress = self._progress
         request = pb.WatchRequest(from_offset=progress.next_offset, kinds=list(self._kinds))
         skip_offset, skip = progress.next_offset, progress.seen_at_offset
+        self._has_answered = False
         async with open_channel(address, _OPTIONS) as channel:
             stub: Any = InspectStub(channel)  # type: ignore[no-untyped-call]
             call = stub.Watch(request)
             await asyncio.wait_for(call.initial_metadata(), ANSWER_SECONDS)
+            self._has_answered = True
             async for change in call:
                 if change.kind == pb.INITIAL_STATE:
                     if self._accept_marker(address, change):

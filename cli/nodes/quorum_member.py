@@ -89,6 +89,7 @@ class QuorumMember:
             config.node_id,
             config.controller_quorum_fetch_timeout_ms,
             folders.metadata_directory_id if config.is_controller else ZERO_DIRECTORY,
+            joins_by_itself=config.controller_quorum_auto_join_enable,
         )
         self._security = controller_client(config)
         self._foreign = ForeignClusters(self.cluster_id, config.node_id, clock.now_ms, self._security)

@@ -25,8 +25,17 @@ log = logging.getLogger("cli.voter_watch")
 class VoterWatch:
     """Made and used on the loop; `handle` is told of each voter set in force."""
 
-    def __init__(self, node_id: int, fetch_timeout_ms: int, directory_id: UUID = ZERO_DIRECTORY) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        fetch_timeout_ms: int,
+        directory_id: UUID = ZERO_DIRECTORY,
+        *,
+        joins_by_itself: bool = False,
+    ) -> None:
+        """`joins_by_itself` says that this node adds itself to the voters (auto-join)."""
         self._node_id = node_id
+        self._joins_by_itself = joins_by_itself
         self._directory_id = directory_id
         self._fetch_timeout_ms = fetch_timeout_ms
         self._voters: VoterSet = NO_VOTERS
@@ -76,15 +85,18 @@ class VoterWatch:
             return
         if own.key.directory_id == self._directory_id:
             return
+        remedy = (
+            "it takes the place of the old one by itself (controller.quorum.auto.join.enable)"
+            if self._joins_by_itself
+            else f"`kquorum quorum remove-voter {self._node_id}`, then `add-voter {self._node_id}`, make it a voter"
+        )
         notable_log.warning(
             "voter %d is registered with directory %s, but this node has directory %s: its disk was replaced or "
-            "formatted again, so it does not vote; `kquorum quorum remove-voter %d`, then `add-voter %d`, make it a "
-            "voter",
+            "formatted again, so it does not vote; %s",
             self._node_id,
             uuid_to_text(own.key.directory_id),
             uuid_to_text(self._directory_id),
-            self._node_id,
-            self._node_id,
+            remedy,
         )
 
     def _warn_of_removal(self, now_ms: int, key: ReplicaKey, silent_ms: int) -> None:

@@ -273,6 +273,22 @@ class TestVoters:
         )
         assert "`kquorum quorum remove-voter 1`, then `add-voter 1`" in told
 
+    def test_a_replaced_disk_that_joins_by_itself_asks_for_no_command(
+        self, heard_lines: pytest.LogCaptureFixture
+    ) -> None:
+        """Seconds later `remove-voter` would remove the new one."""
+
+        driver: Any = FakeDriver(leader_id=2)
+
+        async def work() -> None:
+            watch = VoterWatch(1, fetch_timeout_ms=2_000, directory_id=UUID(int=987), joins_by_itself=True)
+            watch.handle(10_000, driver, VotersChanged(voters(ONE, TWO), 1))
+
+        run(work())
+        (told,) = [line for line in on_terminal(heard_lines) if "registered" in line]
+        assert "controller.quorum.auto.join.enable" in told
+        assert "remove-voter" not in told
+
     def test_changes_are_told_and_nothing_else(self, heard_lines: pytest.LogCaptureFixture) -> None:
         both = voters(ONE, TWO)
         moved = both.updated(Voter(TWO, (PLACES[2],)))

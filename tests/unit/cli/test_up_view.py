@@ -1,6 +1,7 @@
 """What `up` shows of nodes that start, are ready and end."""
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from cli.config.model import ClusterConfig
 from cli.processes import NodeProcess
 from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.up_view import ChangeLines, ClusterView, NodeState, NodeView, render
-from tests.unit.cli.config_files import write
+from tests.unit.cli.config_files import EXAMPLE, write
 
 
 def cluster(folder: Path) -> ClusterConfig:
@@ -95,6 +96,43 @@ def test_a_node_that_is_held_back_says_for_whom(tmp_path: Path) -> None:
     output = console()
     ChangeLines(output, cluster(tmp_path)).show(ClusterView({11: held_back}, None))
     assert text_of(output) == "node 11 (broker, 127.0.0.1:9092) starts after the controllers\n"
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_the_first_seconds_fit_a_terminal(
+    tmp_path: Path, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A live table that is too wide loses the ends of its cells."""
+    output = Console(file=io.StringIO(), width=width, force_terminal=True, no_color=True)
+    monkeypatch.setattr("cli.output.console", lambda: output)
+    nodes = {
+        1: NodeView(state=NodeState.STARTING, pid=1_234_567),
+        11: NodeView(state=NodeState.HELD_BACK, pid=None),
+    }
+    for view in (ClusterView(nodes, None), ClusterView(nodes, quorum(3))):
+        output.print(render(cluster(tmp_path), view))
+    shown = re.sub("\x1b\\[[0-9;]*m", "", text_of(output))
+    assert shown.count("127.0.0.1:9191") == shown.count("127.0.0.1:9092") == 2
+    assert shown.count("starts after the") == 2
+    assert shown.count("controllers") == 2
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= width
+
+
+def test_nodes_that_wait_for_the_same_share_a_line() -> None:
+    waits = "waiting until 05:50:42 (3 s) for the end of a session"
+    nodes = {
+        1: READY,
+        11: NodeView(state=NodeState.STARTING, pid=7, waits=waits),
+        12: NodeView(state=NodeState.STARTING, pid=8, waits=waits),
+        13: NodeView(state=NodeState.STARTING, pid=9, waits="waiting for a leader"),
+    }
+    output = console()
+    output.print(render(load_config(EXAMPLE), ClusterView(nodes, quorum(3))))
+    lines = [line.rstrip() for line in text_of(output).splitlines()]
+    assert f"nodes 11, 12 are {waits}" in lines
+    assert "node 13 is waiting for a leader" in lines
+    assert text_of(output).count(waits) == 1
 
 
 def test_no_leader_is_said_so(tmp_path: Path) -> None:

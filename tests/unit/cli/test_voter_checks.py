@@ -116,6 +116,20 @@ def test_a_voter_is_not_added_twice_and_a_new_disk_needs_the_old_one_removed() -
     assert "voter 2 has directory disk-2; directory new only observes" in found["not a voter yet"].detail
 
 
+def test_the_disk_that_a_voter_had_before_is_not_taken_for_its_new_one() -> None:
+    """Of a voter whose node runs with the new disk, the leader remembers the old one as an observer for minutes. To
+    remove the voter then would remove the good one."""
+    old, new = replica(2, "old-disk", fetched_ms=NOW_MS - 9000), replica(2, "new-disk")
+    voter = Candidate(node_id=2, directory_id="old-disk", endpoint=NEW.endpoint, is_controller=True)
+    seen = view([replica(1), new, replica(3)], [old], silent=[old, replica(3)])
+    found = failed(add_voter_checks(seen, voter))["not a voter yet"]
+    assert found.is_wished
+    assert found.detail == "node 2 is a voter already (directory new-disk)"
+    led = view([replica(1, fetched_ms=None), replica(2)], [replica(1, "old-disk")], silent=[replica(3)])
+    leader = Candidate(node_id=1, directory_id=None, endpoint=NEW.endpoint, is_controller=True)
+    assert failed(add_voter_checks(led, leader))["not a voter yet"].is_wished
+
+
 def test_the_new_disk_of_a_voter_is_not_counted_as_the_living_voter() -> None:
     old, new = replica(3), replica(3, "new-disk")
     candidate = Candidate(node_id=3, directory_id="new-disk", endpoint=NEW.endpoint, is_controller=True)

@@ -108,6 +108,74 @@ def test_another_node_takes_over_without_gap_or_repetition() -> None:
     ]
 
 
+def test_a_node_that_dies_while_it_is_watched_is_not_said_to_want_tls() -> None:
+    """The kernel of a killed process closes its connections. What a listener with TLS does looks the same, but not
+    after an answer."""
+    told: list[str] = []
+
+    async def main() -> list[tuple[int, str]]:
+        source = filled_source()
+        servers = [await serve(source), await serve(source)]
+        relay = await Relay.to(servers[0].bound_port)
+        changes = stream_from(relay.port, servers[1].bound_port, told=told)
+        found = await places(changes, 1)
+        source.commit(topic("before", 3))
+        found += await places(changes, 1)
+        relay.die()
+        await_next = asyncio.ensure_future(anext(changes))
+        while len(told) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        source.commit(topic("later", 4))
+        found.append(((await await_next).offset, "later"))
+        await changes.aclose()
+        for server in servers:
+            await server.stop(0.1)
+        return found
+
+    assert run(main) == [(3, "INITIAL_STATE"), (4, "TOPIC_CREATED"), (5, "later")]
+    assert "lost the stream from 127.0.0.1:" in told[0]
+    assert "(it closed the connection)" in told[0]
+    assert "TLS" not in told[0]
+
+
+class Relay:
+    """A port that passes everything on to another, until it dies like a process."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._writers: list[asyncio.StreamWriter] = []
+        self._server: asyncio.Server
+
+    @classmethod
+    async def to(cls, target: int) -> "Relay":
+        relay = cls(target)
+        relay._server = await asyncio.start_server(relay._serve, "127.0.0.1", 0)
+        return relay
+
+    @property
+    def port(self) -> int:
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    def die(self) -> None:
+        self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        self._writers += [writer, far_writer]
+        await asyncio.gather(self._pass_on(reader, far_writer), self._pass_on(far_reader, writer))
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        except ConnectionError:
+            return
+
+
 def test_only_the_kinds_asked_for_are_streamed() -> None:
     async def main() -> list[tuple[int, str]]:
         server = await serve(filled_source())
