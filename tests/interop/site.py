@@ -125,8 +125,7 @@ class Site:
         for node_id in node_ids:
             path = self.nodes[node_id].path
             if (data := self.nodes[node_id].data).is_dir():
-                # Kafka leaves it open to others, and our nodes do not start on such a one (docs/security.md).
-                data.chmod(0o700)
+                data.chmod(0o700)  # Kafka leaves it open to others, in which our nodes do not start (docs/security.md)
             process = NodeProcess(path, node_id, path.with_suffix(".ours.out"), environment=environment)
             self._running[node_id] = process
             process.start()
