@@ -124,8 +124,6 @@ class Site:
         processes = []
         for node_id in node_ids:
             path = self.nodes[node_id].path
-            if (data := self.nodes[node_id].data).is_dir():
-                data.chmod(0o700)  # Kafka leaves it open to others, in which our nodes do not start (docs/security.md)
             process = NodeProcess(path, node_id, path.with_suffix(".ours.out"), environment=environment)
             self._running[node_id] = process
             process.start()
