@@ -7,6 +7,7 @@ import importlib
 import inspect
 import re
 from dataclasses import dataclass
+from shutil import get_terminal_size
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +19,9 @@ from cli.exit_status import ExitStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_NARROWEST_TABLE = 80  # columns of the terminal in which rich shows the longest names of options whole
+_NOT_WRAPPED = "\b"  # click's mark in front of a paragraph whose lines are left as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +98,30 @@ def _secure(command: Any) -> None:
 def _make_readable(command: Any, path: str) -> None:
     """Docstrings are wrapped for our editors; the terminal wraps them anew. Each command has its examples, and what
     is in brackets is no markup.
+
+    A narrow terminal gets the options as plain text: rich's columns would cut their names off.
     """
     from cli.commands.examples import epilog_of
 
+    inner_commands = getattr(command, "commands", {})
+    is_plain = not inner_commands and get_terminal_size().columns < _NARROWEST_TABLE
+    as_shown = _as_it_is if is_plain else _escaped
+    if is_plain:
+        command.rich_markup_mode = None
     if command.help:
         paragraphs = inspect.cleandoc(command.help).split("\n\n")
-        command.help = _escaped("\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs))
-    command.epilog = _escaped(epilog_of(path))
+        command.help = as_shown("\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs))
+    epilog = epilog_of(path)
+    command.epilog = f"{_NOT_WRAPPED}\n{epilog}" if is_plain and epilog else as_shown(epilog)
     for option in command.params:
         if hasattr(option, "help"):
-            option.help = _escaped(option.help)
-    for name, inner in getattr(command, "commands", {}).items():
+            option.help = as_shown(option.help)
+    for name, inner in inner_commands.items():
         _make_readable(inner, f"{path} {name}")
+
+
+def _as_it_is(text: str | None) -> str | None:
+    return text
 
 
 def _escaped(text: str | None) -> str | None:

@@ -1,5 +1,6 @@
 """What `kquorum up` shows: a live table on a terminal, a line for each change elsewhere."""
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ _STYLES = {
     NodeState.ENDED: "bold red",
     NodeState.OUTSIDE: "green",
 }
+
+_SECONDS = re.compile(r" \(\d+ s\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,14 +144,16 @@ def render(config: ClusterConfig, view: ClusterView) -> "RenderableType":
 
 
 def _waits(view: ClusterView) -> list[str]:
-    """After a power cut all brokers wait for the same: one line tells of them."""
+    """After a power cut all brokers wait for the same: one line tells of them, with the seconds that the first counted
+    when it began to wait."""
     waiting: dict[str, list[int]] = {}
     for node_id, node in view.nodes.items():
         if node.waits:
-            waiting.setdefault(node.waits, []).append(node_id)
+            waiting.setdefault(_SECONDS.sub("", node.waits), []).append(node_id)
     return [
-        f"nodes {', '.join(map(str, ids))} are {what}" if len(ids) > 1 else f"node {ids[0]} is {what}"
-        for what, ids in waiting.items()
+        f"{'nodes' if len(ids) > 1 else 'node'} {', '.join(map(str, ids))} {'are' if len(ids) > 1 else 'is'} "
+        f"{view.nodes[ids[0]].waits}"
+        for ids in waiting.values()
     ]
 
 

@@ -222,7 +222,7 @@ def _show(view: "FeaturesView") -> None:
         for name in view.names
     ]
     title = f"as of offset {newest.finalized_epoch}; {counted(len(view.nodes), 'node')} asked"
-    print_table(title, ("feature", "in force", "all can run"), rows)
+    print_table(title, ("feature", "in force", "all\ncan run"), rows)
     others = [
         (name, node, _range(found)) for name in view.names for node, found in view.differing(name).items()
     ]

@@ -107,7 +107,7 @@ def _show(log: MetadataLogFiles, listed: list[ListedSnapshot]) -> None:
     columns = ("#end offset", "#epoch", "#bytes", "#records", "last record at", "~state")
     title = f"{log.source}: {_counted(listed)}"
     if rows:
-        print_table(title, columns, rows)
+        print_table(title, columns, rows, spare=("#bytes", "#records"))
     else:
         console().print(title, style="bold")
 

@@ -125,26 +125,31 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """Show each partition's leader, epoch, replicas and in-sync replicas; --consistency as for `list`."""
-    from cli.output import print_json, print_table
+    from cli.output import print_json
 
     found = _read(names, consistency, config, bootstrap_server, grpc, timeout_ms)
     if as_json:
         print_json([asdict(topic) for topic in found])
         return
     for topic in found:
-        rows = [
-            (
-                item.partition_id,
-                "none" if item.leader < 0 else str(item.leader),
-                item.leader_epoch,
-                item.replicas,
-                item.isr,
-            )
-            for item in topic.partitions
-        ]
-        print_table(
-            f"{topic.name} ({topic.topic_id})", ("#partition", "#leader", "#epoch", "replicas", "isr"), rows
+        _show(topic)
+
+
+def _show(topic: "TopicView") -> None:
+    from cli.output import print_table
+
+    rows = [
+        (
+            item.partition_id,
+            "none" if item.leader < 0 else str(item.leader),
+            item.leader_epoch,
+            item.replicas,
+            item.isr,
         )
+        for item in topic.partitions
+    ]
+    columns = ("#partition", "#leader", "#epoch", "replicas", "isr")
+    print_table(f"{topic.name} ({topic.topic_id})", columns, rows, spare=("#epoch",))
 
 
 @topics_app.command()

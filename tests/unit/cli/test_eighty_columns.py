@@ -1,17 +1,26 @@
 """The tables of the commands keep to the 80 columns of a terminal, with numbers as large as they come."""
 
+import re
+
 import pytest
 
 from cli.broker_rows import SPARE_COLUMNS, BrokerRow, table_of
 from cli.commands.configs import _print_table
+from cli.commands.features import _show as show_features
+from cli.commands.snapshot_list import ListedSnapshot
+from cli.commands.snapshot_list import _show as show_snapshots
+from cli.commands.topics import _show as show_topic
 from cli.config_client import ConfigView
+from cli.features_client import FeaturesView, NodeFeatures
 from cli.leaderless import ControllerAnswer, controllers_table
+from cli.log_check.folder import MetadataLogFiles
 from cli.output import print_table, show_table
 from cli.quorum_states import ReplicaState
 from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.quorum_tables import history_table, quorum_table
+from cli.topic_client import PartitionView, TopicView
 from raft.elections_history import Cause, Election
-from tests.unit.cli.test_output import SENTENCE, on_a_terminal, widest
+from tests.unit.cli.test_output import SENTENCE, Terminal, on_a_terminal, widest
 
 NOW_MS = 1_700_000_000_000
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
@@ -113,3 +122,62 @@ def test_configs(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     _print_table("broker 11", configs)
     assert widest(terminal.getvalue()) <= 80
+
+
+class TestSixtyColumns:
+    """A blank at the end of a line counts: behind the last column, it makes an empty line of the terminal's."""
+
+    def narrow(self, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+        terminal = on_a_terminal(monkeypatch)
+        monkeypatch.setenv("TERM", "xterm")  # rich takes a dumb one to have 80
+        monkeypatch.setenv("COLUMNS", "60")
+        return terminal
+
+    def shown(self, terminal: Terminal) -> str:
+        found = re.sub("\x1b\\[[0-9;]*m", "", terminal.getvalue())
+        assert max(map(len, found.splitlines())) <= 60
+        return found
+
+    def test_features(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        terminal = self.narrow(monkeypatch)
+        names = {"eligible.leader.replicas.version": 1, "metadata.version": 25}
+        node = NodeFeatures("127.0.0.1:9092", dict.fromkeys(names, (4, 33)), names, 103)
+        show_features(FeaturesView((node,)))
+        shown = self.shown(terminal)
+        assert "eligible.leader.replicas.version" in shown
+        assert "25 (4.0-IV3)" in shown
+        assert "4 to 33" in shown
+
+    def test_snapshots(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        terminal = self.narrow(monkeypatch)
+        listed = ListedSnapshot(
+            source="node-1",
+            file="00000000000012345678-0000000002.checkpoint",
+            end_offset=12_345_678,
+            epoch=2,
+            size_in_bytes=1_234_567,
+            records=23_456,
+            last_contained_log_timestamp_ms=NOW_MS,
+            kraft_version=0,
+            voters=None,
+            state="whole",
+            fault=None,
+        )
+        show_snapshots(MetadataLogFiles("node-1", None), [listed])
+        shown = self.shown(terminal)
+        assert "12,345,678" in shown
+        assert "whole" in shown
+
+    def test_a_topic(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        terminal = self.narrow(monkeypatch)
+        replicas = (101, 102, 103, 104)
+        partition = PartitionView(
+            partition_id=1234,
+            leader=101,
+            leader_epoch=12_345,
+            replicas=replicas,
+            isr=replicas,
+            offline_replicas=(),
+        )
+        show_topic(TopicView(name="orders", topic_id=DIRECTORY, partitions=(partition,)))
+        assert self.shown(terminal).count("101 102 103 104") == 2

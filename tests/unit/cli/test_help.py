@@ -38,6 +38,29 @@ def test_help_names_every_option_whole(command: str, capsys: pytest.CaptureFixtu
     assert EXAMPLES[command][0] in out
 
 
+@pytest.mark.parametrize("command", sorted(EXAMPLES))
+def test_a_narrow_terminal_shows_every_option_whole(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERMINAL_WIDTH", "60")
+    assert run([*command.split(), "--help"]) == 0
+    out = capsys.readouterr().out
+    shown = out.replace("\n", " ").split()
+    name, *parts = command.split()
+    loaded: Any = load(name, Root.commands_by_name[name])
+    for part in parts:
+        loaded = loaded.commands[part]
+    shown_options = [option for option in loaded.params if not getattr(option, "hidden", False)]
+    options = {name for option in shown_options for name in option.opts if name.startswith("--")}
+    assert [name for name in options if name not in shown] == []
+    assert "\u2026" not in out
+    assert "\\[" not in out
+    lines = out.splitlines()
+    assert [line for line in EXAMPLES[command] if f"    {line}" not in lines] == []
+    assert [line for line in lines if len(line) > 60 and line.strip() not in EXAMPLES[command]] == []
+
+
 @pytest.mark.parametrize("name", sorted(Root.commands_by_name))
 def test_what_stands_in_brackets_is_shown(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -10,18 +10,19 @@ from tests.tidy.tree import ROOT
 
 # The process interrupts itself when it is about to import the module, or at its end.
 _PROGRAM = """
-import atexit, os, signal, sys
+import atexit, os, sys
 
+SIGINT = 2  # `signal` would import what is to be interrupted
 moment = sys.argv[1]
 
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
         if name == moment:
             sys.meta_path.remove(self)
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), SIGINT)
 
 def interrupt():
-    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), SIGINT)
 
 if moment == "the end":
     atexit.register(interrupt)
@@ -39,6 +40,10 @@ _STATUS = ("quorum", "status", "--bootstrap-controller", "127.0.0.1:1")
 @pytest.mark.parametrize(
     ("moment", "command"),
     [
+        ("signal", _TOPICS),
+        ("enum", _TOPICS),
+        ("typing", _TOPICS),
+        ("cli.exit_status", _TOPICS),
         ("cli.main", _TOPICS),
         ("typer", _TOPICS),
         ("rich.console", ("--help",)),

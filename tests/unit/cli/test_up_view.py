@@ -120,11 +120,14 @@ def test_the_first_seconds_fit_a_terminal(
 
 
 def test_nodes_that_wait_for_the_same_share_a_line() -> None:
+    """Also where they began to wait a moment apart, and count other seconds to the same end."""
     waits = "waiting until 05:50:42 (3 s) for the end of a session"
     nodes = {
         1: READY,
         11: NodeView(state=NodeState.STARTING, pid=7, waits=waits),
-        12: NodeView(state=NodeState.STARTING, pid=8, waits=waits),
+        12: NodeView(
+            state=NodeState.STARTING, pid=8, waits="waiting until 05:50:42 (4 s) for the end of a session"
+        ),
         13: NodeView(state=NodeState.STARTING, pid=9, waits="waiting for a leader"),
     }
     output = console()
@@ -132,7 +135,7 @@ def test_nodes_that_wait_for_the_same_share_a_line() -> None:
     lines = [line.rstrip() for line in text_of(output).splitlines()]
     assert f"nodes 11, 12 are {waits}" in lines
     assert "node 13 is waiting for a leader" in lines
-    assert text_of(output).count(waits) == 1
+    assert text_of(output).count("until") == 1
 
 
 def test_no_leader_is_said_so(tmp_path: Path) -> None:
