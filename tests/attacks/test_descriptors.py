@@ -1,0 +1,54 @@
+"""Issue 18, row 2: idle connections before any login must not take the descriptors that others need."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from cli.main import run
+from cli.processes import wait_until
+from tests.attacks.few_descriptors import LimitedNode, held_connections, limited_node, still_open
+
+OPEN_FILES = 200
+CONNECTIONS = 300
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+# Each topic is more than a segment.
+PARTITIONS, SMALL_SEGMENTS = "60", {"metadata.log.segment.bytes": 1_024, "metadata.log.compression": "none"}
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LimitedNode]:
+    with limited_node(tmp_path_factory.mktemp("node"), OPEN_FILES, **SMALL_SEGMENTS) as running:
+        yield running
+
+
+def check_health(node: LimitedNode, topic: str) -> None:
+    """The metrics are told, Kafka's listener serves, and the log goes on in a new segment."""
+    segments = node.segments
+    assert "kquorum_" in node.metrics()
+    create = ("topics", "create", topic, "--partitions", PARTITIONS, "--bootstrap-server", node.bootstrap)
+    assert run(create) == 0, node.told()
+    assert wait_until(lambda: node.segments > segments, 10), node.told()
+
+
+@pytest.mark.parametrize("first", [b"", PREFACE], ids=["silent", "preface"])
+def test_idle_grpc_connections_leave_descriptors_for_the_others(
+    node: LimitedNode, first: bytes, request: pytest.FixtureRequest
+) -> None:
+    with held_connections(node.ports["grpc"], CONNECTIONS, first) as held:
+        # Half of the files are for connections, and a quarter of that for gRPC.
+        assert wait_until(lambda: still_open(held) <= OPEN_FILES // 8, 10), node.told()
+        check_health(node, f"topic-{request.node.callspec.id}")
+    assert node.is_running, node.told()
+
+
+def test_idle_connections_to_both_roles_leave_descriptors_for_the_log(node: LimitedNode) -> None:
+    """The limits of the two roles together are more than there is."""
+    with held_connections(node.ports["CONTROLLER"], CONNECTIONS) as of_controller:
+        check_health(node, "topic-controller")
+        with held_connections(node.ports["PLAINTEXT"], CONNECTIONS) as of_broker:
+            everyone = [*of_controller, *of_broker]
+            assert wait_until(lambda: still_open(everyone) <= OPEN_FILES * 3 // 4, 10), node.told()
+            assert "kquorum_" in node.metrics()
+    assert wait_until(lambda: "ulimit -n" in node.told(), 10)
+    check_health(node, "topic-afterwards")
+    assert node.is_running, node.told()
