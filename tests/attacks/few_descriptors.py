@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -42,6 +43,14 @@ class LimitedNode:
     @property
     def segments(self) -> int:
         return len(list(self.log_folder.glob("*.log")))
+
+    @property
+    def log_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.log_folder.glob("*.log*"))
+
+    def lowest_free_descriptor(self) -> int:
+        held = {int(each.name) for each in Path(f"/proc/{self.process.pid}/fd").iterdir()}
+        return next(number for number in count() if number not in held)
 
     def told(self) -> str:
         log = self.log_folder.parent / "kquorum.log"
@@ -102,10 +111,10 @@ def limited_node(folder: Path, open_files: int, **keys: object) -> Iterator[Limi
 
 
 @contextmanager
-def held_connections(port: int, count: int, first: bytes = b"") -> Iterator[list[socket.socket]]:
+def held_connections(port: int, wanted: int, first: bytes = b"") -> Iterator[list[socket.socket]]:
     """So many, each with these first bytes, as far as the node takes them."""
     with ExitStack() as held:
-        peers = [held.enter_context(socket.socket()) for _ in range(count)]
+        peers = [held.enter_context(socket.socket()) for _ in range(wanted)]
         for peer in peers:
             peer.settimeout(5)
             # A node that refuses closes at once; one without descriptors lets its kernel's queue fill.

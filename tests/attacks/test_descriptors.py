@@ -1,6 +1,8 @@
 """Issue 18, row 2: idle connections before any login must not take the descriptors that others need."""
 
+import resource
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -52,3 +54,23 @@ def test_idle_connections_to_both_roles_leave_descriptors_for_the_log(node: Limi
     assert wait_until(lambda: "ulimit -n" in node.told(), 10)
     check_health(node, "topic-afterwards")
     assert node.is_running, node.told()
+
+
+@pytest.mark.slow
+def test_a_node_without_descriptors_goes_on_in_its_segment(tmp_path: Path) -> None:
+    """Whoever took them: the log grows by itself, for the active controller writes a NoOp now and then."""
+    often = {"metadata.max.idle.interval.ms": 10}
+    with limited_node(tmp_path, OPEN_FILES, **SMALL_SEGMENTS, **often) as node:
+        pid = node.process.pid
+        _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        segments = node.segments
+        assert wait_until(lambda: node.segments > segments, 20), node.told()
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (node.lowest_free_descriptor(), hard))
+        assert wait_until(lambda: "no segment can be begun" in node.told(), 20), node.told()
+        size = node.log_bytes
+        assert wait_until(lambda: node.log_bytes > size + 4 * 1_024 or not node.is_running, 20), node.told()
+        assert node.is_running, node.told()
+        segments = node.segments
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
+        assert wait_until(lambda: node.segments > segments + 1, 20), node.told()
+        check_health(node, "topic-afterwards")
