@@ -4,11 +4,14 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from cli.main import run
 from cli.processes import wait_until
 from tests.attacks.few_descriptors import LimitedNode, held_connections, limited_node, still_open
+from tests.support.certificates import cluster_certificates
 
 OPEN_FILES = 200
 CONNECTIONS = 300
@@ -30,6 +33,12 @@ def check_health(node: LimitedNode, topic: str) -> None:
     create = ("topics", "create", topic, "--partitions", PARTITIONS, "--bootstrap-server", node.bootstrap)
     assert run(create) == 0, node.told()
     assert wait_until(lambda: node.segments > segments, 10), node.told()
+
+
+def test_idle_connections_to_the_metrics_leave_descriptors_for_the_others(node: LimitedNode) -> None:
+    with held_connections(node.ports["metrics"], CONNECTIONS) as held:
+        assert wait_until(lambda: still_open(held) <= 32, 10), node.told()
+        check_health(node, "topic-metrics")
 
 
 @pytest.mark.parametrize("first", [b"", PREFACE], ids=["silent", "preface"])
@@ -74,3 +83,28 @@ def test_a_node_without_descriptors_goes_on_in_its_segment(tmp_path: Path) -> No
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
         assert wait_until(lambda: node.segments > segments + 1, 20), node.told()
         check_health(node, "topic-afterwards")
+
+
+@pytest.mark.slow
+def test_strangers_at_grpc_with_tls_keep_neither_its_places_nor_a_line_of_the_output(tmp_path: Path) -> None:
+    cluster_certificates(tmp_path / "certs", (1,))
+    secured = {
+        "kquorum.grpc.security": "ssl",
+        "ssl.keystore.location": str(tmp_path / "certs" / "node-1.pem"),
+    }
+    with limited_node(tmp_path, OPEN_FILES, **secured) as node:
+        said = node.output.read_text()
+        for _ in range(4):
+            with held_connections(node.ports["grpc"], 10, PREFACE) as not_tls:
+                assert wait_until(lambda: still_open(not_tls) == 0, 10)
+        with held_connections(node.ports["grpc"], CONNECTIONS) as held:
+            assert wait_until(lambda: still_open(held) <= OPEN_FILES // 8, 10), node.told()
+            assert wait_until(lambda: still_open(held) == 0, 30), node.told()
+            authority = (tmp_path / "certs" / "ca.pem").read_bytes()
+            credentials = grpc.ssl_channel_credentials(authority)
+            with grpc.secure_channel(f"localhost:{node.ports['grpc']}", credentials) as channel:
+                answer = health_pb2_grpc.HealthStub(channel).Check(
+                    health_pb2.HealthCheckRequest(), timeout=20, wait_for_ready=True
+                )
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        assert node.output.read_text() == said
