@@ -61,6 +61,26 @@ def test_with_tls_too(tmp_path: Path, *, has_handshake: bool) -> None:
     assert run(main)
 
 
+def test_a_stranger_does_not_get_as_far_as_being_idle(tmp_path: Path) -> None:
+    """It shows no certificate where one is required, and says all that HTTP/2 wants."""
+    pem = tmp_path / "grpc.pem"
+    write(pem, issued("first", "localhost"))
+    write(tmp_path / "ca.pem", authority().pem.decode())
+    keys = {"ssl.keystore.location": str(pem), "ssl.truststore.location": str(tmp_path / "ca.pem")}
+    context = ssl.create_default_context(cadata=authority().pem.decode())
+    context.set_alpn_protocols(["h2"])
+
+    async def main() -> bool:
+        tls = TlsMaterial("grpc", keys | {"ssl.client.auth": "required"}, read_tls_files)
+        async with serving(FakeSource(), tls=tls, limits=GrpcLimits(handshake_timeout_ms=300)) as rig:
+            try:
+                return await closed_after_all(rig.server.bound_port, PREFACE + EMPTY_SETTINGS, context)
+            except ssl.SSLError:
+                return True
+
+    assert run(main)
+
+
 def test_a_connection_without_a_call_is_closed() -> None:
     async def main() -> bool:
         async with serving(FakeSource(), limits=GrpcLimits(max_idle_ms=100)) as rig:
