@@ -19,9 +19,12 @@ from cli.nodes.security import check_security
 from network.errors import NetworkError
 from raft.adapters.clock import MonotonicWallClock
 from raft.adapters.errors import EnvironmentFault
+from raft.adapters.file_system import POSIX
 
 log = logging.getLogger("cli.node")
 
+# The loop, the thread of the disk and that of snapshots have one file each open for a moment, or a folder.
+_SPARE_DESCRIPTORS = 8
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -64,6 +67,7 @@ def _run(config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock) ->
     log.info("starting as %s with cluster id %s", ", ".join(config.process_roles), folders.cluster_id)
     for note in folders.notes:
         log.warning("%s", note)
+    POSIX.spares.hold(_SPARE_DESCRIPTORS)
     try:
         uvloop.run(_Life(config, folders, clock).run())
     except (EnvironmentFault, NetworkError, CliError) as error:
@@ -107,6 +111,9 @@ class _Life:
             starting.result()
 
     def _make_node(self) -> Node:
+        # Read when gRPC is imported. Else it writes a line to standard error for each TLS handshake that fails, so
+        # strangers could fill a disk with them.
+        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
         from cli.nodes.cluster_node import ClusterNode
 
         return ClusterNode(self._config, self._folders, self._clock, self._handle_fatal)

@@ -43,7 +43,8 @@ class Acceptance(asyncio.Protocol):
 
     def begin(self) -> None:
         state = self._state
-        admission = state.admit(self._lease, normal_address(self._lease.peer.host), self._loop.time())
+        address = normal_address(self._lease.peer.host)
+        admission = state.admit(self._lease, address, self._loop.time(), self._socket.fileno())
         if isinstance(admission, Refusal):
             refused = "closing the connection of %s: one more than `%s` allows"
             state.warnings.warning(refused, self._lease, admission.value)

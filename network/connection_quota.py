@@ -16,12 +16,13 @@ MAX_DELAY_S = 10.0
 
 
 class Refusal(Enum):
-    """The key whose limit refuses a connection."""
+    """The key whose limit refuses a connection, or the system's limit of open files."""
 
     NODE = "max.connections"
     LISTENER = "the listener's max.connections"
     ADDRESS = "max.connections.per.ip"
     RATE = "max.connection.creation.rate"
+    DESCRIPTORS = "ulimit -n"
 
 
 class ConnectionQuota:

@@ -18,7 +18,13 @@ _AT_LEAST_ONE = (
     "write_timeout_ms",
     "request_timeout_ms",
 )
-_NOT_NEGATIVE = ("max_connections", "max_connection_creation_rate", "max_unsent_bytes", "drain_timeout_ms")
+_NOT_NEGATIVE = (
+    "max_connections",
+    "max_descriptor",
+    "max_connection_creation_rate",
+    "max_unsent_bytes",
+    "drain_timeout_ms",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +41,9 @@ class ServerLimits:
     max_bytes_by_api: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     max_idle_ms: int = 600_000
     max_connections: int = NO_LIMIT
+    # A connection whose descriptor has this number or a higher one is refused. The kernel gives the lowest that is
+    # free, so as many files are open then, whichever listener or part of the process has opened them.
+    max_descriptor: int = NO_LIMIT
     max_connection_creation_rate: int = NO_LIMIT
     # Requests of one connection that wait for their reply; reading pauses above. Kafka's brokers allow one,
     # its clients send five, and a follower or broker here keeps several long polls open besides its other
@@ -60,6 +69,27 @@ class ServerLimits:
 
     def max_bytes(self, api_key: int) -> int:
         return min(self.max_bytes_by_api.get(api_key, self.max_request_bytes), self.max_request_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrpcLimits:
+    """Of the gRPC listener, whose connections gRPC accepts and closes by itself. Kafka's keys:
+    `connections.max.idle.ms`, and with the prefix `listener.name.grpc.` `max.connections`."""
+
+    # gRPC ends the process where it is given NO_LIMIT.
+    max_connections: int = 2_000
+    # For TLS and for HTTP/2's first SETTINGS together.
+    handshake_timeout_ms: int = 10_000
+    # Without a call.
+    max_idle_ms: int = 600_000
+    # Calls of one connection at a time; its client queues those above.
+    max_concurrent_calls: int = 256
+
+    def __post_init__(self) -> None:
+        _check_least(self, ("handshake_timeout_ms", "max_idle_ms", "max_concurrent_calls"), 1)
+        _check_least(self, ("max_connections",), 0)
+        if self.max_connections >= NO_LIMIT:
+            raise ValueError(f"max_connections is {self.max_connections}; it must be less than {NO_LIMIT}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

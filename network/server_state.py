@@ -74,11 +74,13 @@ class ServerState:
     stopping: bool = False
     admitted: int = 0
 
-    def admit(self, lease: "Lease", address: str, now_s: float) -> Refusal | float:
+    def admit(self, lease: "Lease", address: str, now_s: float, descriptor: int) -> Refusal | float:
         """How many seconds to wait before the connection is served, or what refuses it."""
         refusal = self.shared.quota.refusal(address, is_protected=self.is_protected)
         if refusal is None and self.admitted >= self.limits.max_connections:
             refusal = Refusal.LISTENER
+        if refusal is None and descriptor >= self.limits.max_descriptor:
+            refusal = Refusal.DESCRIPTORS
         delay_s = None if refusal else self._delay_s(now_s)
         if delay_s is None:
             refusal = refusal or Refusal.RATE
@@ -101,7 +103,7 @@ class ServerState:
         counters = self.counters
         counters.refused_connections += 1
         match refusal:
-            case Refusal.NODE:
+            case Refusal.NODE | Refusal.DESCRIPTORS:
                 counters.refused_over_node_limit += 1
             case Refusal.LISTENER:
                 counters.refused_over_listener_limit += 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from cli.config.addresses import WILDCARD_HOSTS, format_address
 from cli.config.authorizer_keys import authorizer_problems
 from cli.config.model import NodeConfig
-from cli.config.network_keys import limit_problems, listener_of_limit
+from cli.config.network_keys import CREATION_RATE, limit_problems, listener_of_limit
 from cli.config.security_keys import GRPC, key_problems, listener_of, map_problems
 
 
@@ -166,13 +166,19 @@ def _shared_ports(nodes: Sequence[NodeConfig]) -> Iterator[tuple[int, str, str]]
 
 def _unknown_listeners(nodes: Sequence[NodeConfig]) -> Iterator[tuple[int, str, str]]:
     """Limits, or keys of TLS and SASL, of a listener which no node has would have no effect, and nobody would know."""
-    known = {listener.name for node in nodes for listener in node.listeners}
-    known |= {GRPC, *(name for node in nodes for name in node.controller_listener_names)}
+    listeners = {listener.name for node in nodes for listener in node.listeners}
+    known = listeners | {GRPC, *(name for node in nodes for name in node.controller_listener_names)}
     for index, node in enumerate(nodes):
         of_limits = ((key, listener_of_limit(key)) for key, _ in node.listener_limits)
         for key, name in (*((key, listener_of(key)) for key, _ in node.security_keys), *of_limits):
             if name is not None and name not in known:
                 yield index, key, f"{key} is for a listener {name}; there are {', '.join(sorted(known))}"
+            elif name == GRPC and key.endswith(CREATION_RATE) and GRPC not in listeners:
+                yield (
+                    index,
+                    key,
+                    f"{key} has no effect: gRPC accepts connections by itself, as fast as they come",
+                )
 
 
 def _ids(voter_ids: Sequence[int]) -> str:

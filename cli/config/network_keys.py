@@ -16,7 +16,8 @@ from cli.config.values import as_tuple
 from network.limits import ENTRIES_KEY, MOST_ENTRIES, NO_LIMIT, BudgetLimits, ServerLimits
 from wire.addresses import normal_address
 
-LISTENER_LIMITS = ("max.connections", "max.connection.creation.rate")
+CREATION_RATE = "max.connection.creation.rate"
+LISTENER_LIMITS = ("max.connections", CREATION_RATE)
 
 _DEFAULTS = ServerLimits()
 _Positive = Annotated[int, Field(ge=1)]

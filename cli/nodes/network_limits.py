@@ -5,16 +5,19 @@ import resource
 
 from cli.config.addresses import Listener
 from cli.config.model import NodeConfig
+from cli.config.security_keys import GRPC
 from metadata.forwarding import FORWARDABLE_APIS
-from network.limits import BudgetLimits, ConnectionLimits, ServerLimits
+from network.limits import NO_LIMIT, BudgetLimits, ConnectionLimits, GrpcLimits, ServerLimits
 from network.server import SharedLimits
 from wire.protocol.api_keys import ApiKey
 
 log = logging.getLogger("cli.servers")
 
-# Descriptors that no client may have: of the log, of connections to other nodes, of gRPC.
+# Descriptors that no client may have: of the log, of connections to other nodes, of the metrics.
 _RESERVED_DESCRIPTORS = 256
 _DESCRIPTORS_MAX = 1_048_576
+# Of what connections may have, for gRPC: tools, and members that are no brokers of Kafka's.
+_GRPC_SHARE = 4
 # An envelope is that much larger than the request inside, at the most: headers, the client's principal and address.
 _ENVELOPE_BYTES = 65_536
 # Each entry takes the active controller up to some 40 microseconds, in which it does nothing else. Topics are made and
@@ -53,7 +56,7 @@ def shared_limits(config: NodeConfig) -> SharedLimits:
     overrides = {
         address: each.limit for each in config.max_connections_per_ip_overrides for address in each.addresses
     }
-    most = min(config.max_connections, connections_that_fit())
+    most = min(config.max_connections, connections_that_fit(config))
     connections = ConnectionLimits(
         max_connections=most,
         max_connections_per_address=config.max_connections_per_ip,
@@ -93,8 +96,9 @@ def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
         max_connections=min(
             config.limit_of(listener.name, "max.connections"),
             # Without this a listener that the node's limit does not hold for could take the last descriptor.
-            connections_that_fit(),
+            connections_that_fit(config),
         ),
+        max_descriptor=_last_descriptor(),
         max_connection_creation_rate=config.limit_of(listener.name, "max.connection.creation.rate"),
         frame_timeout_ms=config.kquorum_frame_timeout_ms,
         write_timeout_ms=config.kquorum_output_timeout_ms,
@@ -108,8 +112,42 @@ def is_protected(config: NodeConfig, listener: Listener, listeners: int) -> bool
     return listeners > 1 and name is not None and name.upper() == listener.name
 
 
-def connections_that_fit() -> int:
-    """How many connections the descriptors of this process allow; the soft limit is raised as a JVM would."""
+def grpc_limits(config: NodeConfig) -> GrpcLimits:
+    return GrpcLimits(
+        max_connections=_grpc_connections(config), max_idle_ms=min(config.connections_max_idle_ms, NO_LIMIT)
+    )
+
+
+def connections_that_fit(config: NodeConfig) -> int:
+    """How many connections of Kafka's protocol the descriptors of this process allow."""
+    return _for_all_listeners(open_files()) - _grpc_connections(config)
+
+
+def _grpc_connections(config: NodeConfig) -> int:
+    if config.kquorum_grpc_listener is None:
+        return 0
+    for_all = _for_all_listeners(open_files())
+    said = config.limit_of(GRPC, "max.connections")
+    return (
+        min(for_all // _GRPC_SHARE, GrpcLimits().max_connections)
+        if said == NO_LIMIT
+        else min(said, for_all // 2)
+    )
+
+
+def _for_all_listeners(open_files: int) -> int:
+    return max(open_files - _RESERVED_DESCRIPTORS, open_files // 2)
+
+
+def _last_descriptor() -> int:
+    """Above it no client is accepted, at whichever listener: those of two roles, and one that the node's limit does not
+    hold for, could take more together than there is. Half of the reserve is for what is open besides connections."""
+    most = open_files()
+    return most - (most - _for_all_listeners(most)) // 2
+
+
+def open_files() -> int:
+    """How many files this process may have open; the soft limit is raised as a JVM would."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS_MAX)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -118,5 +156,4 @@ def connections_that_fit() -> int:
             soft = wanted
         except (OSError, ValueError) as error:
             log.warning("the limit of open files stays at %d: %s", soft, error)
-    granted = _DESCRIPTORS_MAX if soft == resource.RLIM_INFINITY else soft
-    return max(granted - _RESERVED_DESCRIPTORS, granted // 2)
+    return _DESCRIPTORS_MAX if soft == resource.RLIM_INFINITY else soft

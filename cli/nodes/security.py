@@ -24,10 +24,21 @@ from network.security.names import MECHANISMS, PLAIN, PROTOCOLS, SCRAM_HASHES, W
 from network.security.reloading import TlsMaterial, reloading_context
 from network.security.sasl_server import SaslServerSession, SaslSettings
 from network.security.scram_server import ScramLookup
-from network.security.tls import NO_KEY_STORE, TlsFiles, read_tls_files, server_context
+from network.security.tls import (
+    NO_KEY_STORE,
+    PROTOCOLS_KEY,
+    TlsFiles,
+    check_all_versions,
+    read_tls_files,
+    server_context,
+)
 
 _NOBODY = ScramLookup(user=lambda *_: None, token=lambda *_: None, pepper=b"")
 _MAP = "listener.security.protocol.map"
+_GRPC_VERSIONS = (
+    f"set {LISTENER_PREFIX}{GRPC.lower()}.{PROTOCOLS_KEY}=TLSv1.2,TLSv1.3, or turn the gRPC listener off "
+    "(no kquorum.grpc.listener)"
+)
 _MAPPING_RULES = "ssl.principal.mapping.rules"
 _DEFAULT_FAILED_AUTHENTICATION_DELAY_MS = 100
 _DEFAULT_MAX_UNAUTHENTICATED_BYTES = 524_288
@@ -99,6 +110,7 @@ def grpc_keys(config: NodeConfig) -> TlsMaterial[TlsFiles] | None:
 
 
 def _grpc_files(keys: Mapping[str, str]) -> TlsFiles:
+    check_all_versions(keys, _GRPC_VERSIONS)
     files = read_tls_files(keys)
     if files.pair is None:
         raise SecurityConfigError("ssl.keystore.location", NO_KEY_STORE)

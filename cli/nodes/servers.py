@@ -7,7 +7,7 @@ from cli.config.addresses import Listener
 from cli.config.model import NodeConfig
 from cli.nodes.endpoints import reachable_host
 from cli.nodes.inspect_source import NodeInspectSource
-from cli.nodes.network_limits import is_protected, server_limits, shared_limits
+from cli.nodes.network_limits import grpc_limits, is_protected, server_limits, shared_limits
 from cli.nodes.quorum_source import NodeQuorumSource
 from cli.nodes.security import image_lookup, listener_security
 from metadata.image.image import MetadataImage
@@ -84,6 +84,7 @@ async def start_grpc(
         broker_calls=calls,
         gate=calls.gate,
         tls=tls,
+        limits=grpc_limits(config),
     )
 
 

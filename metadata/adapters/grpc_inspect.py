@@ -18,6 +18,7 @@ from metadata.adapters.grpc_quorum import QuorumService, QuorumSource
 from metadata.adapters.grpc_service import InspectService
 from metadata.adapters.grpc_source import CommittedLog, InspectSource
 from network.errors import CannotListen, listen_error
+from network.limits import GrpcLimits
 from network.security.reloading import TlsMaterial
 from network.security.tls import TlsFiles
 from wire.proto import broker_pb2, inspect_pb2, quorum_pb2
@@ -29,6 +30,7 @@ SERVICE_NAME = inspect_pb2.DESCRIPTOR.services_by_name["Inspect"].full_name
 QUORUM_SERVICE_NAME = quorum_pb2.DESCRIPTOR.services_by_name["Quorum"].full_name
 BROKER_SERVICE_NAME = broker_pb2.DESCRIPTOR.services_by_name["Broker"].full_name
 HEALTH_POLL_SECONDS = 0.2
+_DEFAULT_LIMITS = GrpcLimits()
 
 _OPTIONS = (
     ("grpc.so_reuseport", 0),  # gRPC's default lets a second process listen on the same port unnoticed
@@ -86,10 +88,11 @@ async def start_inspect_server(
     gate: MemberGate | None = None,
     tls: TlsMaterial[TlsFiles] | None = None,
     watcher_queue_changes: int = WATCHER_QUEUE_CHANGES,
+    limits: GrpcLimits = _DEFAULT_LIMITS,
 ) -> InspectServer:
     """Serve until `stop`, `Quorum` and `Broker` too where their sources are given. `gate` judges who calls `Inspect`
     and `Quorum` (none: all may), `Broker` has its own. Raises GrpcPortInUse, or GrpcCannotListen for another reason."""
-    server = grpc.aio.server(options=_OPTIONS)
+    server = grpc.aio.server(options=(*_OPTIONS, *_limiting(limits)))
     bound_port = _bind(server, host, port, tls)
     log = CommittedLog(source)
     feed = ChangeFeed(log)
@@ -112,6 +115,17 @@ async def start_inspect_server(
     await server.start()
     task = asyncio.get_running_loop().create_task(follow.run(), name="grpc-health")
     return InspectServer(server, bound_port, log, task)
+
+
+def _limiting(limits: GrpcLimits) -> tuple[tuple[str, int], ...]:
+    """gRPC closes a connection above the first limit at once, one that is too slow at the second, and one without calls
+    at the third with GOAWAY: its client connects again for its next call."""
+    return (
+        ("grpc.max_allowed_incoming_connections", limits.max_connections),
+        ("grpc.server_handshake_timeout_ms", limits.handshake_timeout_ms),
+        ("grpc.max_connection_idle_ms", limits.max_idle_ms),
+        ("grpc.max_concurrent_streams", limits.max_concurrent_calls),
+    )
 
 
 def _bind(server: grpc.aio.Server, host: str, port: int, tls: TlsMaterial[TlsFiles] | None) -> int:

@@ -19,10 +19,15 @@ DEFINITIONS = (
     string(
         "kquorum.grpc.security",
         "plaintext",
-        "How the gRPC listener is protected: ssl takes the ssl keys, or those for a listener named grpc.",
+        "How the gRPC listener is protected: ssl takes the ssl keys, or those for a listener named grpc, and needs "
+        "both versions of TLS.",
         one_of("plaintext", "ssl"),
     ),
-    string("kquorum.grpc.listener", None, "The address of the gRPC service; none turns it off."),
+    string(
+        "kquorum.grpc.listener",
+        None,
+        "The address of the gRPC service; none turns it off. listener.name.grpc.max.connections bounds it.",
+    ),
     string("kquorum.metrics.listener", None, "The address that metrics are read from; none turns it off."),
     long(
         "kquorum.delegation.token.max.per.owner",

@@ -13,6 +13,7 @@ from network.security.handshake import ServerContext
 from network.security.pem import KeyPair, read_key_store, read_trust_store
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+PROTOCOLS_KEY = "ssl.enabled.protocols"
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 NO_KEY_STORE = "a listener with TLS needs a certificate and its private key: name a PEM file with both"
 _WHOM_TO_TRUST = "ssl.client.auth asks clients for certificates, but nothing says which authority to trust"
@@ -57,6 +58,15 @@ def read_tls_files(keys: Mapping[str, str]) -> TlsFiles:
     return TlsFiles(pair, trusted, demands)
 
 
+def check_all_versions(keys: Mapping[str, str], remedy: str) -> None:
+    """gRPC's API has nothing to choose versions of TLS with: it offers 1.2 and 1.3. Raises SecurityConfigError where
+    `keys` allow only one of them."""
+    left_out = sorted(_VERSIONS.keys() - _enabled_versions(keys))
+    if left_out:
+        message = f"it leaves out {left_out[0]}, which gRPC cannot be kept from using: {remedy}"
+        raise SecurityConfigError(PROTOCOLS_KEY, message)
+
+
 def client_context(keys: Mapping[str, str]) -> ssl.SSLContext:
     """For connections to others: the authorities of `ssl.truststore.*`, else those of the system; the key pair, if
     there is one, is shown to servers that ask. Raises SecurityConfigError."""
@@ -92,14 +102,18 @@ def _client_auth(keys: Mapping[str, str]) -> ssl.VerifyMode:
 
 
 def _limit_versions(context: ssl.SSLContext, keys: Mapping[str, str]) -> None:
-    key = "ssl.enabled.protocols"
+    versions = [_VERSIONS[name] for name in _enabled_versions(keys)]
+    context.minimum_version, context.maximum_version = min(versions), max(versions)
+
+
+def _enabled_versions(keys: Mapping[str, str]) -> frozenset[str]:
+    key = PROTOCOLS_KEY
     names = [name.strip() for name in keys.get(key, ",".join(_VERSIONS)).split(",") if name.strip()]
     unknown = [name for name in names if name not in _VERSIONS]
     if unknown or not names:
         said = f"{unknown[0]} cannot be enabled" if unknown else "it is empty"
         raise SecurityConfigError(key, f"{said}: there are {' and '.join(_VERSIONS)}")
-    versions = [_VERSIONS[name] for name in names]
-    context.minimum_version, context.maximum_version = min(versions), max(versions)
+    return frozenset(names)
 
 
 def _use(context: ssl.SSLContext, pair: KeyPair) -> None:

@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import Protocol
 
+from raft.adapters.spare_descriptors import SpareDescriptors
+
 Content = mmap.mmap | bytes
 _PIECE_BYTES = 1024 * 1024
 
@@ -18,7 +20,11 @@ class FileSystem(Protocol):
     """Content is sure once its file was flushed, names once their folder was; nothing else is sure."""
 
     def open(self, path: Path, flags: int, mode: int = 0o644) -> int:
-        """open(2); a folder is opened with O_DIRECTORY, to be flushed."""
+        """open(2) of what is closed again soon; a folder is opened with O_DIRECTORY, to be flushed."""
+        ...
+
+    def open_for_long(self, path: Path, flags: int, mode: int = 0o644) -> int:
+        """As `open`, of what stays open: it never takes a descriptor that is kept back for the others."""
         ...
 
     def close(self, descriptor: int) -> None: ...
@@ -77,13 +83,20 @@ class FileSystem(Protocol):
 
 
 class PosixFileSystem:
-    """Satisfies `FileSystem` by the operating system."""
+    """Satisfies `FileSystem` by the operating system. `spares` may keep descriptors back for it."""
+
+    def __init__(self) -> None:
+        self.spares = SpareDescriptors()
 
     def open(self, path: Path, flags: int, mode: int = 0o644) -> int:
+        return self.spares.with_spare(lambda: os.open(path, flags | os.O_CLOEXEC, mode))
+
+    def open_for_long(self, path: Path, flags: int, mode: int = 0o644) -> int:
         return os.open(path, flags | os.O_CLOEXEC, mode)
 
     def close(self, descriptor: int) -> None:
         os.close(descriptor)
+        self.spares.take_back()
 
     def write(self, descriptor: int, data: bytes | memoryview) -> int:
         return os.write(descriptor, data)
@@ -119,7 +132,9 @@ class PosixFileSystem:
         path.mkdir(parents=True, exist_ok=True)
 
     def names(self, folder: Path) -> list[str]:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - names are wanted, not paths
+        names = self.spares.with_spare(lambda: os.listdir(folder))  # noqa: PTH208 - names are wanted, not paths
+        self.spares.take_back()
+        return sorted(names)
 
     def exists(self, path: Path) -> bool:
         try:
@@ -128,22 +143,32 @@ class PosixFileSystem:
             return False
 
     def read(self, path: Path) -> bytes:
-        return path.read_bytes()
+        content = self.spares.with_spare(path.read_bytes)
+        self.spares.take_back()
+        return content
 
     def map(self, path: Path) -> Content:
-        with path.open("rb", buffering=0) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size == 0:
-                return b""
-            _read_through(file.fileno(), size)
-            try:
-                return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-            except ValueError as error:
-                raise OSError(errno.EIO, f"it became shorter while it was read ({error})") from error
+        try:
+            # A mapping holds a descriptor of its own.
+            return self.spares.with_spare(lambda: _map(path))
+        finally:
+            self.spares.take_back()
 
     def free_bytes(self, folder: Path) -> int:
         found = os.statvfs(folder)
         return found.f_bavail * found.f_frsize
+
+
+def _map(path: Path) -> Content:
+    with path.open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size == 0:
+            return b""
+        _read_through(file.fileno(), size)
+        try:
+            return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+        except ValueError as error:
+            raise OSError(errno.EIO, f"it became shorter while it was read ({error})") from error
 
 
 def _read_through(descriptor: int, size: int) -> None:

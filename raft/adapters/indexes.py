@@ -14,6 +14,7 @@ from pathlib import Path
 from raft.adapters.durable_files import write_all
 from raft.adapters.errors import is_no_space
 from raft.adapters.file_system import POSIX, FileSystem
+from raft.adapters.spare_descriptors import is_out_of_descriptors
 
 INDEX_INTERVAL_BYTES = 4096
 WRITE_BYTES = 1024
@@ -143,13 +144,15 @@ class SegmentIndexes:
         paths = (segment_path.with_suffix(".index"), segment_path.with_suffix(".timeindex"))
         opened: list[int] = []
         try:
-            opened.extend(self._fs.open(path, _FLAGS) for path in paths)
+            opened.extend(self._fs.open_for_long(path, _FLAGS) for path in paths)
         except OSError as error:
             for descriptor in opened:
                 self._fs.close(descriptor)
-            if not is_no_space(error):
+            if not is_no_space(error) and not is_out_of_descriptors(error):
                 raise
-            logger.warning("no space for the index files of %s", segment_path)
+            logger.warning(
+                "there are no index files of %s before the next start: %s", segment_path, error.strerror
+            )
             return
         self._descriptors = (opened[0], opened[1])
         for which, data in enumerate(content):

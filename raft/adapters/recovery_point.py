@@ -94,7 +94,7 @@ class RecoveryPoint:
             replace_file(self._path, first[:-1].ljust(_SLOTS[1] - 1) + b"\n" + second, self._fs)
             self._sequence = 1
         try:
-            self._descriptor = self._fs.open(self._path, os.O_WRONLY)
+            self._descriptor = self._fs.open_for_long(self._path, os.O_WRONLY)
         except OSError as error:
             raise StorageFailed("open", self._path, error) from error
 

@@ -25,7 +25,7 @@ from wire.record_batch import BatchHeader, read_batch_header
 HEADER_BYTES = 61
 _MAX_TIMESTAMP_AT = 35
 _read_int64 = struct.Struct(">q").unpack_from
-_OFFSET_SPAN_MAX = 2**31 - 1
+_OFFSET_SPAN_MAX = _POSITION_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class Segment:
         self.is_published = path.suffix != UNPUBLISHED_SUFFIX
         self.indexes = SegmentIndexes(base_offset, fs)
         try:
-            self.descriptor = fs.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            self.descriptor = fs.open_for_long(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         except OSError as error:
             raise storage_failure("open", path, error) from error
 
@@ -100,6 +100,13 @@ class Segment:
         return (
             size + len(batch.data) <= limits.segment_bytes
             and (first_ms is None or max_timestamp_ms(batch) - first_ms <= limits.segment_ms)
+            and batch.last_offset - self.base_offset <= _OFFSET_SPAN_MAX
+        )
+
+    def may_grow_by(self, batch: LogBatch) -> bool:
+        """Whether a segment that is full can take a batch all the same: the indexes' numbers have 31 bits."""
+        return (
+            self.size + len(batch.data) <= _POSITION_MAX
             and batch.last_offset - self.base_offset <= _OFFSET_SPAN_MAX
         )
 

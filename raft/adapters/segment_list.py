@@ -1,5 +1,6 @@
 """The segments of one log, oldest first: rolled when the last is full, made durable together, dropped at either end."""
 
+import logging
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,10 @@ from raft.adapters.errors import StorageFailed, StorageFull
 from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.recovery import segment_paths
 from raft.adapters.segment import Segment, SegmentLimits, segment_path, unpublished_path
+from raft.adapters.spare_descriptors import is_out_of_descriptors
 from raft.batches import LogBatch
+
+logger = logging.getLogger(__name__)
 
 
 class SegmentList:
@@ -24,6 +28,8 @@ class SegmentList:
         self._segments = segments
         self._dirty = set(segments)
         self._folder_is_dirty = True
+        # The last segment is beyond its size, for want of descriptors.
+        self._is_overgrown = False
 
     @property
     def last(self) -> Segment:
@@ -58,7 +64,7 @@ class SegmentList:
         for batch in batches:
             if not self.last.has_room_for(batch, pending_bytes, self._limits):
                 self._write(group)
-                self._roll(batch.base_offset)
+                self._roll(batch)
                 group, pending_bytes = [], 0
             group.append(batch)
             pending_bytes += len(batch.data)
@@ -69,11 +75,30 @@ class SegmentList:
             self._dirty.add(self.last)
             self.last.append(group)
 
-    def _roll(self, base_offset: int) -> None:
-        segment = Segment(unpublished_path(self._folder, base_offset), base_offset, self._fs)
+    def _roll(self, batch: LogBatch) -> None:
+        """Begin a segment with this batch, or go on with the last one while the process may open no more files."""
+        base_offset = batch.base_offset
+        try:
+            segment = Segment(unpublished_path(self._folder, base_offset), base_offset, self._fs)
+        except StorageFailed as error:
+            if not is_out_of_descriptors(error.error) or not self.last.may_grow_by(batch):
+                raise
+            self._tell_overgrown(error.error)
+            return
+        self._is_overgrown = False
         self.last.retire()
         segment.open_indexes()
         self._segments.append(segment)
+
+    def _tell_overgrown(self, error: OSError) -> None:
+        if not self._is_overgrown:
+            self._is_overgrown = True
+            logger.error(
+                "no segment can be begun (%s), so %s grows beyond its size: raise the limit of open files "
+                "(`ulimit -n`) or lower max.connections",
+                error.strerror,
+                self.last.path,
+            )
 
     def read(
         self, start_offset: int, max_bytes: int, end_offset: int, epochs: Sequence[tuple[int, int]]

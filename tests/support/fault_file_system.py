@@ -72,6 +72,9 @@ class FaultFileSystem:
             inode.truncate(0)
         return self._opened(OpenFile(flags, inode=inode))
 
+    def open_for_long(self, path: Path, flags: int, mode: int = 0o644) -> int:
+        return self.open(path, flags, mode)
+
     def close(self, descriptor: int) -> None:
         self._call("close")
         self._file(descriptor)

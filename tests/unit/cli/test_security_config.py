@@ -242,6 +242,28 @@ def test_grpc_with_tls_needs_the_same(tmp_path: Path) -> None:
     assert "kquorum.grpc.listener: ssl.keystore.location: a listener with TLS needs" in told
 
 
+GRPC = ('kquorum.grpc.security = "ssl"', 'kquorum.grpc.listener = "127.0.0.1:0"')
+EVERY_VERSION = 'listener.name.grpc.ssl.enabled.protocols = "TLSv1.2,TLSv1.3"'
+
+
+@pytest.mark.parametrize(("enabled", "left_out"), [("TLSv1.3", "TLSv1.2"), ("TLSv1.2", "TLSv1.3")])
+def test_grpc_does_not_start_where_it_would_offer_a_version_that_is_not_enabled(
+    tmp_path: Path, enabled: str, left_out: str
+) -> None:
+    line = f'ssl.enabled.protocols = "{enabled}"'
+    told = refused(secured(tmp_path, *GRPC, line), 11)
+    assert f"kquorum.grpc.listener: ssl.enabled.protocols: it leaves out {left_out}" in told
+    assert "set listener.name.grpc.ssl.enabled.protocols=TLSv1.2,TLSv1.3" in told
+    for lines in ((*GRPC, line, EVERY_VERSION), (GRPC[1], line)):
+        cluster = load_config(secured(tmp_path, *lines))
+        check_security(cluster, cluster.node(11))
+
+
+def test_an_unknown_version_is_named_for_grpc_too(tmp_path: Path) -> None:
+    told = refused(secured(tmp_path, *GRPC, 'listener.name.grpc.ssl.enabled.protocols = "TLSv1.1"'), 11)
+    assert "TLSv1.1 cannot be enabled: there are TLSv1.2 and TLSv1.3" in told
+
+
 # Listeners that anybody could use
 
 

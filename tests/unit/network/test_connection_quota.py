@@ -69,6 +69,21 @@ def test_the_limit_of_a_node_does_not_hold_for_a_protected_listener(run: RunTest
     run(test())
 
 
+def test_the_last_descriptors_are_for_no_connection(run: RunTest, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        limits = ServerLimits(max_descriptor=3, drain_timeout_ms=200)
+        async with (
+            serving(limits=limits, is_protected=True) as server,
+            raw_client(server) as client,
+        ):
+            assert await client.is_closed_by_server()
+            assert refusals(server) == {"node_limit": 1}
+
+    run(test())
+    (record,) = caplog.records
+    assert "one more than `ulimit -n` allows" in record.getMessage()
+
+
 def test_the_limit_of_a_listener_is_its_own(run: RunTest) -> None:
     async def test() -> None:
         limits = ServerLimits(max_connections=1, drain_timeout_ms=200)

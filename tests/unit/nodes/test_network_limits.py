@@ -10,7 +10,15 @@ from cli.config.errors import ConfigError
 from cli.config.load import load_config
 from cli.config.model import NodeConfig
 from cli.config.network_keys import parse_address_limit
-from cli.nodes.network_limits import connections_that_fit, is_protected, server_limits, shared_limits
+from cli.nodes import network_limits
+from cli.nodes.network_limits import (
+    connections_that_fit,
+    grpc_limits,
+    is_protected,
+    open_files,
+    server_limits,
+    shared_limits,
+)
 from network.connection_quota import Refusal
 from network.limits import NO_LIMIT, BudgetLimits
 from network.request_budget import RequestBudget
@@ -29,7 +37,8 @@ def broker(tmp_path: Path, *lines: str) -> NodeConfig:
 def test_a_config_that_says_nothing_is_bounded_by_the_descriptors_alone(tmp_path: Path) -> None:
     config = broker(tmp_path)
     limits = server_limits(config, config.broker_listeners[0])
-    assert limits.max_connections == connections_that_fit()
+    assert limits.max_connections == connections_that_fit(config)
+    assert connections_that_fit(config) < limits.max_descriptor < open_files()
     assert (limits.max_idle_ms, limits.max_connection_creation_rate) == (600_000, NO_LIMIT)
     quota = shared_limits(config).quota
     assert quota.refusal("127.0.0.1", is_protected=False) is None
@@ -105,6 +114,7 @@ def test_the_keys_of_a_listener_reach_its_limits(tmp_path: Path) -> None:
         ('"queued.max.requests" = 0', "queued.max.requests: 0 must be greater than or equal to 1"),
         ('"listener.name.plaintext.max.connections" = "many"', "must be a number from 0 to 2147483647"),
         ('"listener.name.other.max.connections" = 3', "is for a listener OTHER; there are"),
+        ('"listener.name.grpc.max.connection.creation.rate" = 3', "has no effect: gRPC accepts connections"),
     ],
 )
 def test_a_limit_that_is_none_is_refused_by_name(tmp_path: Path, line: str, words: str) -> None:
@@ -128,7 +138,31 @@ def test_only_one_of_several_listeners_is_protected(tmp_path: Path) -> None:
     assert not is_protected(broker(tmp_path), listener, 2)
 
 
-def test_descriptors_are_kept_back_for_the_log_and_the_other_nodes() -> None:
-    most = connections_that_fit()
+def test_descriptors_are_kept_back_for_the_log_and_the_other_nodes(tmp_path: Path) -> None:
+    most = connections_that_fit(broker(tmp_path))
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert 0 < most < soft
+
+
+GRPC_LISTENER = '"kquorum.grpc.listener" = "127.0.0.1:0"'
+
+
+@pytest.mark.parametrize("granted", [64, 200, 1_200, 1_048_576])
+def test_grpc_has_a_share_of_the_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, granted: int
+) -> None:
+    monkeypatch.setattr(network_limits, "open_files", lambda: granted)
+    without, with_grpc = broker(tmp_path), broker(tmp_path, GRPC_LISTENER)
+    share = grpc_limits(with_grpc).max_connections
+    assert 0 < share <= 2_000
+    assert connections_that_fit(with_grpc) + share == connections_that_fit(without) < granted
+    said = broker(tmp_path, GRPC_LISTENER, '"listener.name.grpc.max.connections" = 3')
+    assert grpc_limits(said).max_connections == 3
+    too_many = broker(tmp_path, GRPC_LISTENER, '"listener.name.grpc.max.connections" = 2000000')
+    assert connections_that_fit(too_many) >= grpc_limits(too_many).max_connections
+
+
+def test_idle_grpc_connections_are_closed_as_others_are(tmp_path: Path) -> None:
+    assert grpc_limits(broker(tmp_path, '"connections.max.idle.ms" = 1001')).max_idle_ms == 1001
+    long = broker(tmp_path, f'"connections.max.idle.ms" = {2**40}')
+    assert grpc_limits(long).max_idle_ms == NO_LIMIT

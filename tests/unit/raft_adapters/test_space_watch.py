@@ -29,6 +29,7 @@ class SmallDisk(PosixFileSystem):
     """Says how much is free, and has none for the reserve while that is less than the reserve."""
 
     def __init__(self, free: int) -> None:
+        super().__init__()
         self.free = free
 
     def free_bytes(self, folder: Path) -> int:
