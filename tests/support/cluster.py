@@ -154,13 +154,17 @@ class Cluster:
         """SIGTERM to all of them, and wait for their orderly ends."""
         for node_id in node_ids:
             self._processes[node_id].terminate()
+        # Not a second SIGTERM: that ends a node at once, in the middle of its shutdown.
         for node_id in node_ids:
-            self.terminate(node_id, timeout_s)
+            self._wait_stopped(node_id, timeout_s)
 
     def terminate(self, node_id: int, timeout_s: float = 60.0) -> int:
         """SIGTERM, and wait for the orderly end; answers the exit status."""
+        self._processes[node_id].terminate()
+        return self._wait_stopped(node_id, timeout_s)
+
+    def _wait_stopped(self, node_id: int, timeout_s: float) -> int:
         node = self._processes[node_id]
-        node.terminate()
         if not node.wait_stopped(timeout_s):
             raise NodeFailed(
                 f"node {node_id} did not stop within {timeout_s:.0f} s of SIGTERM:\n{node.tail()}"
