@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
+from wire.safe_text import safe_text
 
 METADATA_FOLDER = "__cluster_metadata-0"
 # In the folder `--out` of `audit build` from before the first table on: it is known for a build's although it failed.
@@ -154,7 +155,7 @@ def metadata_folder_of(log_folder: Path) -> Path:
 def printable(name: str) -> str:
     """A name of the file system as text: bytes that are no UTF-8, and what a terminal would obey, are spelled out."""
     text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return safe_text(text)
 
 
 def source_name(folder: Path, text: str) -> str:
