@@ -75,7 +75,7 @@ def files_to_show(path: Path, *, snapshots: bool) -> list[LogFile]:
 
 def refuse_what_is_no_log(path: Path) -> None:
     """Raises CliError if the file is neither a log segment nor a snapshot, not even a damaged one."""
-    reason = why_not_a_log(path.name, map_file(path))
+    reason = why_not_a_log(path.name, map_file(path.resolve()))
     if reason is not None:
         raise CliError(f"{path} is not a Kafka log segment or snapshot: {reason}", status=ExitStatus.USAGE)
 
