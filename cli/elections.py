@@ -8,6 +8,7 @@ from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from raft.adapters.election_log import read_elections
 from raft.adapters.file_log import FOLDER_NAME
+from raft.adapters.file_system import read_regular
 from raft.batches import LogBatch, log_batch
 from raft.elections_history import LeaderChangeAt, RoleEvent, leader_change_at
 from wire.errors import DecodeError
@@ -77,7 +78,7 @@ def _leader_changes(metadata_log: Path) -> Iterator[LeaderChangeAt]:
 def _batches(metadata_log: Path) -> Iterator[tuple[BatchHeader, memoryview]]:
     """The headers and bytes of all batches that are whole, segment by segment."""
     for path in _segments(metadata_log):
-        data = memoryview(path.read_bytes())
+        data = memoryview(read_regular(path))
         position = 0
         while position < len(data):
             try:

@@ -1,6 +1,5 @@
 """`kquorum`: the one entry point of everything a user runs."""
 
-import json
 import os
 import sys
 import traceback
@@ -148,7 +147,9 @@ def _usage(error: Any, *, as_json: bool) -> int:
 
 def _told(error: Exception, *, is_debugging: bool, as_json: bool) -> int:
     if is_debugging:
-        traceback.print_exception(error)
+        from cli.output import remark
+
+        remark("".join(traceback.format_exception(error)).rstrip("\n"))
     _complain(
         message_of(error), status_of(error), as_json=as_json and not getattr(error, "is_in_json", False)
     )
@@ -157,12 +158,10 @@ def _told(error: Exception, *, is_debugging: bool, as_json: bool) -> int:
 
 def _complain(message: str, status: int, *, as_json: bool) -> None:
     """For people on standard error; whoever asked for JSON finds it on standard output as well, in one line."""
-    from cli.output import complain
+    from cli.output import complain, json_text
 
     if as_json:
-        sys.stdout.write(
-            json.dumps({"error": message, "exit_status": int(status)}, ensure_ascii=False) + "\n"
-        )
+        sys.stdout.write(json_text({"error": message, "exit_status": int(status)}) + "\n")
     complain(message)
 
 

@@ -1,10 +1,16 @@
-"""What the commands print: tables that fit the terminal, JSON for programs, messages on standard error."""
+"""What the commands print: tables that fit the terminal, JSON for programs, messages on standard error.
+
+All output goes through here, for much of it is names, racks and addresses of others: what a terminal would obey, or
+what turns text round, is shown as its escape.
+"""
 
 import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from wire.safe_text import safe_json, safe_lines, safe_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,21 +26,26 @@ _UNBOUNDED = 10_000
 
 def console(*, markup: bool = False) -> "Console":
     """Standard output. Text is printed as it is, unless `markup` is asked for: names and paths may hold brackets."""
-    from rich.console import Console
+    from cli.safe_console import SafeConsole
 
-    return Console(highlight=False, markup=markup)
+    return SafeConsole(highlight=False, markup=markup, emoji=False)
 
 
 def error_console() -> "Console":
     """Standard error, where progress and complaints go."""
-    from rich.console import Console
+    from cli.safe_console import SafeConsole
 
-    return Console(stderr=True, highlight=False, markup=False)
+    return SafeConsole(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def print_json(value: object) -> None:
     """One JSON document on standard output."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(json_text(value, indent=2) + "\n")
+
+
+def json_text(value: object, **layout: Any) -> str:
+    """JSON that a terminal may be shown; `layout` is that of `json.dumps`."""
+    return safe_json(json.dumps(value, ensure_ascii=False, **layout))
 
 
 def make_table(
@@ -54,9 +65,8 @@ def make_table(
     """
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
-    cells = [[cell if isinstance(cell, Text) else Text(as_text(cell)) for cell in row] for row in rows]
+    cells = [[_cell(cell) for cell in row] for row in rows]
     out = console()
     titles = [name.lstrip("#~") if out.is_terminal else heading(name) for name in columns]
     layout = _layout(columns, _widths(titles, cells), spare, folding, out.width if out.is_terminal else None)
@@ -82,6 +92,15 @@ def make_table(
     for row in cells:
         table.add_row(*(row[index] for index in layout.kept if index < len(row)))
     return table
+
+
+def _cell(value: object) -> "Text":
+    """On one line: a line break in a value would look like the next row."""
+    from rich.text import Text
+
+    if not isinstance(value, Text):
+        return Text(safe_text(as_text(value)))
+    return value if value.plain.isprintable() else Text(safe_text(value.plain), style=value.style)
 
 
 def heading(name: str) -> str:
@@ -154,16 +173,16 @@ def show_table(table: "Table") -> None:
     """On standard output, the title before it, which is wrapped at words on a terminal. A row too wide for the terminal
     is left to the terminal to break; where there is none, lines are as long as they are, with no blanks at their ends.
     """
-    from rich.console import Console
+    from cli.safe_console import SafeConsole
 
     out, title = console(), table.title
     table.title = None
     if title:
         out.print(title, style="bold", markup=False, soft_wrap=not out.is_terminal)
     if out.is_terminal:
-        Console(highlight=False, markup=False, width=_UNBOUNDED, height=_UNBOUNDED).print(table)
+        SafeConsole(highlight=False, markup=False, width=_UNBOUNDED, height=_UNBOUNDED).print(table)
         return
-    wide = Console(highlight=False, markup=False, width=_UNBOUNDED, height=_UNBOUNDED, no_color=True)
+    wide = SafeConsole(highlight=False, markup=False, width=_UNBOUNDED, height=_UNBOUNDED, no_color=True)
     with wide.capture() as captured:
         wide.print(table)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
@@ -204,8 +223,14 @@ def tell_waiting(text: str) -> None:
     complain(text, style="cyan", label="kquorum")
 
 
+def remark(line: str) -> None:
+    """A line on standard error, as it is."""
+    sys.stderr.write(safe_lines(line) + "\n")
+
+
 def complain(message: str, *, style: str = "red", label: str = "error") -> None:
     """A message on standard error, each line whole: it is for people to read and for scripts to search."""
+    message = safe_lines(message)
     if sys.stderr.isatty():
         from rich.text import Text
 

@@ -1,11 +1,11 @@
 """How `kquorum watch` shows a change: one line for the eye, or one JSON object for a program."""
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.text import Text
 
+from cli.output import json_text
 from wire.proto import inspect_pb2 as pb
 
 _STYLES = {
@@ -42,7 +42,7 @@ def json_line(change: pb.Change) -> str:
         fields[subject] = _subject_fields(getattr(change, subject), change.epoch)
     if change.HasField("previous"):
         fields["previous"] = _partition_fields(change.previous)
-    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+    return json_text(fields, separators=(",", ":"))
 
 
 def text_line(change: pb.Change) -> Text:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from wire.compression import CompressionCodec
 from wire.errors import DecodeError
-from wire.record_batch import check_batch, read_batch_header, read_records, write_batch
+from wire.record_batch import check_batch, plain_size, read_batch_header, read_records, write_batch
 from wire.record_parsing import Record
 
 
@@ -39,6 +39,12 @@ class LogBatch:
         """The records, decompressed and split anew at each use: kept with the batch, they would cost a cache of
         compressed batches many times the memory that it is allowed."""
         return read_records(self.data, 0, read_batch_header(self.data))
+
+    @property
+    def plain_bytes(self) -> int:
+        """How long its records are when they are decompressed, which is done for this where they are compressed; raises
+        DecodeError if they are longer than a batch can be, or have no room for so many."""
+        return plain_size(self.data, 0, read_batch_header(self.data))
 
 
 def log_batch(data: bytes) -> LogBatch:

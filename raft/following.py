@@ -1,5 +1,7 @@
 """The fetching side: finding the leader, taking its records, cutting what diverged."""
 
+from typing import Final
+
 from raft.batches import LogBatch, OffsetAndEpoch, parse_batches
 from raft.causes import FETCH_TIMEOUT, LEADER_LEFT, NO_LEADER_HEARD
 from raft.damaged_log import ask_for_end, hear_end, hear_of_nothing_more, must_ask_for_end
@@ -21,6 +23,10 @@ from raft.replica_state import FIRST_BOOTSTRAP_ID
 from raft.replication import truncation_target
 from raft.roles import Candidate, Download, Follower, Prospective, Unattached
 from raft.snapshot_fetching import is_helpful, next_request, waits_for_disk
+from wire.errors import DecodeError
+from wire.record_batch import MAX_DECOMPRESSED_BYTES
+
+_PLAIN_BYTES_AT_ONCE: Final = 2 * MAX_DECOMPRESSED_BYTES
 
 
 def poll_fetch(replica: Replica, now_ms: int) -> None:
@@ -226,12 +232,21 @@ def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
 def _appendable(replica: Replica, batches: tuple[LogBatch, ...]) -> list[LogBatch]:
     """The batches that continue this log; from the first that does not, all are dropped (KAFKA-19012 and kin).
 
-    A batch of an epoch above this replica's own cannot be: the leader of this epoch could not have written it.
+    A batch of an epoch above this replica's own cannot be: the leader of this epoch could not have written it. Neither
+    can one that holds more than a batch can: a few KiB of it would take all memory when they are replayed. What is
+    behind much compressed data is left to the next Fetch, as looking at it all would hold up the loop.
     """
     taken: list[LogBatch] = []
+    plain_bytes = 0
     end_offset, epoch = replica.log.log_end_offset, replica.log.last_epoch
     for batch in batches:
         if batch.base_offset != end_offset or not epoch <= batch.leader_epoch <= replica.epoch:
+            break
+        if plain_bytes >= _PLAIN_BYTES_AT_ONCE:
+            break
+        try:
+            plain_bytes += batch.plain_bytes
+        except DecodeError:
             break
         if batch.is_control and not replica.voter_history.accepts(taken, batch):
             break

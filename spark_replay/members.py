@@ -4,12 +4,11 @@ The audit reads folders as they were copied from anywhere: what is missing or ca
 """
 
 import json
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from spark_replay.files import open_listed
 from spark_replay.sources import METADATA_FOLDER
 
 META_PROPERTIES, QUORUM_STATE = "meta.properties", "quorum-state"
@@ -60,13 +59,10 @@ def _state(path: Path) -> dict[str, str]:
 
 
 def _text(path: Path) -> str:
-    """What the file holds; nothing of what is no file of its own (a pipe would never end) or is larger than any."""
+    """What the file holds; nothing of what is no file of its own, or is larger than any."""
     try:
-        # The open does not wait for the other end of a pipe.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            content = file.read(LARGEST_BYTES + 1) if is_file else b""
+        with open_listed(path) as file:
+            content = file.read(LARGEST_BYTES + 1)
         return content.decode() if len(content) <= LARGEST_BYTES else ""
     except (OSError, ValueError):
         return ""

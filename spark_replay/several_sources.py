@@ -56,7 +56,7 @@ def _files_of(path: Path) -> Iterable[LogFile]:
     if not path.is_file():
         return find_log_files(path)
     node = metadata_folder_of(path.resolve().parent)
-    return (log_file(path, source=source_name(node, node.name)),)
+    return (log_file(path.resolve(), source=source_name(node, node.name)),)
 
 
 def _folder_of(file: LogFile) -> Path:

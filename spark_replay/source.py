@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 
 from spark_replay.arrow_types import arrow_schema as arrow_schema
 from spark_replay.decode import origin_of, snapshot_timestamp_ms
-from spark_replay.files import map_file
+from spark_replay.files import is_regular, map_file, read_listed
 from spark_replay.log_columns import LogColumns
 from spark_replay.runs import scan_runs
 from spark_replay.schemas import BATCHES, DAMAGE, RECORDS, SOURCE_ROWS
@@ -140,7 +140,7 @@ def _splits(file: LogFile, split_bytes: int) -> list[LogSplit]:
     if file.size_in_bytes <= split_bytes:
         return [LogSplit(file, 0, file.size_in_bytes)]
     index = Path(file.path).with_suffix(".index")
-    index_bytes = index.read_bytes() if file.kind is FileKind.LOG and index.is_file() else b""
+    index_bytes = read_listed(index) if file.kind is FileKind.LOG and is_regular(index) else b""
     ranges = split_ranges(map_file(file.path)[: file.size_in_bytes], index_bytes, split_bytes)
     return [LogSplit(file, start, end) for start, end in ranges]
 

@@ -2,16 +2,23 @@
 
 import errno
 import hashlib
+import logging
 import os
 import re
+import stat
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
+from spark_replay.files import is_regular
+from wire.safe_text import safe_text
+
+log = logging.getLogger(__name__)
 
 METADATA_FOLDER = "__cluster_metadata-0"
 # In the folder `--out` of `audit build` from before the first table on: it is known for a build's although it failed.
@@ -69,7 +76,8 @@ def find_log_files(root: Path) -> tuple[LogFile, ...]:
     be read: a log that may lie in there must not be missed in silence.
     """
     if root.is_file():
-        return (log_file(root, source=source_name(root, root.name)),)
+        # A link that is named is followed; those in a folder are not.
+        return (log_file(root.resolve(), source=source_name(root, root.name)),)
     if not root.is_dir():
         raise NoLogFound(f"{printable(str(root))} does not exist")
     files = tuple(_files_of_sources(root.resolve()))
@@ -102,8 +110,8 @@ def _what_of_an_audit(folder: Path) -> str | None:
 
 def log_file(path: Path, *, source: str) -> LogFile:
     """Describe one file by its name; what is named neither segment nor snapshot is read as a segment."""
-    size = path.stat().st_size
-    absolute, name = str(path.resolve()), printable(path.name)
+    size = path.lstat().st_size
+    absolute, name = str(path.parent.resolve() / path.name), printable(path.name)
     if (snapshot := snapshot_id_of(path.name)) is not None:
         return LogFile(
             path=absolute,
@@ -125,14 +133,17 @@ def log_file(path: Path, *, source: str) -> LogFile:
 def files_of_folder(folder: Path, source: str) -> list[LogFile]:
     """The segments and snapshots that lie in `folder` itself, and the bootstrap checkpoint of its node.
 
+    Links, pipes and the like are told and passed over.
+
     A file that a running node removes meanwhile is left out, as are those that it is about to remove
     (`*.deleted`), to swap in (`.cleaned`, `.swap`) or has not finished (`.part`), and what it notes of producers
     (`*.snapshot`): none of them has the name of a segment or snapshot.
     """
     with os.scandir(folder) as entries:
-        paths = [folder / entry.name for entry in entries if is_log_name(entry.name) and _is_file(entry)]
-    if folder.name == METADATA_FOLDER and (bootstrap := folder.parent / BOOTSTRAP_CHECKPOINT_NAME).is_file():
-        paths.append(bootstrap)
+        paths = [folder / entry.name for entry in entries if is_log_name(entry.name)]
+    if folder.name == METADATA_FOLDER:
+        paths.append(folder.parent / BOOTSTRAP_CHECKPOINT_NAME)
+    paths = [path for path in paths if is_regular(path) or _is_passed_over(path)]
     return sorted(_described(paths, source), key=reading_order)
 
 
@@ -154,7 +165,7 @@ def metadata_folder_of(log_folder: Path) -> Path:
 def printable(name: str) -> str:
     """A name of the file system as text: bytes that are no UTF-8, and what a terminal would obey, are spelled out."""
     text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return safe_text(text)
 
 
 def source_name(folder: Path, text: str) -> str:
@@ -221,14 +232,17 @@ def _log_folders(folder: Path, depth: int, seen: set[str]) -> Iterator[Path]:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries if _is_folder(entry)]
         for name in sorted(names):
-            if not name.startswith(".") and name not in _NO_LOG_FOLDERS:
+            if (folder / name).is_symlink():
+                _is_passed_over(folder / name)
+            elif not name.startswith(".") and name not in _NO_LOG_FOLDERS:
                 yield from _log_folders(folder / name, depth - 1, seen)
 
 
 def _holds_log(folder: Path) -> bool:
     is_metadata_log = folder.name == METADATA_FOLDER
     with os.scandir(folder) as entries:
-        return holds_log(folder.name, {entry.name for entry in entries if is_metadata_log or _is_file(entry)})
+        names = {entry.name for entry in entries if is_metadata_log or entry.is_file(follow_symlinks=False)}
+    return holds_log(folder.name, names)
 
 
 def holds_log(folder_name: str, file_names: Collection[str]) -> bool:
@@ -241,17 +255,23 @@ def holds_log(folder_name: str, file_names: Collection[str]) -> bool:
     return any(is_log_name(name) for name in file_names)
 
 
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    """A link to itself is nothing."""
+@lru_cache(maxsize=1024)
+def _is_passed_over(path: Path) -> bool:
+    """Tell of a link, a pipe or the like, once; a folder is somebody's mistake, which `log verify` tells of. Answers
+    False: it is not read."""
     try:
-        return entry.is_file()
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
         return False
+    if stat.S_ISLNK(mode):
+        log.warning("%s is passed over: it is a symbolic link; name what it leads to", printable(str(path)))
+    elif not stat.S_ISDIR(mode):
+        log.warning("%s is passed over: it is no regular file", printable(str(path)))
+    return False
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """A link to itself is nothing."""
     try:
         return entry.is_dir()
     except OSError as error:

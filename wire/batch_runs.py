@@ -14,7 +14,14 @@ from crc32c import crc32c
 from numpy.typing import NDArray
 
 from wire.log_scan import ScannedBatch
-from wire.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, MAX_BATCH_BYTES, read_batch_header
+from wire.record_batch import (
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    MAX_BATCH_BYTES,
+    MAX_BATCH_RECORDS,
+    read_batch_header,
+)
 
 HEADER: Final = np.dtype(
     [
@@ -128,6 +135,7 @@ def read_run(
     raw, places = np.frombuffer(data, np.uint8), np.array(begins)
     headers = raw[places[:, np.newaxis] + np.arange(HEADER_BYTES)].view(HEADER)[:, 0]
     is_sound = (headers["magic"] == MAGIC) & (headers["record_count"] >= 0)
+    is_sound &= headers["record_count"] <= MAX_BATCH_RECORDS
     is_sound &= (headers["last_offset_delta"] >= 0) & _continues(headers, expected_offset, epoch)
     is_sound &= _checksums(data, [*begins, size]) == headers["crc"]
     if not is_sound.all():

@@ -66,7 +66,7 @@ def decompress(codec: CompressionCodec, data: bytes, limit: int) -> bytes:
 
 
 def _gunzip(data: bytes, limit: int) -> bytes:
-    plain, members = b"", 0
+    plain, members = bytearray(), 0
     while data:
         members += 1
         if members > _GZIP_MEMBERS_MAX:
@@ -78,7 +78,7 @@ def _gunzip(data: bytes, limit: int) -> bytes:
         if not member.eof:
             raise ValueError("the stream is cut short")
         data = member.unused_data
-    return plain
+    return bytes(plain)
 
 
 def _unsnappy(data: bytes, limit: int) -> bytes:

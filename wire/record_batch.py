@@ -17,7 +17,7 @@ from wire.compression import CompressionCodec, compress, decompress
 from wire.drafts import draft_of
 from wire.errors import BufferUnderflow, CorruptBatch, DecodeError
 from wire.primitives import Buffer, write_varint
-from wire.record_parsing import Record, parse_records, parse_short, parse_values
+from wire.record_parsing import Record, check_room, parse_records, parse_short, parse_values
 
 # Records and codecs have modules of their own, but callers find all that concerns a batch here.
 __all__ = [
@@ -25,11 +25,13 @@ __all__ = [
     "LOG_OVERHEAD_BYTES",
     "MAGIC",
     "MAX_BATCH_BYTES",
+    "MAX_BATCH_RECORDS",
     "MAX_DECOMPRESSED_BYTES",
     "BatchHeader",
     "CompressionCodec",
     "Record",
     "check_batch",
+    "plain_size",
     "read_batch_header",
     "read_records",
     "read_values",
@@ -41,9 +43,13 @@ HEADER_BYTES: Final = 61
 LOG_OVERHEAD_BYTES: Final = 12
 MAGIC: Final = 2
 
-# Kafka's batches have at most 8 MiB; a header that announces far more was not written by a KRaft node.
-MAX_BATCH_BYTES: Final = 64 * 1024 * 1024
-MAX_DECOMPRESSED_BYTES: Final = 64 * 1024 * 1024
+# KRaft builds every batch of the log and of snapshots in a buffer of so many bytes, before it is compressed. What says
+# that it holds more was not written by a KRaft node: it is refused, or a few KiB of it could take all memory.
+MAX_DECOMPRESSED_BYTES: Final = 8 * 1024 * 1024
+# Compressed data can be a little longer than they were.
+MAX_BATCH_BYTES: Final = 2 * MAX_DECOMPRESSED_BYTES
+# The shortest metadata record is a NoOpRecord of four bytes, and seven bytes around them.
+MAX_BATCH_RECORDS: Final = MAX_DECOMPRESSED_BYTES // 11
 
 _CONTROL: Final = 0x20
 _LOG_APPEND_TIME: Final = 0x08
@@ -158,6 +164,9 @@ def check_batch(buffer: Buffer, position: int = 0) -> BatchHeader:
     if header.record_count < 0 or header.last_offset_delta < 0:
         counts = f"{header.record_count} records, last offset delta {header.last_offset_delta}"
         raise CorruptBatch(f"batch has negative counts: {counts}", position)
+    if header.record_count > MAX_BATCH_RECORDS:
+        limit = f"a batch holds {MAX_BATCH_RECORDS} at most"
+        raise CorruptBatch(f"batch has {header.record_count} records, but {limit}", position)
     return header
 
 
@@ -204,6 +213,17 @@ def records_data(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
     if header.attributes & _CODEC_MASK:
         return decompress(header.codec, data, MAX_DECOMPRESSED_BYTES)
     return data
+
+
+def plain_size(buffer: Buffer, position: int, header: BatchHeader) -> int:
+    """How many bytes `records_data` answers; raises DecodeError as that does, or where they are fewer than the records
+    that the header announces take at least."""
+    if header.attributes & _CODEC_MASK:
+        size = len(records_data(buffer, position, header))
+    else:
+        size = header.batch_length + LOG_OVERHEAD_BYTES - HEADER_BYTES
+    check_room(size, header.record_count)
+    return size
 
 
 def write_batch(

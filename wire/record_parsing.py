@@ -14,6 +14,8 @@ from wire.primitives import Buffer, read_varint, read_varlong, take
 Header = tuple[str, bytes | None]
 _MIN_RECORD_BYTES: Final = 7
 _SHORT_OVERHEAD_BYTES: Final = 7
+# Of all records of a batch together. KRaft's have none; two bytes of one take a hundred times as many in memory.
+MAX_BATCH_HEADERS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +36,19 @@ def parse_records(
     data: bytes, count: int, base_offset: int, base_timestamp_ms: int, fixed_timestamp_ms: int | None
 ) -> tuple[Record, ...]:
     """Read exactly `count` records which fill `data`; DecodeError otherwise."""
-    if count < 0 or count * _MIN_RECORD_BYTES > len(data):
-        raise _wrong_count(data, count)
+    check_room(len(data), count)
     timestamp_ms = base_timestamp_ms if fixed_timestamp_ms is None else fixed_timestamp_ms
     records = []
-    position = 0
+    position, headers_left = 0, MAX_BATCH_HEADERS
     try:
         for _ in range(count):
             record = _Draft()
             plain = _parse_plain(data, position)
             if plain is None:
-                position = _parse_any_record(record, data, position, base_offset, base_timestamp_ms)
+                position = _parse_any_record(
+                    record, data, position, base_offset, base_timestamp_ms, headers_left
+                )
+                headers_left -= len(record.headers)
                 if fixed_timestamp_ms is not None:
                     record.timestamp_ms = fixed_timestamp_ms
             else:
@@ -65,16 +69,16 @@ def parse_records(
 
 def parse_values(data: bytes, count: int) -> list[bytes | None]:
     """The values alone of the records that `parse_records` would read; it raises what that would."""
-    if count < 0 or count * _MIN_RECORD_BYTES > len(data):
-        raise _wrong_count(data, count)
+    check_room(len(data), count)
     values: list[bytes | None] = []
-    position = 0
+    position, headers_left = 0, MAX_BATCH_HEADERS
     try:
         for _ in range(count):
             plain = _parse_plain(data, position)
             if plain is None:
                 record = _Draft()
-                position = _parse_any_record(record, data, position, 0, 0)
+                position = _parse_any_record(record, data, position, 0, 0, headers_left)
+                headers_left -= len(record.headers)
                 values.append(record.value)
             else:
                 _, start, position = plain
@@ -86,8 +90,10 @@ def parse_values(data: bytes, count: int) -> list[bytes | None]:
     return values
 
 
-def _wrong_count(data: bytes, count: int) -> DecodeError:
-    return DecodeError(f"{count} records in {len(data)} bytes")
+def check_room(size: int, count: int) -> None:
+    """Raises DecodeError unless `count` records can be in `size` bytes."""
+    if count < 0 or count * _MIN_RECORD_BYTES > size:
+        raise DecodeError(f"{count} records in {size} bytes")
 
 
 def _left_over(data: bytes, count: int, position: int) -> DecodeError:
@@ -177,8 +183,10 @@ def _parse_plain(data: bytes, position: int) -> tuple[int, int, int] | None:
     return delta >> 1, position, end
 
 
-def _parse_any_record(record: Any, data: bytes, start: int, base_offset: int, base_timestamp_ms: int) -> int:
-    """Fill the draft `record`; answers where it ends."""
+def _parse_any_record(
+    record: Any, data: bytes, start: int, base_offset: int, base_timestamp_ms: int, headers_left: int
+) -> int:
+    """Fill the draft `record`, which may have `headers_left` headers at most; answers where it ends."""
     length, position = _varint(data, start)
     end = position + length
     if length < _MIN_RECORD_BYTES - 1 or end > len(data):
@@ -189,7 +197,7 @@ def _parse_any_record(record: Any, data: bytes, start: int, base_offset: int, ba
     record.timestamp_ms = base_timestamp_ms + timestamp_delta
     record.key, position = _parse_bytes(data, position, end)
     record.value, position = _parse_bytes(data, position, end)
-    record.headers, position = _parse_headers(data, position, end)
+    record.headers, position = _parse_headers(data, position, end, headers_left)
     if position != end:
         raise DecodeError(f"a record's content ends {abs(end - position)} bytes off its length", start)
     return position
@@ -212,12 +220,14 @@ def _parse_bytes(data: bytes, position: int, limit: int) -> tuple[bytes | None, 
     return data[position:end], end
 
 
-def _parse_headers(data: bytes, position: int, limit: int) -> tuple[tuple[Header, ...], int]:
+def _parse_headers(data: bytes, position: int, limit: int, most: int) -> tuple[tuple[Header, ...], int]:
     count, position = _varint(data, position)
     if count == 0:
         return (), position
     if not 0 <= count <= limit - position:
         raise DecodeError(f"{count} record headers in {limit - position} bytes", position)
+    if count > most:
+        raise DecodeError(f"the records of a batch have more than {MAX_BATCH_HEADERS} headers", position)
     headers = []
     for _ in range(count):
         size, position = _varint(data, position)

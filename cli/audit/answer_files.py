@@ -11,10 +11,11 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import TimestampType
 
-from cli.audit.cells import plain, safe
+from cli.audit.cells import plain
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
-from cli.output import complain
+from cli.output import complain, json_text
+from wire.safe_text import safe_text
 
 # A spreadsheet takes a text that begins so for a formula, and logs hold what anybody may have written.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -49,8 +50,7 @@ def write_json(head: Mapping[str, Any], tables: Iterable[Table], out: TextIO) ->
 
 def _encode(value: object) -> str:
     """JSON that a terminal may be shown: non-ASCII letters stay, control characters of any kind are escaped."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if text.isprintable() else json.dumps(value)
+    return json_text(value)
 
 
 def _rows(table: Table) -> Iterator[Row]:
@@ -91,7 +91,7 @@ def _write_csv(table: Table, out: TextIO) -> None:
     is_terminal = out.isatty()
     for row in _rows(table):
         cells = map(_csv_cell, row)
-        writer.writerow([safe(cell) for cell in cells] if is_terminal else cells)
+        writer.writerow([safe_text(cell) for cell in cells] if is_terminal else cells)
 
 
 def _csv_cell(value: object) -> str:

@@ -13,15 +13,16 @@ from pyspark.sql import DataFrame, Row
 from rich.text import Text
 
 from cli.audit.answer_files import readable, write_csv, write_json, write_parquet
-from cli.audit.cells import duration, ids, number, plain, safe
+from cli.audit.cells import duration, ids, number, plain
 from cli.audit.options import Output
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.output import complain, print_table, say
 from spark_replay.audit import Progress
+from wire.safe_text import safe_text
 
 # Other commands find the cells here, too.
-__all__ = ["Answer", "AnswerTable", "duration", "give", "ids", "number", "plain", "safe"]
+__all__ = ["Answer", "AnswerTable", "duration", "give", "ids", "number", "plain"]
 
 Cells = Callable[[Row], Sequence[object]]
 
@@ -69,7 +70,7 @@ def give(answer: Answer, output: Output, progress: Progress) -> None:
     shown = _shown(answer, output.limit) if is_shown else []
     progress("")
     for note in answer.notes:
-        complain(safe(note), style="yellow", label="note")
+        complain(safe_text(note), style="yellow", label="note")
     if output.csv is not None:
         write_csv(answer.tables, output.csv)
     if output.parquet is not None:
@@ -123,7 +124,7 @@ def _rows_shown(table: AnswerTable, limit: int) -> _Shown:
 
 def _show(answer: Answer, tables: Iterable[_Shown]) -> None:
     for line in answer.lines:
-        say(safe(line))
+        say(safe_text(line))
     for shown in tables:
         _show_table(shown)
 
@@ -132,10 +133,10 @@ def _show_table(shown: _Shown) -> None:
     table = shown.table
     if not shown.rows:
         if table.empty:
-            say(safe(table.empty))
+            say(safe_text(table.empty))
         return
     cells = [[_cell(each) for each in table.cells(row)] for row in shown.rows]
-    print_table(safe(table.title), table.columns, cells, spare=table.spare, folding=table.folding)
+    print_table(safe_text(table.title), table.columns, cells, spare=table.spare, folding=table.folding)
     if shown.total is None or shown.total > len(shown.rows):
         where = "and" if table.newest_first is None else "these are the last, before them"
         more = "more" if shown.total is None else f"{shown.total - len(shown.rows):,} more of {shown.total:,}"
@@ -144,7 +145,7 @@ def _show_table(shown: _Shown) -> None:
 
 def _cell(value: object) -> object:
     if isinstance(value, str):
-        return safe(value)
+        return safe_text(value)
     if isinstance(value, Text):
-        return Text(safe(value.plain), style=value.style)
+        return Text(safe_text(value.plain), style=value.style)
     return value

@@ -7,13 +7,6 @@ from typing import Any
 from pyspark.sql import Row
 
 
-def safe(text: str) -> str:
-    """Text from a log, for a terminal: what is no letter, sign or blank is shown as its escape."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else _escape(each) for each in text)
-
-
 def plain(value: object) -> Any:
     """A value of Spark's as JSON knows it."""
     if isinstance(value, Row):
@@ -55,7 +48,3 @@ def duration(milliseconds: int | None) -> str:
     days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
     text = f"{hours:02d}:{minutes:02d}:{seconds % 60:02d}"
     return f"{days} d {text}" if days else text
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")

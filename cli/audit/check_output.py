@@ -8,13 +8,14 @@ from typing import Any
 
 from rich.text import Text
 
-from cli.audit.answers import plain, safe
+from cli.audit.answers import plain
 from cli.audit.check_replicas import replicas_json, say_indented, show_replicas
 from cli.output import console, print_table, say
 from cli.wording import counted
 from spark_replay.audit_folder import AuditedSource, AuditManifest
 from spark_replay.checks.findings import VIOLATION
 from spark_replay.checks.results import CheckReport, CheckResult, FoundRow
+from wire.safe_text import safe_text
 
 _ONE = {"batches": "batch", "hashes": "hash"}
 SOUND, VIOLATED = "no rule is violated", "rules are violated"
@@ -45,8 +46,8 @@ def show_report(manifest: AuditManifest, report: CheckReport, *, keep: int) -> N
 def _title(source: AuditedSource) -> str:
     node = "" if source.member.node_id is None else f" (node {source.member.node_id})"
     if source.start_offset is None or source.end_offset is None:
-        return safe(f"{source.source}{node}, no batches")
-    return safe(f"{source.source}{node}, offsets {source.start_offset} to {source.end_offset - 1}")
+        return safe_text(f"{source.source}{node}, no batches")
+    return safe_text(f"{source.source}{node}, offsets {source.start_offset} to {source.end_offset - 1}")
 
 
 def _checked(result: CheckResult) -> str:
@@ -57,7 +58,7 @@ def _checked(result: CheckResult) -> str:
 
 def _found(result: CheckResult) -> Text:
     if result.verdict == "skipped":
-        return Text(safe(f"not checked: {'; '.join(result.skipped)}"), "yellow")
+        return Text(safe_text(f"not checked: {'; '.join(result.skipped)}"), "yellow")
     if result.verdict == "nothing":
         return Text("there are none", "dim")
     parts = [
@@ -67,7 +68,7 @@ def _found(result: CheckResult) -> Text:
     ]
     text = Text(", ".join(parts) or "fine", "red" if result.violations else "yellow" if parts else "green")
     if result.skipped:
-        text.append(safe(f"; not checked: {'; '.join(result.skipped)}"), "yellow")
+        text.append(safe_text(f"; not checked: {'; '.join(result.skipped)}"), "yellow")
     return text
 
 
@@ -84,7 +85,7 @@ def show_finding(finding: FoundRow) -> None:
     line = Text()
     line.append(f"{finding.severity} ", "red" if finding.severity == VIOLATION else "yellow")
     line.append(f"{finding.check}: ", "bold")
-    line.append(safe(_place(finding)))
+    line.append(safe_text(_place(finding)))
     console().print(line, soft_wrap=True)
     about = "" if finding.subject is None else f"{finding.subject}: "
     say_indented(f"{about}{finding.reason}")

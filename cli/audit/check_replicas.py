@@ -7,12 +7,13 @@ from typing import Any, Final
 from rich.padding import Padding
 from rich.text import Text
 
-from cli.audit.answers import ids, safe
+from cli.audit.answers import ids
 from cli.output import console, print_table, say
 from spark_replay.audit_folder import AuditedSource
 from spark_replay.checks.replica_facts import Beyond, ReplicaFacts
 from spark_replay.checks.replica_verdict import ReplicaFinding, Watermark
 from spark_replay.checks.results import ReplicaReport, SnapshotCopies
+from wire.safe_text import safe_text
 
 _MOST_TYPES: Final = 3
 
@@ -22,11 +23,13 @@ def show_replicas(report: ReplicaReport, sources: Mapping[str, AuditedSource], *
     name = f"cluster {report.cluster_id}" if report.cluster_id else "one cluster"
     if report.facts is None or report.mark is None:
         if len(report.sources) > 1 or not is_alone:
-            say(safe(f"{' '.join(report.sources)}: not compared, as {report.why_not}"), style="dim")
+            say(safe_text(f"{' '.join(report.sources)}: not compared, as {report.why_not}"), style="dim")
         return
     facts = report.facts
     rows = [_row(sources[each.source], facts) for each in facts.sources]
-    title = safe(f"The {len(rows)} logs of {name}, {facts.batches:,} batches, voters {ids(facts.voter_ids)}")
+    title = safe_text(
+        f"The {len(rows)} logs of {name}, {facts.batches:,} batches, voters {ids(facts.voter_ids)}"
+    )
     columns = ("log", "node", "offsets", "#last\nepoch", "quorum-state", "~beyond what all hold")
     print_table(title, columns, rows)
     for line in _told(facts, report.mark):
@@ -34,7 +37,7 @@ def show_replicas(report: ReplicaReport, sources: Mapping[str, AuditedSource], *
     for finding in report.findings:
         _show(finding)
     for copies in report.snapshots:
-        say(safe(_snapshot_text(copies)), style="dim")
+        say(safe_text(_snapshot_text(copies)), style="dim")
     console().print()
 
 
@@ -45,12 +48,12 @@ def _row(source: AuditedSource, facts: ReplicaFacts) -> tuple[object, ...]:
     offsets = "" if source.end_offset is None else f"{source.start_offset}..{source.end_offset - 1}"
     node = "" if member.node_id is None else str(member.node_id)
     return (
-        safe(source.source),
+        safe_text(source.source),
         node,
         offsets,
         str(facts.last_epochs.get(source.source, "")),
         state,
-        Text(safe(_beyond_text([each for each in facts.beyond if each.source == source.source]))),
+        Text(safe_text(_beyond_text([each for each in facts.beyond if each.source == source.source]))),
     )
 
 
@@ -87,7 +90,7 @@ def _show(finding: ReplicaFinding) -> None:
         place.append(f"offset {finding.offset}")
     if len(finding.proof_offsets) > 1:
         place.append(f"proved by offsets {', '.join(map(str, finding.proof_offsets))}")
-    line.append(safe(", ".join(place)))
+    line.append(safe_text(", ".join(place)))
     console().print(line, soft_wrap=True)
     say_indented(f"{finding.subject}: {finding.reason}")
 
@@ -96,9 +99,9 @@ def say_indented(text: str) -> None:
     """A sentence below a finding: wrapped on a terminal, one line elsewhere."""
     out = console()
     if out.is_terminal:
-        out.print(Padding(Text(safe(text)), (0, 0, 0, 4)))
+        out.print(Padding(Text(safe_text(text)), (0, 0, 0, 4)))
     else:
-        say(f"    {safe(text)}")
+        say(f"    {safe_text(text)}")
 
 
 def _snapshot_text(copies: SnapshotCopies) -> str:

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import typer
-
 from cli.audit.live_copy import LiveCopy, live_address
 from cli.config.addresses import HostPort
+from cli.output import remark
 
 
 @contextmanager
@@ -90,4 +89,4 @@ class FollowedLog:
 
 
 def tell(text: str) -> None:
-    typer.echo(text, err=True)
+    remark(text)

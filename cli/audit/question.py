@@ -10,13 +10,13 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from cli.audit.answers import Answer
-from cli.audit.cells import safe
 from cli.audit.opened import OpenedTables, check_source, chosen_source, opened
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from spark_replay.questions.entities import is_topic
 from spark_replay.questions.holes import holes, limits, unknown_before
 from spark_replay.questions.moments import time_text
+from wire.safe_text import safe_text
 
 _MOST_NAMES = 20_000
 
@@ -66,9 +66,9 @@ def lives_of_topic(question: Asking, name: str) -> list[str]:
 def no_such_topic(source: str, name: str, known: list[str], unknown: str) -> str:
     """`unknown`: why it may have been there all the same."""
     if not unknown:
-        return f"{source} never had a topic {safe(name)}{_nearest(name, known)}"
+        return f"{source} never had a topic {safe_text(name)}{_nearest(name, known)}"
     told = _nearest(name, known) if known else ""
-    return f"{source}: whether there was a topic {safe(name)} is not known: {unknown}{told}"
+    return f"{source}: whether there was a topic {safe_text(name)} is not known: {unknown}{told}"
 
 
 def _unknown(question: Asking) -> str:
@@ -91,9 +91,9 @@ def check_partition_known(question: Asking, topic: str, partition: int) -> None:
         held = "no partitions at all" if row["last"] is None else f"partitions 0 to {row['last']}"
         unknown = _unknown(question)
         never = (
-            f"whether topic {safe(topic)} had a partition {partition} is not known: {unknown}"
+            f"whether topic {safe_text(topic)} had a partition {partition} is not known: {unknown}"
             if unknown
-            else f"topic {safe(topic)} never had a partition {partition}"
+            else f"topic {safe_text(topic)} never had a partition {partition}"
         )
         raise CliError(f"{never}; it had {held}", status=ExitStatus.USAGE)
 
@@ -126,6 +126,6 @@ def _nearest(name: str, known: list[str]) -> str:
         return "; it has no topics"
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     if near:
-        return f"; did you mean {' or '.join(map(safe, near))}?"
-    shown = ", ".join(map(safe, sorted(known)[:10]))
+        return f"; did you mean {' or '.join(map(safe_text, near))}?"
+    shown = ", ".join(map(safe_text, sorted(known)[:10]))
     return f"; it had {shown}" + (f" and {len(known) - 10:,} more" if len(known) > 10 else "")

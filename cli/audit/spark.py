@@ -11,7 +11,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -20,6 +19,7 @@ from cli.audit.spark_interrupts import SparkInterrupts, spark_interrupts
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.java import check_java
+from cli.output import remark
 from spark_replay.audit import Progress
 from spark_replay.delta import DELTA, DeltaMissing, delta_settings
 from spark_replay.session import start_session
@@ -128,7 +128,7 @@ def _progress() -> Iterator[Progress]:
     An empty step takes the line away, before something else is printed.
     """
     if not sys.stderr.isatty():
-        yield lambda step: typer.echo(f"{step} ...", err=True) if step else None
+        yield lambda step: remark(f"{step} ...") if step else None
         return
     from rich.text import Text
 

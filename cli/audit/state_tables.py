@@ -6,8 +6,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from cli.audit.answers import AnswerTable
-from cli.audit.cells import ids, number, safe
+from cli.audit.cells import ids, number
 from spark_replay.questions.moments import time_text
+from wire.safe_text import safe_text
 
 
 def _voters(frame: DataFrame, total: int | None) -> AnswerTable:
@@ -166,7 +167,7 @@ def resource(kind: str, name: str | None) -> str:
     """`topic orders`, or `all brokers` for the default of all."""
     if kind == "broker" and not name:
         return "all brokers"
-    return f"{kind} {safe(name or '(default)')}"
+    return f"{kind} {safe_text(name or '(default)')}"
 
 
 def _acls(frame: DataFrame, total: int | None) -> AnswerTable:

@@ -34,12 +34,12 @@ def report(
     The page needs nothing else: no network, no other file. Made from a log with damaged places, its exit
     status is 3; from a finished audit it is not, as `audit build` said so.
     """
-    from cli.audit.answers import safe
     from cli.audit.report_run import ReportRequest, write_report
     from cli.commands.log_filters import parse_time
     from cli.output import print_json, say
     from spark_replay.report.highlights import highlights
     from spark_replay.report.words import size
+    from wire.safe_text import safe_text
 
     request = ReportRequest(
         path=path,
@@ -56,5 +56,5 @@ def report(
     else:
         say(f"{written.out}: {size(written.size_in_bytes)}", style="bold")
         for each in highlights(written.facts):
-            say(f"- {safe(each.text)}")
+            say(f"- {safe_text(each.text)}")
     raise typer.Exit(3 if written.is_damaged else 0)

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
-
 from cli.commands.log_filters import DumpFilter
 from cli.commands.log_lines import LineWriter, batch_json, damage_line, record_json
 from cli.commands.log_notes import PrecedingNote
@@ -14,6 +12,7 @@ from cli.commands.log_start import start_position
 from cli.commands.log_topics import TopicNames
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from cli.output import remark
 from spark_replay.decode import RecordDecoder, batch_row, origin_of, scan
 from spark_replay.files import map_file
 from spark_replay.probe import why_not_a_log
@@ -52,7 +51,7 @@ def dump(request: DumpRequest, write: Callable[[str], object]) -> ExitStatus:
         for item in _shown_rows(file, request, names):
             if isinstance(item, DamageRow):
                 damaged = True
-                typer.echo(damage_line(file.path, item), err=True)
+                remark(damage_line(file.path, item))
                 continue
             shown += 1
             write(_line(file, item, lines, as_json=request.as_json) + "\n")
@@ -76,7 +75,7 @@ def files_to_show(path: Path, *, snapshots: bool) -> list[LogFile]:
 
 def refuse_what_is_no_log(path: Path) -> None:
     """Raises CliError if the file is neither a log segment nor a snapshot, not even a damaged one."""
-    reason = why_not_a_log(path.name, map_file(path))
+    reason = why_not_a_log(path.name, map_file(path.resolve()))
     if reason is not None:
         raise CliError(f"{path} is not a Kafka log segment or snapshot: {reason}", status=ExitStatus.USAGE)
 
@@ -139,4 +138,4 @@ def _say_topic_is_unknown(topic: str, names: TopicNames) -> None:
         return
     near = difflib.get_close_matches(topic, names.known(), n=3)
     hint = f"; near to it: {', '.join(near)}" if near else ""
-    typer.echo(f"no topic named {topic} in this log{hint}", err=True)
+    remark(f"no topic named {topic} in this log{hint}")

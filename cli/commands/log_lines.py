@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 
 from spark_replay.rows import BatchRow, DamageRow, RecordRow
+from wire.safe_text import safe_json, safe_text
 
 TYPE_WIDTH = 31
 
@@ -28,7 +29,7 @@ def iso_time(timestamp_ms: int) -> str:
 
 
 def compact_json(value: object) -> str:
-    return _ENCODE(value)
+    return safe_json(_ENCODE(value))
 
 
 def record_json(source: str, row: RecordRow, topic_name: str | None) -> str:
@@ -80,7 +81,7 @@ class LineWriter:
         )
 
     def file(self, source: str, name: str) -> str:
-        return self._painted(f"# {source}: {name}", _DIM)
+        return self._painted(safe_text(f"# {source}: {name}"), _DIM)
 
     def _place(self, offset: int, leader_epoch: int, timestamp_ms: int) -> str:
         when = self._painted(iso_time(timestamp_ms), _DIM)
@@ -105,7 +106,7 @@ class LineWriter:
     def _raw(self, row: RecordRow) -> str:
         number = "" if row.api_key is None else f"key={row.api_key} "
         raw = "" if row.raw is None else f"raw={row.raw.hex()} "
-        return f"{number}{raw}({row.problem})"
+        return safe_text(f"{number}{raw}({row.problem})")
 
     def _painted(self, text: str, colour: str) -> str:
         return f"{colour}{text}{_RESET}" if self._colour else text

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cli.commands.log_topics import TopicNames
+from spark_replay.files import read_listed
 from spark_replay.sources import FileKind, LogFile
 from wire.errors import DecodeError
 from wire.record_batch import check_batch
@@ -46,7 +47,7 @@ def _indexed_position(file: LogFile, view: memoryview, from_offset: int | None) 
 def _entries(path: Path) -> tuple["np.ndarray[tuple[int], np.dtype[np.int32]]", ...]:
     """Last offsets, counted from the segment's first, and positions; both ascend. What does not is left out."""
     try:
-        data = path.read_bytes()
+        data = read_listed(path)
     except OSError:
         data = b""
     entries = np.frombuffer(data[: len(data) // _ENTRY_BYTES * _ENTRY_BYTES], dtype=">i4").reshape(-1, 2)

@@ -1,13 +1,12 @@
 """How differences between two states are shown: a table for each kind, or one JSON document written as it comes."""
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from rich.text import Text
 
-from cli.output import console, make_table, show_table
+from cli.output import console, json_text, make_table, show_table
 from metadata.image.state_change import Action, FieldChange, Plain, StateChange, StateKind
 
 _MARKS = {Action.ADDED: ("+", "green"), Action.REMOVED: ("-", "red"), Action.CHANGED: ("~", "yellow")}
@@ -56,13 +55,11 @@ def show_changes(changes: Iterable[StateChange], *, limit: int) -> int:
 
 def write_changes_json(head: Mapping[str, object], changes: Iterable[StateChange]) -> int:
     """One JSON object with `changes` as its last member, written change by change; answers their number."""
-    text = json.dumps(head, indent=2, ensure_ascii=False)
+    text = json_text(head, indent=2)
     sys.stdout.write(text[:-2] + ',\n  "changes": [')
     count = 0
     for count, change in enumerate(changes, 1):
-        sys.stdout.write(
-            ("," if count > 1 else "") + "\n    " + json.dumps(_json(change), ensure_ascii=False)
-        )
+        sys.stdout.write(("," if count > 1 else "") + "\n    " + json_text(_json(change)))
     sys.stdout.write(("\n  " if count else "") + "]\n}\n")
     return count
 

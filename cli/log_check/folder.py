@@ -74,7 +74,8 @@ def _folder_without_log(path: Path) -> Path | None:
 
 
 def _misplaced(folder: Path) -> tuple[Path, ...]:
-    return tuple(sorted(path for path in folder.iterdir() if is_log_name(path.name) and not path.is_file()))
+    named_so = (path for path in folder.iterdir() if is_log_name(path.name))
+    return tuple(sorted(path for path in named_so if path.is_symlink() or not path.is_file()))
 
 
 def _folder_of(files: list[LogFile]) -> Path:

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from cli.log_check.folder import MetadataLogFiles
 from cli.log_check.mapped import MappedFile
+from raft.adapters.file_system import open_regular
 from raft.adapters.folder_lock import FILE_NAME as LOCK
 from raft.adapters.segment import UNPUBLISHED_SUFFIX
+from spark_replay.files import is_regular
 from wire.batch_walk import walk_batches
 from wire.log_scan import Damage
 
@@ -89,7 +91,7 @@ def _end_now(folder: Path, suffixes: tuple[str, ...]) -> int | None:
     segments = {
         int(path.name.split(".")[0]): path
         for path in folder.iterdir()
-        if path.name.endswith(suffixes) and path.name.split(".")[0].isdecimal() and path.is_file()
+        if path.name.endswith(suffixes) and path.name.split(".")[0].isdecimal() and is_regular(path)
     }
     if not any(path.stat().st_size for path in segments.values()):
         return None
@@ -100,7 +102,7 @@ def _end_now(folder: Path, suffixes: tuple[str, ...]) -> int | None:
 def is_folder_in_use(data_folder: Path) -> bool:
     """Whether a node runs on the folder; its lock is asked about and not taken."""
     try:
-        descriptor = os.open(data_folder / LOCK, os.O_RDONLY)
+        descriptor = open_regular(data_folder / LOCK)
     except OSError:
         return False
     try:

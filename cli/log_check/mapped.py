@@ -6,6 +6,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from raft.adapters.file_system import open_regular
+
 _RELEASE_BYTES = 32 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
 
@@ -24,7 +26,7 @@ class MappedFile:
         self._released = 0
         self.view = memoryview(b"")
         try:
-            with path.open("rb", buffering=0) as file:
+            with os.fdopen(open_regular(path), "rb", buffering=0) as file:
                 self._copy(file.fileno(), os.fstat(file.fileno()).st_size)
         except OSError as error:
             # Only the failed open names its file.

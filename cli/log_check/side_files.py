@@ -21,6 +21,7 @@ from raft.adapters.damage_note import NotedDamage, noted_damage
 from raft.adapters.epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
 from raft.adapters.epoch_checkpoint import decode_epochs
 from raft.adapters.errors import StorageFailed
+from raft.adapters.file_system import read_regular
 from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
 from raft.adapters.meta_properties import decode_meta_properties
 from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
@@ -122,7 +123,7 @@ class SideFiles:
     def _read(self, path: Path, check: Check, parse: Callable[[bytes], object]) -> None:
         """Parse a file; one that cannot be read or makes no sense (ValueError) is damaged."""
         try:
-            content = path.read_bytes()
+            content = read_regular(path)
         except FileNotFoundError:
             self._missing(path, check)
             return
@@ -186,7 +187,7 @@ class SideFiles:
 
     def _check_leftovers(self) -> None:
         for path in sorted(self._folder.iterdir()):
-            if path.is_file() and path.name.endswith(_LEFTOVER_SUFFIXES):
+            if path.is_file() and not path.is_symlink() and path.name.endswith(_LEFTOVER_SUFFIXES):
                 self._findings.checked(Check.LEFTOVERS)
                 reason = "half written or half deleted when the node stopped"
                 self._add(Check.LEFTOVERS, Severity.NOTE, path.name, reason, remedies.DELETED_AT_START)

@@ -27,7 +27,7 @@ def load_if_readable(
 
 
 def check_misplaced(log: MetadataLogFiles, findings: Findings) -> None:
-    """Folders and broken links with the name of a segment or snapshot hide that a file is missing."""
+    """Folders, links and pipes with the name of a segment or snapshot hide that a file is missing."""
     for path in log.misplaced:
         is_snapshot = snapshot_id_of(path.name) is not None
         findings.checked(Check.SNAPSHOT_FILES if is_snapshot else Check.SEGMENTS)
@@ -36,11 +36,16 @@ def check_misplaced(log: MetadataLogFiles, findings: Findings) -> None:
                 check=Check.SNAPSHOT_FILES if is_snapshot else Check.SEGMENTS,
                 severity=Severity.DAMAGE,
                 file=path.name,
-                reason=f"it is {'a folder' if path.is_dir() else 'no file'} with the name of a "
-                f"{'snapshot' if is_snapshot else 'segment'}",
+                reason=f"it is {_what_it_is(path)} with the name of a {'snapshot' if is_snapshot else 'segment'}",
                 remedy=remedies.NOT_A_SNAPSHOT if is_snapshot else remedies.NOT_A_FILE,
             )
         )
+
+
+def _what_it_is(path: Path) -> str:
+    if path.is_symlink():
+        return "a symbolic link, which is not followed,"
+    return "a folder" if path.is_dir() else "no file"
 
 
 def add_unreadable(findings: Findings, check: Check, file: str, error: OSError, *, then: str) -> None:

@@ -14,6 +14,8 @@ from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from pathlib import Path
 from typing import TextIO
 
+from wire.safe_text import safe_lines
+
 FILE_NAME = "kquorum.log"
 MAX_FILE_BYTES = 10 * 1024 * 1024
 FILES_KEPT = 5
@@ -30,7 +32,14 @@ class _ShortFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        return f"{self.formatTime(record, '%H:%M:%S')} {level}{record.getMessage()}"
+        return f"{self.formatTime(record, '%H:%M:%S')} {level}{safe_lines(record.getMessage())}"
+
+
+class _FileFormatter(logging.Formatter):
+    """Whoever reads the file does so in a terminal: names and addresses of others must not act on it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return safe_lines(super().format(record))
 
 
 def _is_notable(record: logging.LogRecord) -> bool:
@@ -67,7 +76,7 @@ class NodeLogging:
         self.path = folder / FILE_NAME
         file = _File(self.path, maxBytes=MAX_FILE_BYTES, backupCount=FILES_KEPT, encoding="utf-8")
         file.setFormatter(
-            logging.Formatter(
+            _FileFormatter(
                 f"%(asctime)s.%(msecs)03d node {node_id} %(levelname)s %(name)s: %(message)s", "%F %T"
             )
         )

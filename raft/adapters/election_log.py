@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from raft.adapters.file_system import read_regular
 from raft.ready import RoleChanged
 
 FILE_NAME = "elections.jsonl"
@@ -95,7 +96,7 @@ class ElectionLog:
 def _measure(path: Path) -> tuple[int, int, bool]:
     """Lines, bytes, and whether the last line was not finished."""
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError:
         return 0, 0, False
     return content.count(b"\n"), len(content), not content.endswith(b"\n") and content != b""
@@ -108,7 +109,7 @@ def read_elections(folder: Path) -> list[ElectionEvent]:
 
 def _events(path: Path) -> Iterator[ElectionEvent]:
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = read_regular(path).split(b"\n")
     except FileNotFoundError:
         return
     for line in lines:

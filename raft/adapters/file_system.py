@@ -7,6 +7,7 @@ was not flushed, tears, runs full or fails (`tests/support/fault_file_system.py`
 import errno
 import mmap
 import os
+import stat
 from pathlib import Path
 from typing import Protocol
 
@@ -143,7 +144,7 @@ class PosixFileSystem:
             return False
 
     def read(self, path: Path) -> bytes:
-        content = self.spares.with_spare(path.read_bytes)
+        content = self.spares.with_spare(lambda: read_regular(path))
         self.spares.take_back()
         return content
 
@@ -160,7 +161,7 @@ class PosixFileSystem:
 
 
 def _map(path: Path) -> Content:
-    with path.open("rb", buffering=0) as file:
+    with os.fdopen(open_regular(path), "rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         if size == 0:
             return b""
@@ -169,6 +170,32 @@ def _map(path: Path) -> Content:
             return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
         except ValueError as error:
             raise OSError(errno.EIO, f"it became shorter while it was read ({error})") from error
+
+
+def open_regular(path: Path) -> int:
+    """A descriptor to read a file that was found in a folder. Raises OSError for a symbolic link and for what is no
+    file: whoever may write into the folder chose where the link leads, and a pipe may never end."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a symbolic link, which is not followed", str(path)) from None
+        if error.errno == errno.ENXIO:  # a socket, or a device without a driver
+            raise OSError(errno.EINVAL, "it is no regular file", str(path)) from None
+        raise
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "it is no regular file", str(path))
+
+
+def read_regular(path: Path) -> bytes:
+    """The whole content of such a file. Raises OSError."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        return file.read()
 
 
 def _read_through(descriptor: int, size: int) -> None:

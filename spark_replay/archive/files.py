@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 
 from spark_replay.archive.manifest import FileEntry
 from spark_replay.bases import is_whole_snapshot
-from spark_replay.files import map_file
+from spark_replay.files import map_file, open_listed
 from spark_replay.sources import FileKind, LogFile
 from wire.log_scan import Damage, scan_batches
 
@@ -54,7 +54,7 @@ class ArchiveFiles:
         Raises ChangedMeanwhile, FileNotFoundError where the source is gone, OSError.
         """
         whole, copied = hashlib.sha256(), 0
-        with source.open("rb") as read, _opened(target) as written:
+        with open_listed(source) as read, _opened(target) as written:
             size = os.fstat(read.fileno()).st_size if limit is None else limit
             while piece := read.read(min(_PIECE_BYTES, size - copied)):
                 self.write(written.fileno(), piece)
@@ -113,7 +113,7 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
     if shared and not path.exists():
         yield
         return
-    descriptor = os.open(path, os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = os.open(path, os.O_NOFOLLOW | (os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT), 0o600)
     try:
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -127,7 +127,7 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
 def digest(path: Path, prefix_bytes: int = 0) -> Digest:
     """Raises OSError."""
     whole, prefix, size = hashlib.sha256(), hashlib.sha256(), 0
-    with path.open("rb") as read:
+    with open_listed(path) as read:
         while piece := read.read(_PIECE_BYTES):
             whole.update(piece)
             prefix.update(piece[: max(prefix_bytes - size, 0)])

@@ -12,7 +12,7 @@ from os import scandir
 from pathlib import Path
 from typing import Final
 
-from spark_replay.files import map_file
+from spark_replay.files import is_regular, map_file
 from spark_replay.sources import LogFile, log_file
 from wire.log_scan import Damage, scan_batches
 
@@ -41,7 +41,8 @@ def has_removed_segments(log_folder: Path) -> bool:
 
 def _names(log_folder: Path) -> list[str]:
     with scandir(log_folder) as entries:
-        return sorted(entry.name for entry in entries if _DELETED_SEGMENT.fullmatch(entry.name))
+        names = sorted(entry.name for entry in entries if _DELETED_SEGMENT.fullmatch(entry.name))
+    return [name for name in names if is_regular(log_folder / name)]
 
 
 def _candidates(log_folder: Path, source: str) -> Iterator[tuple[int, int, LogFile]]:

@@ -19,6 +19,7 @@ from spark_replay.archive.pending import Pending, PendingCopy
 from spark_replay.archive.plan import MemberPlan, PlannedCopy, log_folder_of
 from spark_replay.archive.removed import DELETED_SUFFIX
 from spark_replay.archive.report import Gap, MemberReport, gaps_of
+from spark_replay.files import NotRegular, is_regular, read_listed
 from spark_replay.members import META_PROPERTIES, QUORUM_STATE
 from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, metadata_folder_of, printable
 
@@ -107,10 +108,14 @@ class Run:
     def _copy_index(self, plan: MemberPlan, file: LogFile, folder: Path) -> None:
         """Only a hint to readers, and Kafka makes it anew at will: one that cannot be had is done without."""
         index = Path(file.path).with_suffix(".index")
-        if file.kind is not FileKind.LOG or not index.is_file() or index.stat().st_size > file.size_in_bytes:
+        if (
+            file.kind is not FileKind.LOG
+            or not is_regular(index)
+            or index.stat().st_size > file.size_in_bytes
+        ):
             return
         part = folder / f".{index.name}{PART_SUFFIX}"
-        with suppress(FileNotFoundError, ChangedMeanwhile):
+        with suppress(FileNotFoundError, NotRegular, ChangedMeanwhile):
             found = self._disk.copy(index, part)
             self._disk.rename(part, folder / index.name)
             self._manifest.add(
@@ -140,7 +145,11 @@ class Run:
             (log_folder / QUORUM_STATE, folder / METADATA_FOLDER / QUORUM_STATE),
         ):
             with suppress(FileNotFoundError):
-                content = source.read_bytes()
+                try:
+                    content = read_listed(source)
+                except NotRegular as error:
+                    plan.notes.append(f"{printable(str(source))} is passed over: {error.strerror}")
+                    continue
                 if not target.is_file() or target.read_bytes() != content:
                     self._disk.write_whole(target, content)
 

@@ -78,10 +78,11 @@ def test_what_does_not_fit_is_said_before_spark_is_started(
 
 def test_cells_are_safe_on_a_terminal() -> None:
     pytest.importorskip("pyspark")
-    from cli.audit.cells import duration, plain, safe
+    from cli.audit.cells import duration, plain
+    from wire.safe_text import safe_text
 
-    assert safe("orders [bold]") == "orders [bold]"
-    assert safe("a\x1b[31m\u202eb\n\x9b") == "a\\x1b[31m\\u202eb\\n\\x9b"
+    assert safe_text("orders [bold]") == "orders [bold]"
+    assert safe_text("a\x1b[31m\u202eb\n\x9b") == "a\\x1b[31m\\u202eb\\n\\x9b"
     assert [duration(each) for each in (None, 0, 59_999, 60_000, 86_400_000)] == [
         "",
         "0.000 s",

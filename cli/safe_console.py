@@ -1,0 +1,18 @@
+"""Rich's console, which never sends to a terminal what a name or an address of somebody else's holds."""
+
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from wire.safe_text import safe_lines
+
+
+class SafeConsole(Console):
+    """Whatever is printed passes through `render` as segments of text; colours and the control of the cursor, which are
+    our own, are no part of that text."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(safe_lines(text), style)
