@@ -178,7 +178,9 @@ def test_a_member_that_does_not_read_is_cut_off_and_told_where_to_resume() -> No
             for first in range(0, 3_000, 500):
                 numbers = range(first, first + 500)
                 source.commit(
-                    *(topic(f"{n}-" + "x" * 200, n) for n in numbers), *(partition(n) for n in numbers)
+                    # More than the buffers between the two hold: else the member might be waited for until it reads.
+                    *(topic(f"{n}-" + "x" * 900, n) for n in numbers),
+                    *(partition(n) for n in numbers),
                 )
             await eventually(lambda: max(source.reads, default=0) >= 5_000, "the feed has read all")
             error = await failure_of(follow(call, picture, lambda: False))
