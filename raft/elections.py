@@ -313,7 +313,7 @@ def maybe_follow(replica: Replica, request: LeaderClaim, now_ms: int, cause: str
         return error
     leader_id, leader_epoch = request.leader_id, request.leader_epoch
     if isinstance(replica.role, Prospective) and replica.departed == LeaderAndEpoch(leader_id, leader_epoch):
-        # What the leader sent before its farewell, or the farewell again: nobody goes back to a leader that has left.
+        # What the leader sent before its farewell, or the farewell again: a leader that has left is not followed again.
         return ErrorCode.none
     if leader_epoch > replica.epoch or isinstance(replica.role, Unattached | Prospective | Candidate):
         replica.become_follower(leader_epoch, leader_id, now_ms, cause, request.leader_endpoints)

@@ -95,7 +95,7 @@ def poll_transfer(replica: Replica, leader: Leader, now_ms: int) -> None:
 
 
 def _await_target(replica: Replica, leader: Leader, transfer: PendingTransfer, now_ms: int) -> None:
-    """The target is told to stand; whoever asked is answered when it leads, for it may yet lose its election."""
+    """Ask the target to stand. The request is answered when the target leads: it may still lose its election."""
     leader.transfer = None
     if transfer.request_id is not None:
         deadline_ms = now_ms + 2 * replica.config.election_timeout_ms
@@ -105,7 +105,7 @@ def _await_target(replica: Replica, leader: Leader, transfer: PendingTransfer, n
 
 
 def poll_handed_over(replica: Replica, now_ms: int) -> None:
-    """Answer a transfer, in whatever role the former leader is by now: who leads, or that nobody does."""
+    """Answer a transfer, in whatever role the former leader is by now: which node leads, or that none does."""
     pending = replica.handed_over
     if pending is None:
         return

@@ -56,7 +56,7 @@ class ReplicaState:
         self.is_shutting_down = False
         self.awaits_successor = False
         self.displaced_fetches: list[int] = []
-        # Whoever asked for the hand-over is answered when the target leads: see `handover`.
+        # The request for the transfer is answered when the target leads: see `handover`.
         self.handed_over: HandedOver | None = None
         # Following: where the one Fetch in flight went, and whether the leader failed to answer the last one.
         self.fetch_destination: int | None = None

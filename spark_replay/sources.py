@@ -133,7 +133,7 @@ def log_file(path: Path, *, source: str) -> LogFile:
 def files_of_folder(folder: Path, source: str) -> list[LogFile]:
     """The segments and snapshots that lie in `folder` itself, and the bootstrap checkpoint of its node.
 
-    Links, pipes and the like are told and passed over.
+    Links, pipes and the like are reported and passed over.
 
     A file that a running node removes meanwhile is left out, as are those that it is about to remove
     (`*.deleted`), to swap in (`.cleaned`, `.swap`) or has not finished (`.part`), and what it notes of producers

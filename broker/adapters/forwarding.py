@@ -197,7 +197,7 @@ def _was_wrapped_by_standby(header: RequestHeader, envelope: Any) -> bool:
         body = _body_of(header, envelope.response_data)
         answer = decode(response_class(api_key, header.api_version), body.data)[0]
     except DecodeError:
-        return False  # whoever reads the answer says what is wrong with it
+        return False  # the reader of the answer reports what is wrong with it
     return is_for_the_leader(api_key, answer)
 
 

@@ -112,7 +112,7 @@ class Stage:
     # The quorum
 
     def quorum(self) -> dict[str, Any] | None:
-        """As `quorum status --json` tells it, or None while nobody leads."""
+        """What `quorum status --json` prints, or None while there is no leader."""
 
         async def ask() -> QuorumStatus:
             addresses = quorum_addresses(self.config_path, None, None)

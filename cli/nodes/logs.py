@@ -36,7 +36,7 @@ class _ShortFormatter(logging.Formatter):
 
 
 class _FileFormatter(logging.Formatter):
-    """Whoever reads the file does so in a terminal: names and addresses of others must not act on it."""
+    """An operator reads the file in a terminal: foreign names and addresses must not act on it."""
 
     def format(self, record: logging.LogRecord) -> str:
         return safe_lines(super().format(record))

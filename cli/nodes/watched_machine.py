@@ -11,7 +11,7 @@ from raft.ports import StateMachine
 log = logging.getLogger("cli.quorum_member")
 
 LeaderObserver = Callable[[int, int], object]
-"""Is told the id of a new leader, -1 while there is none, and its epoch."""
+"""Takes the id of a new leader, -1 while there is none, and its epoch."""
 
 
 class WatchedMachine:

@@ -58,7 +58,7 @@ class Gate:
     def judge_header(
         self, request: ControllerRequest, image: MetadataImage, topics: TopicsImage | None = None
     ) -> Values | None:
-        """What refuses a request whose body nobody has read yet; None where the body is to be seen first."""
+        """The refusal of a request whose body is not read yet; None where the rules need the body."""
         if request.api_key not in JUDGED_BY_HEADER:
             return None
         return self.judge(request, image, topics).answer

@@ -111,7 +111,7 @@ def _copy(source: Path, position: int, target: Path, fs: FileSystem) -> bool:
 
 def _goes_on_from(snapshot: OffsetAndEpoch, recovered: RecoveredLog, known: KnownDurable) -> bool:
     """Whether the log holds records behind the snapshot, and its record before them is the one that the snapshot ends
-    with. A record is told by its offset and its epoch (Raft, section 5.3)."""
+    with. A record is identified by its offset and its epoch (Raft, section 5.3)."""
     if recovered.end_offset <= snapshot.offset:
         return False
     last = snapshot.offset - 1
