@@ -96,7 +96,7 @@ def _secure(command: Any) -> None:
 
 
 def _make_readable(command: Any, path: str) -> None:
-    """Docstrings are wrapped for our editors; the terminal wraps them anew. Each command has its examples, and what
+    """Docstrings are wrapped for our editors; the terminal wraps them again. Each command has its examples, and what
     is in brackets is no markup.
 
     A narrow terminal gets the options as plain text: rich's columns would cut their names off.

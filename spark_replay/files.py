@@ -16,7 +16,7 @@ class NotRegular(OSError):
 
 
 def open_listed(path: Path) -> BinaryIO:
-    """To read a file that was found in a folder. Raises NotRegular, for whoever may write into the folder chose where a
+    """To read a file that was found in a folder. Raises NotRegular: the writer of the folder chose where a
     link leads, and a pipe may never end; and OSError."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -174,7 +174,7 @@ def _map(path: Path) -> Content:
 
 def open_regular(path: Path) -> int:
     """A descriptor to read a file that was found in a folder. Raises OSError for a symbolic link and for what is no
-    file: whoever may write into the folder chose where the link leads, and a pipe may never end."""
+    file: the writer of the folder chose where the link leads, and a pipe may never end."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:

@@ -67,7 +67,7 @@ def test_idle_connections_to_both_roles_leave_descriptors_for_the_log(node: Limi
 
 @pytest.mark.slow
 def test_a_node_without_descriptors_goes_on_in_its_segment(tmp_path: Path) -> None:
-    """Whoever took them: the log grows by itself, for the active controller writes a NoOp now and then."""
+    """The log grows by itself meanwhile, because the active controller writes a NoOp now and then."""
     often = {"metadata.max.idle.interval.ms": 10}
     with limited_node(tmp_path, OPEN_FILES, **SMALL_SEGMENTS, **often) as node:
         pid = node.process.pid

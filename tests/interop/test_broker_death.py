@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 # Ten times the session of these brokers.
 WAIT_S = 25.0
-# Leaders leave it to the controllers who is in sync, and the producer sends nothing again.
+# Leaders leave it to the controllers which replicas are in sync, and the producer sends nothing again.
 SETTINGS: dict[str, object] = {"replica.lag.time.max.ms": 300_000}
 
 

@@ -267,7 +267,7 @@ def test_a_client_of_a_controller_that_dies_with_its_answer_hears_of_success(is_
 
 
 def test_a_creation_of_which_a_part_was_done_is_completed_by_the_next_controller() -> None:
-    """The first attempt's part is told as created, and the rest is created by the second."""
+    """The first attempt's part is reported as created, and the rest is created by the second."""
     got: list[ControllerRequest] = []
     nodes: list[Broker] = []
     others = [f"other-{number}" for number in range(300)]
