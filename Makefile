@@ -21,13 +21,16 @@ MINUTES ?= 10
 INPUTS ?= 1000000
 KILLS ?= 200
 LOG_DIR ?=
+LOCK_ARGS ?=
+AUDIT_ARGS ?=
+LOCK_VENV := .venv-lock
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
-$(STAMP): pyproject.toml tools/make_venv.sh
+$(STAMP): pyproject.toml requirements.lock tools/make_venv.sh
 	@bash tools/make_venv.sh $(VENV)
 	@touch $(STAMP)
 
@@ -113,9 +116,24 @@ bench: $(STAMP)  ## the benchmarks, each with hardware, size and figure; minutes
 proto: $(STAMP)  ## generate wire/proto from its .proto file anew
 	@$(BIN)/python -m wire.proto.generate
 
+$(LOCK_VENV)/.installed: tools/lock-tools.lock tools/make_venv.sh
+	@rm -rf $(LOCK_VENV)
+	@bash tools/make_venv.sh $(LOCK_VENV) tools/lock-tools.lock
+	@touch $@
+
+.PHONY: lock
+lock: $(LOCK_VENV)/.installed  ## write requirements.lock from pyproject.toml (LOCK_ARGS=--upgrade takes the newest versions)
+	@bash tools/make_lock.sh $(LOCK_VENV)/bin $(LOCK_ARGS)
+
+.PHONY: audit-deps
+audit-deps: $(LOCK_VENV)/.installed  ## ask PyPI for known vulnerabilities of what the lock has (AUDIT_ARGS='-s osv' asks OSV)
+	@$(LOCK_VENV)/bin/pip-audit --strict --require-hashes --disable-pip --progress-spinner off \
+		-r requirements.lock -r tools/lock-tools.lock $(AUDIT_ARGS) \
+		|| { echo "audit-deps: not all packages were found and free of known vulnerabilities; see pip-audit's message above" >&2; exit 1; }
+
 .PHONY: clean
 clean:  ## remove .venv, caches, build, dist and demo-out (the data of clusters stays)
-	@rm -rf $(VENV) $(VENV)-making build dist demo-out .pytest_cache .mypy_cache .ruff_cache
+	@rm -rf $(VENV) $(VENV)-making $(LOCK_VENV) build dist demo-out .pytest_cache .mypy_cache .ruff_cache
 	@rm -rf .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log ./*.egg-info
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

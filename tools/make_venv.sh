@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # Makes the virtual environment $1 and installs the project into it, or says in one line what is missing.
+# The packages are those of requirements.lock, and pip refuses a file whose SHA-256 is not listed there.
+# With a lock of its own as $2, the environment has the packages of that lock, and not the project.
 # An environment that was interrupted half way is thrown away rather than trusted.
 set -euo pipefail
 
-venv=${1:?usage: make_venv.sh FOLDER}
+venv=${1:?usage: make_venv.sh FOLDER [LOCK]}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+lock=${2:-$root/requirements.lock}
 
 fail() {
     echo "kquorum: $1" >&2
@@ -36,17 +39,31 @@ fi
 
 started=$SECONDS
 if [ -e "$venv/.kquorum-installed" ] && is_new_enough "$venv/bin/python"; then
-    echo "kquorum: bringing $venv up to date with pyproject.toml"
+    echo "kquorum: bringing $venv up to date with ${lock##*/}"
 else
     echo "kquorum: making $venv with $("$python" --version) ($python); packages are downloaded once"
     rm -rf "$venv"
     trap 'rm -rf "$venv"' ERR INT TERM
     "$python" -m venv "$venv"
 fi
-# editable_mode=compat puts the sources on the path by a plain .pth file: Spark's workers and mypy understand it.
 # pip compiles one module after the other, for as long as all the rest takes; all cores do it below.
-"$venv/bin/python" -m pip install --quiet --no-compile --editable "$root[dev]" --config-settings editable_mode=compat \
-    || { rm -rf "$venv"; fail "the packages of pyproject.toml could not be installed; see pip's message above" 1; }
+install() {
+    "$venv/bin/python" -m pip install --quiet --no-compile --no-deps "$@" \
+        || { rm -rf "$venv"; fail "the packages of ${lock##*/} could not be installed; see pip's message above" 1; }
+}
+if [ $# -gt 1 ]; then
+    install --require-hashes --only-binary :all: -r "$lock"
+    exit
+fi
+# pip builds what is published as sources only. Its own environments for that would fetch a build backend of any
+# version, with no hash; so the locked one comes first, and all is built with it.
+build_backend=$(mktemp)
+trap 'rm -f "$build_backend"' EXIT
+awk '/^[a-z]/ { wanted = /^setuptools==/ } wanted' "$lock" >"$build_backend"
+install --require-hashes -r "$build_backend"
+install --require-hashes --no-build-isolation --use-pep517 -r "$lock"
+# editable_mode=compat puts the sources on the path by a plain .pth file: Spark's workers and mypy understand it.
+install --no-build-isolation --editable "$root" --config-settings editable_mode=compat
 # Whatever PYTHONDONTWRITEBYTECODE says: else each of a cluster's processes would compile them again. Templates and the
 # tests of packages need not be sound.
 "$venv/bin/python" -m compileall -qq -j 0 -x '/tests?/' "$venv"/lib/python*/site-packages || true

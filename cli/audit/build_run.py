@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from cli.audit.delta_jars import fetch_jars
 from cli.audit.out_folder import alone_in, check_addresses, check_out
 from cli.audit.spark import SMALL_BYTES, QuietSpark, quiet_spark
 from cli.commands.log_dump import refuse_what_is_no_log
@@ -32,10 +33,16 @@ class AuditRequest:
     overwrite: bool
     master: str
     table_format: str = "parquet"
+    fetch_jars: bool = False
 
 
 def run_audit(request: AuditRequest) -> dict[str, Any]:
     """Audit and sum up (see `spark_replay.summary`). Raises CliError for everything a user can put right."""
+    if request.fetch_jars and request.table_format != DELTA:
+        raise CliError(
+            f"--fetch-jars is for --format {DELTA}: {request.table_format} needs no jars",
+            status=ExitStatus.USAGE,
+        )
     from cli.audit.live_log import local_copies  # gRPC is not everyone's
 
     with local_copies(request.inputs) as inputs:
@@ -48,6 +55,8 @@ def _audited(request: AuditRequest, told_inputs: tuple[str, ...]) -> dict[str, A
     check_addresses(request.out, request.inputs)
     check_out(request.out, files, overwrite=request.overwrite)
     check_java()
+    if request.fetch_jars:
+        fetch_jars()
     request.out.mkdir(parents=True, exist_ok=True)
     with alone_in(request.out):
         check_out(request.out, files, overwrite=request.overwrite)  # another build may have been before us

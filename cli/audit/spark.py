@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from cli.audit.delta_jars import jars_folder
 from cli.audit.spark_interrupts import SparkInterrupts, spark_interrupts
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
@@ -116,7 +117,7 @@ def _settings_for(table_format: str) -> dict[str, str]:
     if table_format != DELTA:
         return {}
     try:
-        return delta_settings()
+        return delta_settings(jars_folder())
     except DeltaMissing as error:
         raise CliError(str(error), status=ExitStatus.MISSING_REQUIREMENT) from None
 

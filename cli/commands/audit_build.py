@@ -31,6 +31,13 @@ def build(
     table_format: Annotated[
         TableFormat, typer.Option("--format", help="Of the tables; delta needs the package delta-spark.")
     ] = TableFormat.PARQUET,
+    fetch_jars: Annotated[
+        bool,
+        typer.Option(
+            "--fetch-jars",
+            help="Fetch Delta's jars from Maven Central where they are missing; each is checked.",
+        ),
+    ] = False,
     master: Annotated[str, typer.Option(help="The Spark master to run on.")] = "local[*]",
 ) -> None:
     """Replay a metadata log into tables: records, brokers, topics, partition history, leader changes and more.
@@ -47,6 +54,7 @@ def build(
             overwrite=overwrite,
             master=master,
             table_format=table_format.value,
+            fetch_jars=fetch_jars,
         )
     )
     if as_json:

@@ -1,4 +1,4 @@
-"""Delta tables, for real: only where the package `delta-spark` is installed and made for this pyspark."""
+"""Delta tables, for real: only where `delta-spark` is installed, made for this pyspark, and its jars lie there."""
 
 import json
 import subprocess
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cli.audit.delta_jars import jars_folder
 from spark_replay.delta import DeltaMissing, delta_settings
 from tests.support.sample_logs import write_sample
 
@@ -28,7 +29,7 @@ def answers(audit: Path) -> Any:
 
 def test_delta_tables_answer_as_parquet_does_and_can_be_replaced(tmp_path: Path) -> None:
     try:
-        delta_settings()
+        delta_settings(jars_folder())
     except DeltaMissing as error:
         pytest.skip(str(error))
     log, out = write_sample(tmp_path / "sample", torn=False), tmp_path / "out"

@@ -23,6 +23,8 @@ _TEXT_SUFFIXES = {
     ".yaml",
     ".properties",
     ".txt",
+    ".lock",
+    ".in",
     "",
 }
 

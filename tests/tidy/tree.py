@@ -10,6 +10,7 @@ _NOT_OURS = {
     ".git",
     ".venv",
     ".venv-making",
+    ".venv-lock",
     "__pycache__",
     ".mypy_cache",
     ".ruff_cache",
