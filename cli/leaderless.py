@@ -8,7 +8,7 @@ from cli.cluster_addresses import KnownControllers
 from cli.config.addresses import HostPort
 from cli.question import Question, Unanswered
 from cli.quorum_status import leader_known_to
-from cli.wording import counted
+from wire.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.voter_points import size_in_words
-from cli.wording import counted
+from wire.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table

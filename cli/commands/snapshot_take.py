@@ -20,6 +20,7 @@ from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
 from snapshots.naming import SnapshotId
 from snapshots.writer import SnapshotWriter
 from wire.compression import CompressionCodec
+from wire.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ def take(request: TakeRequest) -> ExitStatus:
         snapshot_id = SnapshotId(state.offset, state.epoch)
         path = _target(log, request, snapshot_id)
         written = write_verified(path, snapshot_id, _batches(snapshot_id, state, request.codec), state.image)
-    told = f"{written.record_count:,} records, {written.size_in_bytes:,} bytes, verified"
+    told = f"{counted(written.record_count, 'record')}, {written.size_in_bytes:,} bytes, verified"
     console().print(f"{path}: {told}", soft_wrap=True)
     return ExitStatus.OK
 
@@ -67,10 +68,10 @@ def check_state(log: MetadataLogFiles, state: State) -> None:
             f"offset {state.offset} is inside a batch; {header.base_offset} and {header.next_offset} can be taken",
             status=ExitStatus.USAGE,
         )
-    if state.unknown_count or state.faults:
+    if lost := state.unknown_count + len(state.faults):
         raise CliError(
-            f"{log.source}: {state.unknown_count + len(state.faults)} records below offset {state.offset} are "
-            "unknown or could not be replayed, and a snapshot would lose them; `kquorum log verify` lists them",
+            f"{log.source}: {counted(lost, 'record')} below offset {state.offset} {'is' if lost == 1 else 'are'} unknown "
+            "or could not be replayed, which a snapshot would lose; `kquorum log verify` lists them",
             status=ExitStatus.DAMAGED_INPUT,
         )
 

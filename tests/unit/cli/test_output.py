@@ -7,7 +7,7 @@ import pytest
 
 from cli import output
 from cli.output import complain, console, make_table, print_table, share_room
-from cli.wording import counted
+from wire.wording import counted
 
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
 FOLDER = "/srv/a-rather-long-name-of-a-folder/with-another-one-in-it/data/node-1"
