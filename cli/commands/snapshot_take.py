@@ -70,8 +70,8 @@ def check_state(log: MetadataLogFiles, state: State) -> None:
         )
     if lost := state.unknown_count + len(state.faults):
         raise CliError(
-            f"{log.source}: {counted(lost, 'record')} below offset {state.offset} {'is' if lost == 1 else 'are'} unknown "
-            "or could not be replayed, which a snapshot would lose; `kquorum log verify` lists them",
+            f"{log.source}: {counted(lost, 'record')} below offset {state.offset} {'is' if lost == 1 else 'are'} "
+            "unknown or could not be replayed, which a snapshot would lose; `kquorum log verify` lists them",
             status=ExitStatus.DAMAGED_INPUT,
         )
 
