@@ -44,7 +44,7 @@ java:
 
 .PHONY: demo
 demo: $(STAMP) java  ## a quorum runs, is killed, is read and is audited (LOG_DIR=<folder of a real Kafka log> audits that too)
-	@LOG_DIR='$(LOG_DIR)' $(BIN)/python -P -m cli.main demo
+	@LOG_DIR='$(LOG_DIR)' $(BIN)/python -P -m cli.entry demo
 
 .PHONY: test
 test: $(STAMP) java check  ## check, then every test which is not slow

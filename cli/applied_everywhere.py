@@ -10,7 +10,7 @@ from cli.broker_rows import BrokerRow
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.grpc_addresses import grpc_addresses
-from cli.wording import counted
+from wire.wording import counted
 
 if TYPE_CHECKING:
     from wire.proto.quorum_pb2 import WaitAppliedResponse

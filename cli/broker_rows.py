@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cli.wording import counted
+from wire.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

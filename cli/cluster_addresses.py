@@ -1,6 +1,6 @@
 """Where a cluster is to be asked: what was typed, or what the config says."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,15 +15,17 @@ DEFAULT_CONFIG = Path("quorum.toml")
 
 @dataclass(frozen=True, slots=True)
 class KnownControllers:
-    """Which node is behind an address, as far as a config tells, and how many voters a static quorum has."""
+    """Which node is behind an address, as far as a config or a leader tells, and which nodes vote: those of a static
+    quorum, or as the leader said; none where nobody can tell from here."""
 
     ids: Mapping[HostPort, int] = field(default_factory=dict)
-    static_voters: int = 0
+    voters: frozenset[int] = frozenset()
 
-    @property
-    def majority(self) -> int | None:
-        """How many must answer for a leader to be possible; None where nobody can tell from here."""
-        return self.static_voters // 2 + 1 if self.static_voters else None
+    def lack_a_majority(self, *, answering: Collection[HostPort], silent: Iterable[HostPort]) -> bool:
+        """Whether no voter can be elected, nor commit anything, while these addresses are silent. A node may have an
+        address that is not reachable from here, and answer at another one."""
+        alive = self.voters - {self.ids.get(address) for address in silent}
+        return max(len(alive), len(answering)) < len(self.voters) // 2 + 1 if self.voters else False
 
     def name_of(self, address: HostPort) -> str:
         """`node 1 (127.0.0.1:9191)`, or only the address."""
@@ -45,7 +47,7 @@ def known_controllers(config: Path | None, bootstrap: str | None) -> KnownContro
     voters = {voter.id: voter for node in cluster.nodes for voter in node.controller_quorum_voters}
     for voter in voters.values():
         ids.setdefault(reachable(voter.host, voter.port), voter.id)
-    return KnownControllers(ids, len(voters))
+    return KnownControllers(ids, frozenset(voters))
 
 
 def broker_addresses(config: Path | None, bootstrap: str | None) -> tuple[HostPort, ...]:

@@ -37,16 +37,20 @@ class ClusterClient:
         known: KnownControllers = NOBODY_KNOWN,
         tell: Callable[[str], None] | None = None,
         reason: str | None = None,
+        leader_timeout_ms: int | None = None,
         security_for: SecurityFor = security_for,
     ) -> None:
-        """`tell` hears what is waited for when it takes long, and of changes whose outcome is unknown. `reason` goes
+        """`tell` hears what is waited for when it takes long, and of changes whose outcome is unknown.
+        `leader_timeout_ms` bounds each time in which nodes answer but none as the leader does. `reason` goes
         along with every request, into the audit notes of what it changes. `security_for` says how an address is asked:
         as the command line has it."""
         self.addresses = tuple(dict.fromkeys(addresses))
         assert self.addresses
         self.timeout_ms = timeout_ms
+        self.leader_timeout_ms = leader_timeout_ms
         self.known = known
         self.was_in_doubt = False
+        self.refused_by = frozenset[HostPort]()
         self.answered_by: HostPort | None = None
         self._tell = tell
         self._told = set[str]()
@@ -81,7 +85,9 @@ class ClusterClient:
         """
         warm_up((ApiKey.API_VERSIONS, api_key))  # compiling is not the cluster's time
         question = Question(api_key=api_key, body=body, **how)
-        teller = asyncio.get_running_loop().create_task(self._tell_of(question))
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        teller = loop.create_task(self._tell_of(question))
         try:
             async with asyncio.timeout_at(self.deadline):
                 while True:
@@ -89,6 +95,9 @@ class ClusterClient:
                     if response is not None:
                         return response
                     if not (question.refused or question.was_late) or question.is_hopeless(question):
+                        break
+                    limit_ms = self.leader_timeout_ms
+                    if limit_ms is not None and loop.time() - began >= limit_ms / 1000:
                         break
                     await asyncio.sleep(_PAUSE_S)
         except TimeoutError:
@@ -100,6 +109,7 @@ class ClusterClient:
         finally:
             teller.cancel()
             self.was_in_doubt = question.may_be_done
+            self.refused_by = frozenset(question.refused)
         raise self._failure(question, "")
 
     def _failure(self, question: Question, within: str) -> Unanswered:

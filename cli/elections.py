@@ -7,8 +7,10 @@ from pathlib import Path
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from raft.adapters.election_log import read_elections
+from raft.adapters.errors import MetaPropertiesDamaged, NotFormatted
 from raft.adapters.file_log import FOLDER_NAME
 from raft.adapters.file_system import read_regular
+from raft.adapters.meta_properties import read_meta_properties
 from raft.batches import LogBatch, log_batch
 from raft.elections_history import LeaderChangeAt, RoleEvent, leader_change_at
 from wire.errors import DecodeError
@@ -49,18 +51,33 @@ def read_folder(folder: Path) -> Noted:
 
 
 def read_folders(folders: Iterable[Path]) -> list[Noted]:
-    """Raises CliError for one that holds no metadata log."""
+    """Raises CliError for one that holds no metadata log, and for folders of different clusters."""
     found = []
+    clusters: dict[str, Path] = {}
     for folder in folders:
         noted = read_folder(folder)
         if not noted.events and not noted.leader_changes:
+            within = sorted(each.parent for each in folder.glob(f"*/{FOLDER_NAME}"))
+            names = " ".join(map(str, within)) if within else f"a data folder or its {FOLDER_NAME}"
             raise CliError(
-                f"{folder} holds neither a metadata log with a leader change nor notes of elections; name a data "
-                f"folder or its {FOLDER_NAME}",
+                f"{folder} holds neither a metadata log with a leader change nor notes of elections; name {names}",
                 status=ExitStatus.USAGE,
             )
+        if (cluster_id := _cluster_of(folder)) is not None:
+            clusters.setdefault(cluster_id, folder)
+        if len(clusters) > 1:
+            told = ", ".join(f"{place} is of cluster {cluster_id}" for cluster_id, place in clusters.items())
+            raise CliError(f"{told}: ask for the history of one cluster at a time", status=ExitStatus.USAGE)
         found.append(noted)
     return found
+
+
+def _cluster_of(folder: Path) -> str | None:
+    """None where the files do not tell, as for the copy of a log alone."""
+    try:
+        return read_meta_properties(folder if (folder / FOLDER_NAME).is_dir() else folder.parent).cluster_id
+    except (NotFormatted, MetaPropertiesDamaged):
+        return None
 
 
 def _leader_changes(metadata_log: Path) -> Iterator[LeaderChangeAt]:

@@ -2,8 +2,8 @@
 
 It imports nothing that Python has not loaded already: an interrupt before the handler is in place shows Python's own
 traceback, and `signal`, `typing` and `enum` take 12 ms. Hence the built-in part of `signal`, and a number that
-`cli.exit_status` has a name for. What comes before, Python's own start and the few lines of the script that pip writes,
-is out of our reach.
+`cli.exit_status` has a name for. The script `cli/kquorum` closes the gap before this module; what is left is Python's
+own start.
 """
 
 import _signal as signal  # type: ignore[import-not-found]

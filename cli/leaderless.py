@@ -8,7 +8,7 @@ from cli.cluster_addresses import KnownControllers
 from cli.config.addresses import HostPort
 from cli.question import Question, Unanswered
 from cli.quorum_status import leader_known_to
-from cli.wording import counted
+from wire.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,10 +28,10 @@ class ControllerAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaderless:
-    """The controllers that were asked, and how many of them must be alive (None where nobody here can tell)."""
+    """The controllers that were asked, and which nodes vote (none where nobody here can tell)."""
 
     controllers: tuple[ControllerAnswer, ...]
-    static_voters: int = 0
+    voters: frozenset[int] = frozenset()
 
     def as_json(self) -> dict[str, object]:
         return {"controllers": [asdict(controller) for controller in self.controllers], "needs": self.needs}
@@ -41,21 +41,31 @@ class Leaderless:
         """What has to happen, in a clause."""
         silent = [_name(controller) for controller in self.controllers if not controller.answers]
         known = [controller for controller in self.controllers if controller.node_id is not None]
+        unasked = sorted(self.voters - {controller.node_id for controller in known})
         if not known and len(silent) == len(self.controllers):
             return f"start {' or '.join(silent)}, or ask a controller where it is a broker: those only pass this on"
+        if unasked:
+            named = " and ".join(f"node {node_id}" for node_id in unasked)
+            started = f"start {' or '.join(silent)}, and " if silent else ""
+            return f"a majority of the voters must be alive: {started}see whether {named} runs (not asked from here)"
         if not silent:
             return (
                 "all answer, and none leads: an election is under way, or they do not reach each other, or too few of "
                 "them are voters (in a dynamic quorum a node whose disk was replaced is none: its kquorum.log says so)"
             )
-        if not self.static_voters:
+        if not self.voters:
             return (
                 f"a majority of the voters must be alive: start {' or '.join(silent)} (who votes: `kquorum log dump "
                 "FOLDER --snapshots --type KRaftVoters`)"
             )
-        alive = self.static_voters - len(silent)
-        majority = self.static_voters // 2 + 1
-        told = f"{alive} of {counted(self.static_voters, 'voter')} alive"
+        silent = [
+            _name(controller)
+            for controller in known
+            if not controller.answers and controller.node_id in self.voters
+        ]
+        alive = len(self.voters) - len(silent)
+        majority = len(self.voters) // 2 + 1
+        told = f"{alive} of {counted(len(self.voters), 'voter')} alive"
         if alive >= majority:
             return f"{told}, which is enough: an election is under way, or they do not reach each other"
         missing = majority - alive
@@ -78,7 +88,7 @@ def leaderless_of(error: Unanswered, known: KnownControllers) -> Leaderless:
     asked = [address for address in addresses if address in question.refused or address in question.silent]
     answers = [_answer(address, question, known) for address in asked]
     answers.sort(key=lambda answer: (answer.node_id is None, answer.node_id or 0))
-    return Leaderless(controllers=tuple(answers), static_voters=known.static_voters)
+    return Leaderless(controllers=tuple(answers), voters=known.voters)
 
 
 def _answer(address: HostPort, question: Question, known: KnownControllers) -> ControllerAnswer:
@@ -125,6 +135,8 @@ def _name(controller: ControllerAnswer) -> str:
 
 
 def _in_words(controller: ControllerAnswer) -> str:
+    if controller.leader_id is None and controller.leader_epoch is None:
+        return f"{_name(controller)} answers, but does not lead"
     epoch = "" if controller.leader_epoch is None else f" in epoch {controller.leader_epoch}"
     follows = "no leader" if controller.leader_id is None else f"node {controller.leader_id}"
     return f"{_name(controller)} answers and follows {follows}{epoch}"

@@ -195,9 +195,55 @@ def print_table(
     *,
     spare: Sequence[str] = (),
     folding: str | None = None,
+    stacking: bool = False,
 ) -> None:
-    """Print `make_table` on standard output."""
-    show_table(make_table(title, columns, rows, spare=spare, folding=folding))
+    """Print `make_table` on standard output. With `stacking`, a terminal on which words would be broken shows the rows
+    one below the other instead, with all columns."""
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    if stacking and (width := _terminal_width()) is not None:
+        layout = _layout(columns, _widths([heading(name) for name in columns], cells), spare, folding, width)
+        if any(share < _longest_word(cells, index) for index, share in layout.prose.items()):
+            _show_stacked(title, columns, cells, width)
+            return
+    show_table(make_table(title, columns, cells, spare=spare, folding=folding))
+
+
+def _terminal_width() -> int | None:
+    out = console()
+    return out.width if out.is_terminal else None
+
+
+def _longest_word(rows: "Sequence[Sequence[Text]]", index: int) -> int:
+    return max(
+        (len(word) for row in rows if index < len(row) for word in row[index].plain.split()), default=0
+    )
+
+
+def _show_stacked(title: str, columns: Sequence[str], rows: "Sequence[Sequence[Text]]", width: int) -> None:
+    """A row begins with the columns before the first sentence, which need no headings; below it stand the others.
+    A word that is too long for the terminal is left to the terminal to break."""
+    from textwrap import wrap
+
+    from rich.text import Text
+
+    out = console()
+    if title:
+        out.print(title, style="bold")
+    first = next((index for index, name in enumerate(columns) if name.startswith("~")), len(columns))
+    labels = max((len(heading(name)) for name in columns[first:]), default=0)
+    for row in rows:
+        out.print()
+        named = (
+            Text(f"{heading(name)} ").append_text(cell) if name.startswith("#") else cell
+            for name, cell in zip(columns[:first], row, strict=False)
+        )
+        out.print(Text("  ").join(each for each in named if each.plain), soft_wrap=True)
+        for name, cell in zip(columns[first:], row[first:], strict=False):
+            room = max(width - labels - 4, _NARROWEST_SENTENCE)
+            lines = wrap(cell.plain, room, break_long_words=False, break_on_hyphens=False)
+            for number, line in enumerate(lines):
+                label = "" if number else heading(name)
+                out.print(Text(f"  {label:<{labels}}  ").append(line, style=cell.style), soft_wrap=True)
 
 
 def say(line: str, *, style: str = "") -> None:

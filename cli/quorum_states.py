@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cli.wording import counted
+from wire.wording import counted
 
 SHORT = 8
 

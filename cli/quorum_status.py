@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from cli.cluster_addresses import KnownControllers
 from cli.cluster_client import ClusterClient, check_error
 from cli.config.addresses import HostPort
 from cli.question import Question
@@ -83,7 +84,7 @@ async def describe_quorum(client: ClusterClient) -> QuorumStatus:
         accept=is_from_leader,
         hint=_leader_address,
         refusal=why_no_leader,
-        is_hopeless=lambda question: _lacks_a_majority(question, client.known.majority),
+        is_hopeless=lambda question: _lacks_a_majority(question, client.known),
         patience_ms=PATIENCE_MS,
         wanted="a leader",
     )
@@ -99,7 +100,7 @@ async def describe_quorum(client: ClusterClient) -> QuorumStatus:
 
 def leader_known_to(response: Any) -> tuple[int, int]:
     """(leader, epoch) as a node that does not lead knows them; -1 for what it does not know."""
-    partitions = [partition for topic in response.topics for partition in topic.partitions]
+    partitions = [partition for topic in getattr(response, "topics", ()) for partition in topic.partitions]
     return (int(partitions[0].leader_id), int(partitions[0].leader_epoch)) if partitions else (-1, -1)
 
 
@@ -112,10 +113,11 @@ def why_no_leader(response: Any) -> str:
     return f"answers, and follows node {leader_id} in epoch {epoch}"
 
 
-def _lacks_a_majority(question: Question, majority: int | None) -> bool:
+def _lacks_a_majority(question: Question, known: KnownControllers) -> bool:
     """Whether nobody can be elected, however long one waits: too few voters answer, and none of them has a leader."""
     leaders = [leader_known_to(response)[0] for response in question.refused.values()]
-    return majority is not None and len(leaders) < majority and max(leaders, default=-1) < 0
+    is_lost = known.lack_a_majority(answering=question.refused, silent=question.silent)
+    return is_lost and max(leaders, default=-1) < 0
 
 
 def _partition_error(response: Any) -> int:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.voter_points import size_in_words
-from cli.wording import counted
+from wire.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -153,8 +154,16 @@ def history_table(elections: "Sequence[Election]", sources: Sequence[str]) -> "T
         for election in elections
     ]
     columns = ["#epoch", "began (UTC)", "why", "stood", "#leader", "#without\na leader", "~as noted"]
-    title = f"{counted(len(rows), 'epoch')}, as told by {', '.join(sources)}"
+    title = f"{counted(len(rows), 'epoch')}, as told by {_places(sources)}"
     return make_table(title, columns, rows, spare=("~as noted", "stood", "#without\na leader"))
+
+
+def _places(sources: Sequence[str]) -> str:
+    """Folders beside each other are named with the one that they are in."""
+    parents = {str(Path(source).parent) for source in sources if "/" in source}
+    if len(parents) == 1 and len(sources) > 1 and all("/" in source for source in sources):
+        return f"{', '.join(Path(source).name for source in sources)} in {parents.pop()}"
+    return ", ".join(sources)
 
 
 def history_json(elections: "Sequence[Election]", sources: Sequence[str]) -> dict[str, object]:

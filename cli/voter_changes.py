@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cli.cluster_addresses import KnownControllers
 from cli.cluster_client import ClusterClient, check_error
 from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
-from cli.question import Unanswered
+from cli.question import Question, Unanswered
 from cli.quorum_status import NOT_THE_LEADER, QuorumStatus
 from cli.quorum_view import LOOK_ON_S, QuorumView, look
 from cli.voter_points import Candidate, Check
@@ -86,6 +87,13 @@ async def preflight(
         await asyncio.sleep(PAUSE_S)
 
 
+def voters_of(view: QuorumView, known: KnownControllers) -> KnownControllers:
+    """Should the leader be lost, the voters that it named tell whether there can be another one."""
+    places = {HostPort(node.host, node.port): node.node_id for node in view.status.nodes}
+    voters = frozenset(voter.replica_id for voter in view.status.voters)
+    return KnownControllers({**places, **known.ids}, voters)
+
+
 async def add_voter(
     client: ClusterClient, cluster_id: str | None, candidate: Candidate, listener: str
 ) -> None:
@@ -123,19 +131,31 @@ async def _change(
     """Ask until it is done or refused for good.
 
     REQUEST_TIMED_OUT is the leader's "not now" (another change is under way, say) as well as its "not yet committed".
-    In the second case the next request finds the work done, which the error `done` then tells.
+    In the second case the next request finds the work done, which the error `done` then tells. So may a leader that
+    steps down have begun it.
     """
+    leader = client.answered_by
     was_asked = False
+
+    def is_hopeless(question: Question) -> bool:
+        is_lost = client.known.lack_a_majority(answering=question.refused, silent=question.silent)
+        return is_lost and client.leader_timeout_ms is not None
+
     while True:
-        response = await client.ask(
-            api_key,
-            body,
-            accept=_is_from_leader,
-            refusal=lambda _: "answers, but does not lead",
-            doubt=DOUBT,
-            wanted="the leader to commit the change",
-        )
-        was_asked = was_asked or client.was_in_doubt
+        try:
+            response = await client.ask(
+                api_key,
+                body,
+                accept=_is_from_leader,
+                refusal=lambda _: "answers, but does not lead",
+                is_hopeless=is_hopeless,
+                doubt=DOUBT,
+                wanted="the leader to commit the change",
+            )
+        except Unanswered as error:
+            error.question.may_be_done |= was_asked or leader in client.refused_by
+            raise
+        was_asked = was_asked or client.was_in_doubt or leader in client.refused_by
         code = int(response.error_code)
         if code == _NONE or (was_asked and code == done):
             return
@@ -184,11 +204,11 @@ async def wait_for(client: ClusterClient, is_reached: Callable[[QuorumView], boo
                 break
             await asyncio.sleep(LOOK_AGAIN_S)
     except Unanswered as error:
-        reason = f" ({error})"
+        when = f"before the leader was lost ({error})"
     else:
-        reason = ""
+        when = f"within {client.timeout_ms} ms"
     raise CliError(
-        f"{what} was agreed to, but did not show within {client.timeout_ms} ms{reason}; see `kquorum quorum status`",
+        f"{what} was agreed to, but did not show {when}; see `kquorum quorum status`",
         status=ExitStatus.FAILED,
     )
 

@@ -19,7 +19,7 @@ from cli.voter_points import (
     majority,
     observed,
 )
-from cli.wording import counted
+from wire.wording import counted
 
 DYNAMIC_METADATA_VERSION = 21
 
@@ -168,7 +168,7 @@ def upgrade_checks(view: QuorumView) -> list[Check]:
             passed=not silent,
             detail=f"silent: {', '.join(silent)}"
             if silent
-            else f"all {len(view.status.voters)} voters fetch",
+            else f"all of {counted(len(view.status.voters), 'voter')} fetch",
             remedy="start them: each voter tells the leader its directory id and its listeners",
             may_pass_later=True,
         ),

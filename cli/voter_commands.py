@@ -14,7 +14,17 @@ from cli.nodes.endpoints import advertised_controllers
 from cli.output import tell_waiting
 from cli.question import Unanswered
 from cli.quorum_view import QuorumView, look
-from cli.voter_changes import Look, Outcome, add_voter, preflight, remove_voter, resolve, upgrade, wait_for
+from cli.voter_changes import (
+    Look,
+    Outcome,
+    add_voter,
+    preflight,
+    remove_voter,
+    resolve,
+    upgrade,
+    voters_of,
+    wait_for,
+)
 from cli.voter_checks import add_voter_checks, remove_voter_checks, transfer_checks, upgrade_checks
 from cli.voter_points import Candidate, Check
 from cli.voter_target import Target
@@ -133,17 +143,24 @@ def _run(
     addresses = sorted(target.addresses(), key=lambda address: known.ids.get(address, -1) == ask_last)
 
     async def find_leader() -> None:
-        """Without a majority of the voters there is no leader: what cannot begin is not waited for to the end."""
+        """Without a majority of the voters there is no leader: what cannot begin is not waited for to the end, nor what
+        loses its leader then."""
+        nonlocal known
         limit_ms = min(LEADER_TIMEOUT_MS, target.timeout_ms)
         async with ClusterClient(addresses, limit_ms, known=known, tell=tell_waiting) as client:
-            await look(client)
+            known = voters_of(await look(client), known)
 
     async def ask() -> Outcome:
         if not wait:
             await find_leader()
         loop = asyncio.get_running_loop()
         async with ClusterClient(
-            addresses, target.timeout_ms, known=known, tell=tell_waiting, reason=target.reason
+            addresses,
+            target.timeout_ms,
+            known=known,
+            tell=tell_waiting,
+            reason=target.reason,
+            leader_timeout_ms=None if wait else LEADER_TIMEOUT_MS,
         ) as client:
             view, checks = await preflight(client, checks_of, wait=wait, tell=tell_waiting)
             if last_check is not None and all(check.passed for check in checks):
@@ -162,10 +179,12 @@ def _run(
     try:
         return run_asking(ask())
     except Unanswered as error:
-        is_refused = error.status is ExitStatus.FAILED
-        if error.question.doubt is not None or target.bootstrap_server or is_refused:
+        question, is_refused = error.question, error.status is ExitStatus.FAILED
+        is_mute = question.doubt is not None and not question.refused
+        if is_mute or target.bootstrap_server or is_refused:
             raise
-        raise CliError(leaderless_of(error, known).summary, status=ExitStatus.UNREACHABLE) from error
+        doubt = f"; {question.doubt}" if question.doubt and question.may_be_done else ""
+        raise CliError(leaderless_of(error, known).summary + doubt, status=ExitStatus.UNREACHABLE) from error
 
 
 # Longer than an election with the default timeouts takes.

@@ -5,7 +5,7 @@ from cli.exit_status import ExitStatus
 from cli.output import print_json, say, show_table
 from cli.quorum_tables import checks_table, voters_table
 from cli.voter_changes import Outcome
-from cli.wording import counted
+from wire.wording import counted
 
 
 def show_outcome(outcome: Outcome, *, dry_run: bool, as_json: bool) -> None:

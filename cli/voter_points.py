@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from cli.config.addresses import HostPort
 from cli.quorum_status import ReplicaLag
 from cli.quorum_view import QuorumView
-from cli.wording import counted
+from wire.wording import counted
 
 # A replica this far behind catches up within a moment: a batch of a busy leader or two.
 LAG_LIMIT = 1000
@@ -106,7 +106,7 @@ def caught_up(view: QuorumView, node_id: int, replica: ReplicaLag | None) -> lis
         return []
     fetched_ms = replica.last_fetch_timestamp_ms
     ago = "never" if fetched_ms is None else f"{max(view.now_ms - fetched_ms, 0) / 1000:.1f} s ago"
-    lag = "unknown" if replica.lag is None else f"{replica.lag:,} records"
+    lag = "unknown" if replica.lag is None else counted(replica.lag, "record")
     return [
         Check(
             name="alive",

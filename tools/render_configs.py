@@ -24,7 +24,9 @@ Brokers also take keys that are not listed here, for plugins may have their own;
 no others. Values of the type password are written to the log and shown to nobody.
 
 This program stores no records of topics, so a broker of its own applies few of these; a broker of Kafka that follows
-this quorum applies them all.
+this quorum applies them all. A node of kquorum applies at once, when they are altered: the defaults and limits of
+topics and groups, `min.insync.replicas` and `unclean.leader.election.enable`. What concerns its listeners, connections,
+TLS and SASL it reads from its config file when it starts; the column "while it runs" is what brokers of Kafka take.
 """
 
 

@@ -31,11 +31,11 @@ Cells = Callable[[Row], Sequence[object]]
 class AnswerTable:
     """One table of an answer. `frame` has all rows, in order; `cells` makes what a terminal shows of a row.
 
-    `columns`, `spare` and `folding` are those of `cli.output.make_table`. `total` is counted where it is None and rows
-    are left out. `empty` is said where there are no rows. What `is_told` stands in the lines of the answer, and is
-    shown as a table only when it is asked for by name. Of what has a `newest_first`, the frame from its end on, the
-    last rows are shown where there are too many. What is not `is_counted` would take as long again to be counted.
-    `shown` is what a terminal has instead of `frame`: the same with fewer rows.
+    `columns`, `spare`, `folding` and `stacking` are those of `cli.output.print_table`. `total` is counted where it
+    is None and rows are left out. `empty` is said where there are no rows. What `is_told` stands in the lines of
+    the answer, and is shown as a table only when it is asked for by name. Of what has a `newest_first`, the frame
+    from its end on, the last rows are shown where there are too many. What is not `is_counted` would take as long
+    again to be counted. `shown` is what a terminal has instead of `frame`: the same with fewer rows.
     """
 
     name: str
@@ -45,6 +45,7 @@ class AnswerTable:
     cells: Cells
     spare: Sequence[str] = ()
     folding: str | None = None
+    stacking: bool = False
     total: int | None = None
     empty: str = ""
     is_told: bool = False
@@ -136,7 +137,14 @@ def _show_table(shown: _Shown) -> None:
             say(safe_text(table.empty))
         return
     cells = [[_cell(each) for each in table.cells(row)] for row in shown.rows]
-    print_table(safe_text(table.title), table.columns, cells, spare=table.spare, folding=table.folding)
+    print_table(
+        safe_text(table.title),
+        table.columns,
+        cells,
+        spare=table.spare,
+        folding=table.folding,
+        stacking=table.stacking,
+    )
     if shown.total is None or shown.total > len(shown.rows):
         where = "and" if table.newest_first is None else "these are the last, before them"
         more = "more" if shown.total is None else f"{shown.total - len(shown.rows):,} more of {shown.total:,}"

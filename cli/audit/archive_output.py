@@ -7,6 +7,7 @@ from cli.output import complain, print_table, say
 from spark_replay.archive.manifest import FileEntry
 from spark_replay.archive.report import ArchiveReport, Gap, MemberReport
 from spark_replay.archive.verify import Verified, VerifiedMember
+from wire.wording import counted
 
 _SHOWN = 20
 
@@ -65,7 +66,9 @@ def print_verified(verified: Verified) -> None:
     if (hidden := len(verified.findings) - _SHOWN) > 0:
         complain(f"and {hidden} more; --json has all of them", label="findings")
     if not verified.findings:
-        say(f"every file is as it was archived; {verified.lines} lines of the manifest lead to its head")
+        say(
+            f"every file is as it was archived; the manifest leads to its head in {counted(verified.lines, 'line')}"
+        )
     if verified.head is not None:
         say(f"head {verified.head}")
 

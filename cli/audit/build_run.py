@@ -20,6 +20,7 @@ from spark_replay.remote import RemoteFailed, stage
 from spark_replay.several_sources import find_log_files_of, is_remote
 from spark_replay.sources import LogFile, NoLogFound, printable
 from spark_replay.summary import summarize
+from wire.wording import counted
 
 INPUTS: Final = "_inputs"
 
@@ -77,7 +78,7 @@ def _built(
         roots = _staged(spark, request, out)
         forget(out)
         files = files_to_audit(roots)
-        spark.progress(f"reading {len(files)} files of {total_bytes(files) / 1e6:,.1f} MB")
+        spark.progress(f"reading {counted(len(files), 'file')} of {total_bytes(files) / 1e6:,.1f} MB")
         result = build(
             spark.session,
             roots,

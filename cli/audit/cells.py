@@ -33,11 +33,6 @@ def number(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def counted(count: int, one: str) -> str:
-    """`1 partition`, `2,000 partitions`."""
-    return f"{count:,} {one}" + ("" if count == 1 else "s")
-
-
 def duration(milliseconds: int | None) -> str:
     """`1 d 02:03:04`, `02:03:04` or `4.250 s`."""
     if milliseconds is None:

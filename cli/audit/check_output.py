@@ -11,11 +11,11 @@ from rich.text import Text
 from cli.audit.answers import plain
 from cli.audit.check_replicas import replicas_json, say_indented, show_replicas
 from cli.output import console, print_table, say
-from cli.wording import counted
 from spark_replay.audit_folder import AuditedSource, AuditManifest
 from spark_replay.checks.findings import VIOLATION
 from spark_replay.checks.results import CheckReport, CheckResult, FoundRow
 from wire.safe_text import safe_text
+from wire.wording import counted
 
 _ONE = {"batches": "batch", "hashes": "hash"}
 SOUND, VIOLATED = "no rule is violated", "rules are violated"

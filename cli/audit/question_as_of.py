@@ -9,13 +9,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from cli.audit.answers import Answer
-from cli.audit.cells import counted, ids
+from cli.audit.cells import ids
 from cli.audit.moment import Asked, moment_of
 from cli.audit.question import Asking, check_broker_known, check_partition_known, lives_of_topic
 from cli.audit.state_tables import STATE_TABLES
 from spark_replay.questions.as_of import as_of, held
 from spark_replay.questions.entities import Narrowing
 from spark_replay.questions.moments import Moment, time_text
+from wire.wording import counted
 
 _MOST_FEATURES = 50
 _WRONG = ("fenced", "shutting_down", "without_leader", "under_replicated")

@@ -149,6 +149,7 @@ def _table(name: str, frame: DataFrame, total: int, *, has_notes: bool) -> Answe
         columns=("", "which", "~what", *author_columns(has_notes=has_notes), "at", "#offset"),
         spare=("#offset", "written by", "at"),
         folding="which",
+        stacking=True,
         cells=cells,
         total=total,
     )

@@ -62,6 +62,7 @@ def answer_timeline(question: Asking, request: History) -> Answer:
         newest_first=events.orderBy(*(F.desc(name) for name in ("offset", "about", "partition_id", "what"))),
         columns=("#offset", "time", "about", "~what", "~cause", *author_columns(has_notes=told)),
         spare=("written by", "~why", "#offset"),
+        stacking=True,
         cells=cells,
         empty=f"{title}: nothing in this time",
     )
@@ -92,6 +93,7 @@ def answer_who(question: Asking, request: History) -> Answer:
         newest_first=asked.orderBy(F.desc("offset"), F.desc("last_offset"), F.desc("cause")),
         columns=("time", "#offset", "~who", *(["~why"] if told else []), "~what"),
         spare=("#offset",),
+        stacking=True,
         cells=cells,
         empty=f"{title}: nobody in this time",
     )

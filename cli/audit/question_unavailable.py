@@ -7,7 +7,7 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from cli.audit.answers import Answer, AnswerTable
-from cli.audit.cells import counted, duration, ids, number
+from cli.audit.cells import duration, ids, number
 from cli.audit.question import Asking, lives_of_topic, with_limits
 from cli.audit.wording import cause_text
 from spark_replay.questions.moments import Moment, last_moment, time_text
@@ -19,6 +19,7 @@ from spark_replay.questions.silences import (
     silences,
 )
 from spark_replay.questions.unavailable import NO_LEADER, OPEN, REMOVED, alike, unavailable, with_sizes
+from wire.wording import counted
 
 QUORUM_MIN_MS = 2_000
 _KINDS = {NO_LEADER: "no leader", "under_min_isr": "under min ISR"}

@@ -127,8 +127,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "snapshot verify": ("kquorum snapshot verify kquorum-data/node-1",),
     "snapshot diff": ("kquorum snapshot diff old.checkpoint new.checkpoint",),
     "snapshot take": (
-        "kquorum snapshot take kquorum-data/node-1",
-        "kquorum snapshot take kquorum-data/node-1 --output /backup",
+        "kquorum snapshot take kquorum-data/node-1 --output .",
+        "kquorum snapshot take kquorum-data/node-1 --committed",
     ),
 }
 

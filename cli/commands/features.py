@@ -214,7 +214,7 @@ def _as_json(view: "FeaturesView") -> dict[str, object]:
 
 def _show(view: "FeaturesView") -> None:
     from cli.output import print_table
-    from cli.wording import counted
+    from wire.wording import counted
 
     newest = view.newest
     rows = [

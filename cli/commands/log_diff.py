@@ -16,6 +16,7 @@ from cli.output import complain, console
 from metadata.image.diff import diff_images
 from metadata.image.state_change import StateChange
 from metadata.log_check.quorum_view import diff_quorums
+from wire.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +106,14 @@ def _warn_of_gaps(name: str, state: State) -> None:
             f"and is open at offset {state.offset}"
         )
     if state.unknown_count:
-        _warn(f"the state {name} lacks {state.unknown_count} records of types unknown to this program")
+        _warn(
+            f"the state {name} lacks {counted(state.unknown_count, 'record')} of types unknown to this program"
+        )
     if state.faults:
         first = state.faults[0]
         _warn(
-            f"the state {name} lacks {len(state.faults)} records that could not be replayed, the first at offset "
-            f"{first.offset}: {first.reason}"
+            f"the state {name} lacks {counted(len(state.faults), 'record')} that could not be replayed, the first at "
+            f"offset {first.offset}: {first.reason}"
         )
 
 

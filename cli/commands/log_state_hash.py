@@ -8,6 +8,7 @@ from cli.log_check.log_end import within_its_end
 from cli.log_check.states import Moment, state_at
 from cli.output import complain, print_json, say
 from metadata.image.state_hash import SCHEME, hash_of_image, state_hash_text
+from wire.wording import counted
 
 
 def state_hash(path: Path, last_offset: int | None, *, as_json: bool) -> ExitStatus:
@@ -17,7 +18,8 @@ def state_hash(path: Path, last_offset: int | None, *, as_json: bool) -> ExitSta
     state = state_at(log, moment, _warn)
     for fault in state.faults[:1]:
         _warn(
-            f"{len(state.faults)} records could not be replayed, the first at offset {fault.offset}: {fault.reason}"
+            f"{counted(len(state.faults), 'record')} could not be replayed, the first at offset {fault.offset}: "
+            f"{fault.reason}"
         )
     text = state_hash_text(hash_of_image(state.image))
     offset = state.image.provenance.last_contained_offset

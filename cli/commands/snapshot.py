@@ -69,16 +69,26 @@ def diff(
 
 @snapshot_app.command()
 def take(
-    path: Annotated[Path, typer.Argument(metavar="DIR", help="A metadata folder; the node must be stopped.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A metadata folder; its node may run only with --output.")
+    ],
     offset: Annotated[
         int | None,
         typer.Option(min=1, help="The first offset not in the snapshot; the log's end without it."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="A folder or a file to write; the metadata folder itself without it.")
+        Path | None,
+        typer.Option(
+            help="A folder, or a file to write (NAME.checkpoint); the metadata folder itself without it."
+        ),
     ] = None,
     is_committed: Annotated[
-        bool, typer.Option("--committed", help="I know that all records below the offset are committed.")
+        bool,
+        typer.Option(
+            "--committed",
+            help="I know that all records below the offset are committed: the high watermark of `kquorum quorum "
+            "status` is not below it.",
+        ),
     ] = False,
     compression: Annotated[
         Compression, typer.Option(help="Of the batches; what nodes use without it.")

@@ -17,9 +17,10 @@ from metadata.snapshot_batches import BATCH_BYTES, snapshot_values
 from raft.adapters.errors import StorageFailed
 from raft.adapters.folder_lock import FolderLock
 from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
-from snapshots.naming import SnapshotId
+from snapshots.naming import CHECKPOINT_SUFFIX, SnapshotId
 from snapshots.writer import SnapshotWriter
 from wire.compression import CompressionCodec
+from wire.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +41,22 @@ def take(request: TakeRequest) -> ExitStatus:
         log = within_its_end(log, _warn)
         state = state_at(log, Moment(request.offset), _warn)
         check_state(log, state)
-        if request.output is None and not request.is_committed:
-            _check_committed(log, state)
+        is_committed = request.is_committed or _is_known_to_be_committed(log, state)
+        unknown = f"whether the records below offset {state.offset} are committed is not in the files"
+        if request.output is None and not is_committed:
+            raise CliError(
+                f"{unknown}, and a snapshot of "
+                "uncommitted ones in the node's own folder would make it disagree with the quorum: give --committed if "
+                "`kquorum quorum status` shows a high watermark that is not below it, or write elsewhere with --output",
+                status=ExitStatus.USAGE,
+            )
         snapshot_id = SnapshotId(state.offset, state.epoch)
         path = _target(log, request, snapshot_id)
         written = write_verified(path, snapshot_id, _batches(snapshot_id, state, request.codec), state.image)
-    told = f"{written.record_count:,} records, {written.size_in_bytes:,} bytes, verified"
+    told = f"{counted(written.record_count, 'record')}, {written.size_in_bytes:,} bytes, verified"
     console().print(f"{path}: {told}", soft_wrap=True)
+    if not is_committed:
+        _warn(f"{unknown}: read this snapshot, but do not put it into the folder of a node")
     return ExitStatus.OK
 
 
@@ -67,25 +77,18 @@ def check_state(log: MetadataLogFiles, state: State) -> None:
             f"offset {state.offset} is inside a batch; {header.base_offset} and {header.next_offset} can be taken",
             status=ExitStatus.USAGE,
         )
-    if state.unknown_count or state.faults:
+    if lost := state.unknown_count + len(state.faults):
         raise CliError(
-            f"{log.source}: {state.unknown_count + len(state.faults)} records below offset {state.offset} are "
-            "unknown or could not be replayed, and a snapshot would lose them; `kquorum log verify` lists them",
+            f"{log.source}: {counted(lost, 'record')} below offset {state.offset} {'is' if lost == 1 else 'are'} "
+            "unknown or could not be replayed, which a snapshot would lose; `kquorum log verify` lists them",
             status=ExitStatus.DAMAGED_INPUT,
         )
 
 
-def _check_committed(log: MetadataLogFiles, state: State) -> None:
+def _is_known_to_be_committed(log: MetadataLogFiles, state: State) -> bool:
     """A log does not say what is committed. With one voter all is; so is what another snapshot contains."""
     is_alone = len(state.quorum.voter_texts) == 1
-    if is_alone or any(snapshot_id.end_offset >= state.offset for snapshot_id in log.snapshots):
-        return
-    raise CliError(
-        f"whether the records below offset {state.offset} are committed is not in the files, and a snapshot of "
-        "uncommitted ones in the node's own folder would make it disagree with the quorum: give --committed if "
-        "`kquorum quorum status` shows a high watermark that is not below it, or write elsewhere with --output",
-        status=ExitStatus.USAGE,
-    )
+    return is_alone or any(snapshot_id.end_offset >= state.offset for snapshot_id in log.snapshots)
 
 
 def _target(log: MetadataLogFiles, request: TakeRequest, snapshot_id: SnapshotId) -> Path:
@@ -93,6 +96,11 @@ def _target(log: MetadataLogFiles, request: TakeRequest, snapshot_id: SnapshotId
     if output is None:
         raise CliError(
             f"{request.path} is a single file: say with --output where to write", status=ExitStatus.USAGE
+        )
+    if not output.is_dir() and output.suffix != CHECKPOINT_SUFFIX:
+        raise CliError(
+            f"--output {output} is no folder: make it first, or name a file that ends in {CHECKPOINT_SUFFIX}",
+            status=ExitStatus.USAGE,
         )
     path = output / snapshot_id.file_name if output.is_dir() else output
     if path.exists():

@@ -103,7 +103,7 @@ def list_topics(
     what may yet be lost).
     """
     from cli.output import print_json, print_table
-    from cli.wording import counted
+    from wire.wording import counted
 
     found = _read(None, consistency, config, bootstrap_server, grpc, timeout_ms)
     if as_json:

@@ -146,7 +146,7 @@ class Stage:
 
 
 def _command(arguments: Sequence[str]) -> list[str]:
-    return [sys.executable, "-P", "-m", "cli.main", *arguments]
+    return [sys.executable, "-P", "-m", "cli.entry", *arguments]
 
 
 def _short(argument: str) -> str:

@@ -11,6 +11,7 @@ from cli.demo.kafka_client import KafkaClient, WriteProbe
 from cli.demo.stage import Stage
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from wire.wording import counted
 
 TOPICS = {"orders": 6, "payments": 3, "clicks": 12}
 
@@ -148,7 +149,9 @@ def read_the_log(stage: Stage) -> None:
         folder = str(stage.log_folder(int(status["leader_id"])))
         stage.show_part("log", "dump", folder, "--topic", "orders", lines=12)
         lines = stage.show_part("log", "dump", folder, "--json", "--type", "LeaderChange", lines=3)
-        stage.say(f"{lines} epochs began; `kquorum log dump {Path(folder).name}` prints every record")
+        stage.say(
+            f"{counted(lines, 'epoch')} began; `kquorum log dump {Path(folder).name}` prints every record"
+        )
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from cli.nodes.logs import log as notable_log
 from cli.nodes.peers import Answer, Heard
 from raft.ready import RoleChanged
 from raft.voters import Endpoint, VoterSet
+from wire.wording import counted
 
 FIRST_WARNING_MS: Final = 5_000
 NEXT_WARNING_MS: Final = 30_000
@@ -112,7 +113,9 @@ def who_is_missing(
         told.setdefault(what, []).append(_peer(peer_id, why, place))
     parts = [f"{what} {', '.join(peers)}" for what, peers in sorted(told.items(), key=_order)]
     if len(voters):
-        parts.append(f"{voters.majority} of {len(voters)} voters are needed")
+        parts.append(
+            f"{voters.majority} of {counted(len(voters), 'voter')} {'is' if len(voters) == 1 else 'are'} needed"
+        )
     else:
         parts.append("the voters are not known yet")
     return "; ".join(parts)

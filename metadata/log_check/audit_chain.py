@@ -20,6 +20,7 @@ from wire.metadata_records.features import (
 from wire.proto.audit_pb2 import AuditNote
 from wire.record_batch import Record
 from wire.record_frame import decode_record
+from wire.wording import counted
 
 # The second byte of a record's frame is its type, for types below 128: most records need not be decoded here.
 _TYPES = frozenset(
@@ -139,7 +140,8 @@ class AuditChain:
         if note is not None:
             there = note.covered - note.left
             self._fault(
-                note.offset, f"the audit note covers {note.covered} records, but only {there} {how_many}"
+                note.offset,
+                f"the audit note covers {counted(note.covered, 'record')}, but only {there} {how_many}",
             )
 
     def _fault(self, offset: int, reason: str) -> None:

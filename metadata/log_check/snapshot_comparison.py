@@ -23,6 +23,7 @@ from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, SnapshotId
 from wire.audit_note import note_hash
 from wire.control_records import ControlRecord
 from wire.record_batch import BatchHeader, Record
+from wire.wording import counted
 
 _DIFFERENCES_TOLD = 3
 
@@ -220,9 +221,9 @@ class SnapshotComparison:
         rest = sum(1 for _ in found)
         told = "; ".join(_told(change) for change in first) + (f"; and {rest} more" if rest else "")
         unknown = replay.unknown_count + loaded.unknown_count
-        without = f" ({unknown} records of unknown types left out)" if unknown else ""
+        without = f" ({counted(unknown, 'record')} of unknown types left out)" if unknown else ""
         count = len(first) + rest
-        reason = f"{count} difference{'s' if count > 1 else ''} from the replay{without}: {told}"
+        reason = f"{counted(count, 'difference')} from the replay{without}: {told}"
         self._violation(Check.SNAPSHOT_STATE, snapshot_id, reason, remedies.COMPARE)
 
     def _close(self) -> None:

@@ -26,6 +26,7 @@ from spark_replay.checks.results import (
     rows_of_replicas,
 )
 from spark_replay.sources import FileKind
+from wire.wording import counted
 
 Progress = Callable[[str], None]
 
@@ -112,7 +113,9 @@ def _replayed(
     if CheckGroup.REPLAY not in request.groups and CheckGroup.REPLICAS not in request.groups:
         return []
     only_snapshots = CheckGroup.REPLAY not in request.groups
-    progress("reading the snapshots" if only_snapshots else f"replaying {len(inputs.sources)} logs")
+    progress(
+        "reading the snapshots" if only_snapshots else f"replaying {counted(len(inputs.sources), 'log')}"
+    )
     everywhere = request.recorded.get(None, ())
     work = [
         (source, (*everywhere, *request.recorded.get(source.source, ())), only_snapshots)

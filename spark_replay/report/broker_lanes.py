@@ -6,7 +6,8 @@ from spark_replay.report.facts import BrokerFacts, ReportFacts
 from spark_replay.report.html import Markup
 from spark_replay.report.svg import Axis, Stack, lane, legend, picture
 from spark_replay.report.times import duration, moment, stretch
-from spark_replay.report.words import BROKER_STATES, count, listed, plural
+from spark_replay.report.words import BROKER_STATES, count, listed
+from wire.wording import counted
 
 _BAR, _LOW = 14, 26
 # With more brokers than this the number of those that do not serve is worth a row.
@@ -27,7 +28,7 @@ def broker_lanes(facts: ReportFacts, axis: Axis) -> Iterator[Markup]:
         quiet = [broker for broker in facts.brokers if broker.spans is None]
         steady = sum(broker.fencings == 0 for broker in quiet)
         note = f"{count(steady)} of them never fenced" if len(quiet) == hidden else "not drawn"
-        yield lane(f"{plural(hidden, 'other broker')}", picture(note, height=_BAR), note)
+        yield lane(f"{counted(hidden, 'other broker')}", picture(note, height=_BAR), note)
     present = {span.state for broker in drawn for span in broker.spans or ()}
     yield legend((style_of(state), state) for state in BROKER_STATES if state in present)
 
@@ -50,7 +51,7 @@ def _bar(broker: BrokerFacts, axis: Axis) -> Markup:
         for span in sorted(broker.spans or (), key=lambda span: span.start_ms - span.end_ms)
     )
     told = listed(
-        plural(number, word)
+        counted(number, word)
         for number, word in (
             (broker.fencings, "fencing"),
             (broker.shutdowns, "shutdown"),
@@ -76,7 +77,7 @@ def _out(facts: ReportFacts, axis: Axis) -> Markup:
         (
             bucket,
             (("warn", peak),),
-            f"{moment(axis.window.bucket_start(bucket))}: up to {plural(peak, 'broker')}",
+            f"{moment(axis.window.bucket_start(bucket))}: up to {counted(peak, 'broker')}",
         )
         for bucket, peak in enumerate(peaks)
         if peak

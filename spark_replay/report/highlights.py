@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from spark_replay.report.facts import ReportFacts
 from spark_replay.report.times import duration, moment
-from spark_replay.report.words import controller, count, listed, plural
+from spark_replay.report.words import controller, count, listed
+from wire.wording import counted
 
 BROKERS_NAMED = 5
 
@@ -41,7 +42,7 @@ def _limits(facts: ReportFacts) -> Iterator[Highlight]:
 
 def _damage(facts: ReportFacts) -> Iterator[Highlight]:
     if facts.log.damage_total:
-        places = plural(facts.log.damage_total, "place")
+        places = counted(facts.log.damage_total, "place")
         yield Highlight(
             "bad", f"The log is damaged in {places}: what stood there is not on this page.", "damage"
         )
@@ -52,11 +53,11 @@ def _findings(facts: ReportFacts) -> Iterator[Highlight]:
     if checks.violations:
         first = next((each for each in checks.findings if each.severity == "violation"), None)
         told = f": {first.check}: {first.reason}" if first else ""
-        text = f"{plural(checks.violations, 'violation')} found by the checks{told}"
+        text = f"{counted(checks.violations, 'violation')} found by the checks{told}"
         yield Highlight("bad", text, "checks")
     elif checks.ran:
         yield Highlight(
-            "note", f"{plural(len(checks.passed), 'check')} passed, none found a violation.", "checks"
+            "note", f"{counted(len(checks.passed), 'check')} passed, none found a violation.", "checks"
         )
 
 
@@ -66,7 +67,7 @@ def _partitions(facts: ReportFacts) -> Iterator[Highlight]:
         first = changes.unclean[0]
         yield Highlight(
             "bad",
-            f"{plural(changes.unclean_total, 'unclean election')}: records may be lost, first of topic "
+            f"{counted(changes.unclean_total, 'unclean election')}: records may be lost, first of topic "
             f"{first.topic} at {moment(first.timestamp_ms)}.",
             "unclean",
         )
@@ -75,13 +76,13 @@ def _partitions(facts: ReportFacts) -> Iterator[Highlight]:
     if facts.state.leaderless:
         yield Highlight(
             "bad",
-            f"{plural(facts.state.leaderless, 'partition')} had no leader at the end of this time.",
+            f"{counted(facts.state.leaderless, 'partition')} had no leader at the end of this time.",
             "outages",
         )
     if facts.under_min_isr.peak:
         yield Highlight(
             "warn",
-            f"Up to {plural(facts.under_min_isr.peak, 'partition')} at once had fewer in-sync replicas than "
+            f"Up to {counted(facts.under_min_isr.peak, 'partition')} at once had fewer in-sync replicas than "
             f"min.insync.replicas: producers with acks=all were refused.",
             "min-isr",
         )
@@ -89,7 +90,7 @@ def _partitions(facts: ReportFacts) -> Iterator[Highlight]:
         causes = list(changes.by_cause.items())
         told = listed(f"{count(number)} {cause.replace('_', ' ')}" for cause, number in causes[:3])
         most = ", most of them" if len(causes) > 3 else ":"
-        yield Highlight("note", f"{plural(changes.total, 'leader change')}{most} {told}.", "leaders")
+        yield Highlight("note", f"{counted(changes.total, 'leader change')}{most} {told}.", "leaders")
 
 
 def _leaderless(facts: ReportFacts) -> str:
@@ -104,7 +105,7 @@ def _leaderless(facts: ReportFacts) -> str:
     text = f"{at_once} had no leader, {summed} summed over the partitions"
     if worst:
         began = f"the worst outage began {moment(worst.start_ms)}"
-        text += f"; {began} with {plural(worst.partitions, 'partition')}"
+        text += f"; {began} with {counted(worst.partitions, 'partition')}"
     return f"{text}."
 
 
@@ -143,9 +144,9 @@ def _quorum(facts: ReportFacts) -> Iterator[Highlight]:
         text = f"One epoch: {controller(facts.epochs[0].leader_id)} led {_throughout(facts)}."
     else:
         (*_, last) = facts.epochs
-        by = controller(last.leader_id) if len(led) == 1 else plural(len(led), "controller")
-        text = f"{plural(facts.epochs_total, 'epoch')}, led by {by}; the last one is {last.epoch}."
+        by = controller(last.leader_id) if len(led) == 1 else counted(len(led), "controller")
+        text = f"{counted(facts.epochs_total, 'epoch')}, led by {by}; the last one is {last.epoch}."
         passed = last.epoch - facts.epochs[0].epoch + 1 - facts.epochs_total
         if passed > 0:
-            text += f" {plural(passed, 'epoch')} between left no record: elections that nobody won, or lost again."
+            text += f" {counted(passed, 'epoch')} between left no record: elections that nobody won, or lost again."
     yield Highlight("note", text, "controllers")

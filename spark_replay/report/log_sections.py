@@ -4,7 +4,8 @@ from spark_replay.report.facts import Epoch, Finding, ReportFacts, Silence
 from spark_replay.report.html import Markup, folded, section, table, tag
 from spark_replay.report.sections import dim, when, whole
 from spark_replay.report.times import duration
-from spark_replay.report.words import count, plural, size
+from spark_replay.report.words import count, size
+from wire.wording import counted
 
 EPOCHS_LISTED = 60
 EPOCHS_UNFOLDED = 12
@@ -28,7 +29,7 @@ def controllers(facts: ReportFacts) -> Markup:
     columns = ("#epoch", "controller", "from (UTC)", "to", "#led for", "votes", "#records", "#first offset")
     epochs = table(columns, map(_epoch, listed), caption=f"Epochs{cut}")
     shown = (
-        epochs if len(listed) <= EPOCHS_UNFOLDED else folded(f"{plural(len(listed), 'epoch')}{cut}", epochs)
+        epochs if len(listed) <= EPOCHS_UNFOLDED else folded(f"{counted(len(listed), 'epoch')}{cut}", epochs)
     )
     return section(
         "controllers",
@@ -118,10 +119,10 @@ def checks(facts: ReportFacts) -> Markup:
     if not found.ran:
         return section("checks", "Checks", lead="They were not run for this page; see kquorum audit check.")
     passed = (
-        f"{plural(len(found.passed), 'check')} passed: {', '.join(found.passed)}. " if found.passed else ""
+        f"{counted(len(found.passed), 'check')} passed: {', '.join(found.passed)}. " if found.passed else ""
     )
     lead = (
-        f"{passed}{plural(found.violations, 'violation')}, {plural(found.notes, 'note')}, of the whole log."
+        f"{passed}{counted(found.violations, 'violation')}, {counted(found.notes, 'note')}, of the whole log."
     )
     content = []
     if found.findings:

@@ -11,7 +11,8 @@ from spark_replay.report.sections import large_changes, leaders, no_leader, too_
 from spark_replay.report.style import SCRIPT, STYLE
 from spark_replay.report.timeline import bucket_name, timeline
 from spark_replay.report.times import duration, moment, stretch
-from spark_replay.report.words import count, plural
+from spark_replay.report.words import count
+from wire.wording import counted
 
 _LEAD = (
     "All rows share one time axis (UTC). Hatched: the log holds no records at all, so no controller was writing. "
@@ -100,8 +101,8 @@ def _facts(facts: ReportFacts) -> Markup:
     extent = "none" if log.start_offset is None else f"{log.start_offset}\u2013{(log.end_offset or 0) - 1}"
     silences = facts.silences.total
     shown: list[tuple[str, str, str]] = [
-        ("offsets", extent, plural(log.records, "record")),
-        ("epochs", count(facts.epochs_total), plural(silences, "silence") if silences else ""),
+        ("offsets", extent, counted(log.records, "record")),
+        ("epochs", count(facts.epochs_total), counted(silences, "silence") if silences else ""),
         ("brokers", brokers_told, of_them),
         ("topics", count(state.topics), "at the end"),
         (

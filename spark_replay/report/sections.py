@@ -6,7 +6,8 @@ from spark_replay.report.facts import LargeChange, ReportFacts
 from spark_replay.report.html import Content, Markup, folded, joined, section, table, tag, void
 from spark_replay.report.partition_values import Interval
 from spark_replay.report.times import duration, moment
-from spark_replay.report.words import CAUSES, controller, count, listed, plural
+from spark_replay.report.words import CAUSES, controller, count, listed
+from wire.wording import counted
 
 
 def whole(text: Content) -> Markup:
@@ -31,7 +32,7 @@ def no_leader(facts: ReportFacts) -> Markup:
     lead = (
         "Nobody could produce to them or consume from them. What lost its leader by one decision of the controller "
         "is one outage; it ends when the last of these partitions has a leader again."
-        + (f" {plural(left, 'smaller outage')} not listed." if left > 0 else "")
+        + (f" {counted(left, 'smaller outage')} not listed." if left > 0 else "")
     )
     rows = [
         (
@@ -107,8 +108,8 @@ def too_few_in_sync(facts: ReportFacts) -> Markup:
     if not facts.under_min_isr_total:
         return Markup()
     lead = (
-        f"Producers with acks=all were refused. {plural(facts.under_min_isr_total, 'interval')}, up to "
-        f"{plural(facts.under_min_isr.peak, 'partition')} at once."
+        f"Producers with acks=all were refused. {counted(facts.under_min_isr_total, 'interval')}, up to "
+        f"{counted(facts.under_min_isr.peak, 'partition')} at once."
     )
     listing = _intervals(facts.under_min_isr_longest, facts.under_min_isr_total, "The longest")
     return section("min-isr", "Fewer in-sync replicas than min.insync.replicas", listing, lead=lead)
@@ -209,7 +210,7 @@ def _what(change: LargeChange) -> Markup:
     if change.topic is not None:
         about = f"topic {change.topic}"
     else:
-        about = plural(change.topics, "topic") if change.topics else ""
+        about = counted(change.topics, "topic") if change.topics else ""
     return joined(filter(None, (types + more, about and dim(about))), void("br"))
 
 

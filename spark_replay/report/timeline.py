@@ -9,7 +9,8 @@ from spark_replay.report.partition_values import Series
 from spark_replay.report.svg import Axis, Stack, lane, legend, percent, picture
 from spark_replay.report.times import duration, moment, stretch
 from spark_replay.report.window import Window
-from spark_replay.report.words import ADMINISTRATIVE, CAUSES, count, listed, plural
+from spark_replay.report.words import ADMINISTRATIVE, CAUSES, count, listed
+from wire.wording import counted
 
 CONTROLLER_LANES = 9
 OUTAGE_LANES = 10
@@ -103,13 +104,13 @@ def _quorum(facts: ReportFacts, axis: Axis) -> Iterator[Markup]:
             (
                 bucket,
                 (("elected", number),),
-                f"{_bucket_title(axis.window, bucket)}: {plural(number, 'election')}",
+                f"{_bucket_title(axis.window, bucket)}: {counted(number, 'election')}",
             )
             for bucket, number in sorted(elections.items())
         ]
         yield _columns(
             "elections",
-            f"{count(facts.epochs_total)} epochs",
+            counted(facts.epochs_total, "epoch"),
             stacks,
             max(elections.values(), default=1),
             axis,
@@ -125,7 +126,7 @@ def _records(facts: ReportFacts, axis: Axis) -> Markup:
         (
             bucket,
             (("written", other), ("idle", idle)),
-            f"{_bucket_title(axis.window, bucket)}: {plural(other + idle, 'record')}, {count(idle)} of them idle",
+            f"{_bucket_title(axis.window, bucket)}: {counted(other + idle, 'record')}, {count(idle)} of them idle",
         )
         for bucket, (other, idle) in sorted(totals.items())
     ]
@@ -142,16 +143,16 @@ def _controller(leader: int | None, facts: ReportFacts, axis: Axis) -> Markup:
             epoch.start_ms,
             epoch.end_ms,
             f"epoch {epoch.epoch}: {stretch(epoch.start_ms, epoch.end_ms)} "
-            f"({duration(max(epoch.end_ms - epoch.start_ms, 0))}), {plural(epoch.records, 'record')}",
+            f"({duration(max(epoch.end_ms - epoch.start_ms, 0))}), {counted(epoch.records, 'record')}",
             style="leads" if epoch.epoch % 2 else "leads next",
             height=_BAR,
         )
         for epoch in epochs
     )
     led = sum(max(epoch.end_ms - epoch.start_ms, 0) for epoch in epochs)
-    label = f"led {plural(len(epochs), 'epoch')}, {duration(led)} in all"
+    label = f"led {counted(len(epochs), 'epoch')}, {duration(led)} in all"
     name = "controller not named" if leader is None else f"controller {leader}"
-    return lane(name, picture(f"{name}: {label}", *bars, height=_BAR), plural(len(epochs), "epoch"))
+    return lane(name, picture(f"{name}: {label}", *bars, height=_BAR), counted(len(epochs), "epoch"))
 
 
 def _partitions(facts: ReportFacts, axis: Axis) -> Iterator[Markup]:
@@ -162,7 +163,7 @@ def _partitions(facts: ReportFacts, axis: Axis) -> Iterator[Markup]:
     worst = sorted(enumerate(facts.outages, 1), key=lambda each: -each[1].partition_ms)[:OUTAGE_LANES]
     for number, outage in sorted(worst, key=lambda each: each[0]):
         title = (
-            f"{plural(outage.partitions, 'partition')} of {plural(outage.topics, 'topic')} without leader, "
+            f"{counted(outage.partitions, 'partition')} of {counted(outage.topics, 'topic')} without leader, "
             f"{stretch(outage.start_ms, outage.end_ms)} ({duration(outage.end_ms - outage.start_ms)})"
         )
         bar = axis.bar(outage.start_ms, outage.end_ms, title, style="bad", top=2, height=6)
@@ -198,7 +199,11 @@ def _level(name: str, style: str, series: Series, axis: Axis) -> Iterator[Markup
     if not series.peak:
         return
     stacks: list[Stack] = [
-        (bucket, ((style, peak),), f"{_bucket_title(axis.window, bucket)}: up to {plural(peak, 'partition')}")
+        (
+            bucket,
+            ((style, peak),),
+            f"{_bucket_title(axis.window, bucket)}: up to {counted(peak, 'partition')}",
+        )
         for bucket, peak in enumerate(series.peaks)
         if peak
     ]
@@ -220,7 +225,7 @@ def _requests(facts: ReportFacts, axis: Axis) -> Iterator[Markup]:
     ]
     highest = max(numbers.values())
     yield _columns(
-        "topics, configs, ACLs", f"{plural(sum(numbers.values()), 'change')}", stacks, highest, axis, _LOW
+        "topics, configs, ACLs", f"{counted(sum(numbers.values()), 'change')}", stacks, highest, axis, _LOW
     )
 
 

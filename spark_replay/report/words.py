@@ -45,11 +45,6 @@ ADMINISTRATIVE: Final = {
 }
 
 
-def plural(count: int, one: str, many: str = "") -> str:
-    """`1 partition`, `1,234 partitions`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def count(value: int) -> str:
     return f"{value:,}"
 

@@ -29,6 +29,19 @@ _TEXT_SUFFIXES = {
 }
 
 
+# What the commands of these pages write, where they are typed as they stand: logs, tables and keys are not checked in.
+_WRITING = re.compile(r"^ *\$ kquorum (?:.* --out ([a-z][\w.]*)|certs make ([a-z]\w*))", re.MULTILINE)
+
+
+def test_what_the_commands_of_the_docs_write_is_not_checked_in() -> None:
+    pages = [ROOT / "README.md", ROOT / "docs" / "audit.md", ROOT / "docs" / "security.md"]
+    written = {out or certs for page in pages for out, certs in _WRITING.findall(page.read_text())}
+    assert {"audit", "report.html", "certs"} <= written
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    missing = sorted(name for name in written if not {f"/{name}", f"/{name}/"} & set(ignored))
+    assert missing == []
+
+
 def checked_in_files() -> list[Path]:
     """Everything git tracks or would track, so that a new file is seen before it is added."""
     listing = subprocess.run(

@@ -58,3 +58,8 @@ def test_an_interrupt_of_a_command_within_it_ends_it_as_an_interrupt(
     with pytest.raises(SystemExit) as ended:
         demo.show_here("audit", "build")
     assert ended.value.code == ExitStatus.INTERRUPTED
+
+
+def test_what_it_runs_is_interrupted_without_a_traceback() -> None:
+    """`cli.main` imports for 0.2 s before it has a handler; `cli.entry` has one at once."""
+    assert stage._command(("topics", "list"))[1:4] == ["-P", "-m", "cli.entry"]

@@ -9,6 +9,7 @@ from cli.main import run
 from raft import causes
 from raft.adapters.election_log import ElectionLog
 from raft.adapters.file_log import FOLDER_NAME, FileLog
+from raft.adapters.meta_properties import MetaProperties, write_meta_properties
 from raft.batches import build_batch
 from raft.control_batches import leader_change_batch
 from raft.ready import RoleChanged
@@ -80,6 +81,37 @@ def test_the_table_has_a_row_for_each_epoch(tmp_path: Path, capsys: pytest.Captu
     out = capsys.readouterr().out
     assert "2 epochs" in out
     assert "2,112 ms" in " ".join(out.split())
+
+
+def of_cluster(folder: Path, cluster_id: str, node_id: int) -> None:
+    write_log(folder)
+    write_meta_properties(folder, MetaProperties(cluster_id=cluster_id, node_id=node_id), T0)
+
+
+def test_folders_of_two_clusters_are_not_one_history(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_cluster(tmp_path / "1", "abc", 1)
+    of_cluster(tmp_path / "2", "xyz", 2)
+    write_log(tmp_path / "copy")
+    assert run(["quorum", "history", str(tmp_path / "1"), str(tmp_path / "2" / FOLDER_NAME)]) == 2
+    assert capsys.readouterr().err == (
+        f"error: {tmp_path / '1'} is of cluster abc, {tmp_path / '2' / FOLDER_NAME} is of cluster xyz: "
+        "ask for the history of one cluster at a time\n"
+    )
+    assert len(history(capsys, str(tmp_path / "1"), str(tmp_path / "copy"))) == 2
+
+
+def test_the_folder_of_the_nodes_folders_is_met_with_their_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for node in ("node-1", "node-2"):
+        write_log(tmp_path / node)
+    assert run(["quorum", "history", str(tmp_path)]) == 2
+    both = [str(tmp_path / "node-1"), str(tmp_path / "node-2")]
+    assert f"nor notes of elections; name {' '.join(both)}\n" in capsys.readouterr().err
+    assert run(["quorum", "history", *both]) == 0
+    assert capsys.readouterr().out.startswith(f"2 epochs, as told by node-1, node-2 in {tmp_path}\n")
 
 
 def test_a_folder_without_a_log_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

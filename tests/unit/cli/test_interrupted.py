@@ -1,8 +1,10 @@
 """Ctrl-C at any moment of a command: one line, exit status 130, and never a traceback."""
 
 import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,15 @@ main()
 _TOPICS = ("topics", "list", "--bootstrap-server", "127.0.0.1:1")
 _WATCH = ("watch", "--grpc", "127.0.0.1:1")
 _STATUS = ("quorum", "status", "--bootstrap-controller", "127.0.0.1:1")
+
+# As above, for what the shell runs: every import from the script's first line on.
+_LAUNCHER = (
+    _PROGRAM.partition("sys.argv[:] =")[0]
+    + """
+sys.argv[:] = sys.argv[2:]
+exec(compile(open(sys.argv[0]).read(), sys.argv[0], "exec"))
+"""
+)
 
 
 @pytest.mark.parametrize(
@@ -69,3 +80,18 @@ def test_one_line_and_no_traceback(moment: str, command: tuple[str, ...]) -> Non
         check=False,
     )
     assert (done.returncode, done.stderr) == (130, "interrupted\n"), done
+
+
+@pytest.mark.parametrize("moment", ["re", "cli", "cli.entry"])
+def test_no_traceback_before_the_first_module_of_ours_is_there(moment: str) -> None:
+    """`re` is not imported so early, but is by the script that pip makes of an entry point."""
+    script = Path(sys.executable).with_name("kquorum")
+    assert script.is_file(), "run `make setup`"
+    done = subprocess.run(
+        [sys.executable, "-c", _LAUNCHER, moment, str(script), *_TOPICS],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) in [(-signal.SIGINT, ""), (130, "interrupted\n")], done

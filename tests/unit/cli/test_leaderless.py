@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -103,13 +104,70 @@ def test_a_node_that_hangs_does_not_cost_the_time_of_the_others(
     assert json.loads(capsys.readouterr().out)["leader_id"] == 1
 
 
+class SteppingDown:
+    """Node 1 of voters 1, 2 and 3: it leads until `is_over` says that it has stepped down."""
+
+    def __init__(self, is_over: Callable[["SteppingDown"], bool]) -> None:
+        self.described = 0
+        self.asked = 0
+        self._is_over = is_over
+
+    def describe(self, _: Any) -> dict[str, object]:
+        self.described += 1
+        if self._is_over(self):
+            return quorum_response(error_code=NOT_LEADER, leader_id=-1)
+        response: dict[str, Any] = quorum_response()
+        replica = {
+            "replica_directory_id": UUID(int=7),
+            "log_end_offset": 9,
+            "last_caught_up_timestamp": self.described,
+        }
+        response["topics"][0]["partitions"][0]["current_voters"] = [
+            {"replica_id": node_id, "last_fetch_timestamp": self.described, **replica}
+            for node_id in (1, 2, 3)
+        ]
+        return response
+
+    def remove(self, _: Any) -> dict[str, object]:
+        """What a leader says of a change that it began, and could not commit before it lost its epoch."""
+        self.asked += 1
+        return {"throttle_time": 0, "error_code": NOT_LEADER, "error_message": "the leader lost its epoch"}
+
+
+@pytest.mark.parametrize(
+    ("is_over", "doubt"),
+    [
+        (lambda node: node.described > 1, ""),
+        (lambda node: node.described > 2, ""),
+        (
+            lambda node: node.asked > 0,
+            "; the request may have been carried out: look with `kquorum quorum status`",
+        ),
+    ],
+    ids=["at the second look", "while it looks on", "with the change begun"],
+)
+def test_a_change_ends_when_the_leader_steps_down_for_want_of_a_majority(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_over: Callable[[SteppingDown], bool], doubt: str
+) -> None:
+    """The time limit of the whole command would be an hour."""
+    node = SteppingDown(is_over)
+    answers = {ApiKey.DESCRIBE_QUORUM: node.describe, ApiKey.REMOVE_RAFT_VOTER: node.remove}
+    with fake_node(answers, {"metadata.version": 25, "kraft.version": 1}) as server:
+        path = config(tmp_path, [server.port, DEAD_PORT, DEAD_PORT + 1], dynamic=True)
+        assert run(["quorum", "remove-voter", "3", "-c", path, "--timeout-ms", "3600000"]) == 6
+    error = capsys.readouterr().err.splitlines()[-1]
+    head, _, rest = error.partition("; no answer from ")
+    assert head.startswith("error: the quorum has no leader that can be reached: node 1 answers")
+    assert rest == f"node 2, node 3; 1 of 3 voters alive, 2 needed: start node 2 or node 3{doubt}"
+
+
 def answers(*controllers: tuple[int, bool], voters: int) -> Leaderless:
     return Leaderless(
         controllers=tuple(
             ControllerAnswer(node_id=node_id, address=f"h:{node_id}", answers=alive)
             for node_id, alive in controllers
         ),
-        static_voters=voters,
+        voters=frozenset(range(1, voters + 1)),
     )
 
 
@@ -123,3 +181,6 @@ def test_what_is_needed() -> None:
     assert "an election is under way" in answers((1, True), (2, True), (3, False), voters=3).needs
     assert "an election is under way" in answers((1, True), (2, True), voters=0).needs
     assert "start node 2 (who votes" in answers((1, True), (2, False), voters=0).needs
+    assert answers((1, True), (2, False), voters=3).needs == (
+        "a majority of the voters must be alive: start node 2, and see whether node 3 runs (not asked from here)"
+    )

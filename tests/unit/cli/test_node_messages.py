@@ -64,6 +64,10 @@ class TestWhoIsMissing:
             "of another cluster: 2 (127.0.0.1:21302); not asked"
         )
 
+    def test_one_voter_is_needed_and_not_several(self) -> None:
+        alone = voters(ReplicaKey(2, OLD))
+        assert self.told({2: Heard(Answer.NONE, "timed out")}, alone).endswith("1 of 1 voter is needed")
+
     def test_without_known_voters_the_bootstrap_servers_are_meant(self) -> None:
         told = self.told({-2: Heard(Answer.NONE, "timed out")}, NO_VOTERS)
         assert told == "no answer from 127.0.0.1:21298 (timed out); the voters are not known yet"

@@ -1,13 +1,14 @@
 """Tables: what is never broken, and what is wrapped where."""
 
 import io
+import re
 import sys
 
 import pytest
 
 from cli import output
 from cli.output import complain, console, make_table, print_table, share_room
-from cli.wording import counted
+from wire.wording import counted
 
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
 FOLDER = "/srv/a-rather-long-name-of-a-folder/with-another-one-in-it/data/node-1"
@@ -58,6 +59,50 @@ def test_a_list_of_topics_fits_eighty_columns(monkeypatch: pytest.MonkeyPatch) -
     columns = ("topic", "id", "#partitions", "#replicas", "#no\nleader", "#short\nisr")
     print_table("1 topic", columns, [("orders", DIRECTORY, 6, 3, 0, 0)])
     assert max(len(line.rstrip()) for line in terminal.getvalue().splitlines()) <= 80
+
+
+WHO = "User:svc-metadata-operator (kafka-configs@10.0.0.17)"
+WHY = 'INCREMENTAL_ALTER_CONFIGS: alter configs: topic orders.of.the.north (retention.ms) "OPS-815: keep a week"'
+ASKED = ("time", "#offset", "~who", "~why", "~what")
+CHANGED = ("", "which", "~what", "~who", "~why", "at", "#offset")
+TIME, WHICH, DID = (
+    "2026-11-20 12:00:01.123",
+    "orders.of.the.north-and-of-the-whole-west-17",
+    "isr 11 12 13 → 11 12",
+)
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize(
+    ("columns", "row", "folding"),
+    [
+        (ASKED, (TIME, "4711", WHO, WHY, DID), None),
+        (CHANGED, ("~", WHICH, DID, WHO, WHY, TIME, "4711"), "which"),
+    ],
+    ids=["who", "diff"],
+)
+def test_names_stay_whole_where_a_table_would_break_them(
+    monkeypatch: pytest.MonkeyPatch,
+    width: int,
+    columns: tuple[str, ...],
+    row: tuple[object, ...],
+    folding: str | None,
+) -> None:
+    terminal = on_a_terminal(monkeypatch)
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")  # a dumb one has 80 columns
+    print_table("who changed it", columns, [row], spare=("#offset", "at"), folding=folding, stacking=True)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
+    assert max(map(len, lines)) <= width
+    for word in (*WHO.split(), *WHY.split(), TIME, "4711"):
+        assert any(word in line for line in lines), (word, lines)
+    assert any(line.split() == ["what", *DID.split()] for line in lines)
+
+
+def test_a_table_with_room_for_its_words_is_not_stacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = on_a_terminal(monkeypatch)
+    print_table("", ("time", "~who"), [(TIME, "User:alice"), (TIME, "User:bob")], stacking=True)
+    assert [line.split() for line in terminal.getvalue().splitlines() if "who" in line] == [["time", "who"]]
 
 
 def test_line_breaks_in_headings_are_for_terminals() -> None:

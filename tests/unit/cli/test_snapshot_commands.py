@@ -88,6 +88,29 @@ def test_what_may_be_uncommitted_is_not_put_into_a_nodes_folder(
     assert run(["snapshot", "take", str(folder), "--offset", "50"]) == 0
 
 
+def test_elsewhere_it_may_hold_what_is_not_committed_and_says_so(
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
+) -> None:
+    out = ["--output", str(tmp_path)]
+    assert run(["snapshot", "take", str(folder), "--offset", "155", *out]) == 0
+    assert capsys.readouterr().err == (
+        "warning: whether the records below offset 155 are committed is not in the files: read this snapshot, but do "
+        "not put it into the folder of a node\n"
+    )
+    assert run(["snapshot", "take", str(folder), "--offset", "50", *out]) == 0
+    assert run(["snapshot", "take", str(folder), "--offset", "106", "--committed", *out]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_folder_that_is_not_there_is_not_made_a_file(
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
+) -> None:
+    backup = tmp_path / "backup"
+    assert run(["snapshot", "take", str(folder), "--output", str(backup)]) == USAGE
+    assert f"--output {backup} is no folder: make it first" in capsys.readouterr().err
+    assert not backup.exists()
+
+
 def test_unknown_records_are_not_lost_silently(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = write_sample(tmp_path / "sample", torn=False)
     assert run(["snapshot", "take", str(path), "--output", str(tmp_path)]) == DAMAGED
