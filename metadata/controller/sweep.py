@@ -101,11 +101,16 @@ class PartitionSweep:
         return self._walk.is_done
 
     def is_still_due(self, context: DecisionContext) -> bool:
-        """Whether the broker is still what it was: leaving or fenced, or else serving."""
+        """Whether the broker is still what it was: leaving or fenced, or else serving.
+
+        A broker that was fenced during its controlled shutdown and is unfenced again keeps `in_controlled_shutdown`
+        until it registers again, as with Kafka's controller. It serves all the same.
+        """
         broker = context.image.cluster.brokers.get(self.broker_id)
         if broker is None or broker.epoch != self.broker_epoch:
             return False
-        return (broker.fenced or context.is_leaving(broker)) == self.is_leaving
+        is_leaving = broker.fenced or context.liveness.shutdown_offset(broker.id) is not None
+        return is_leaving == self.is_leaving
 
     def next_run(self, context: DecisionContext) -> ChangeRun:
         """The changes of the next slice; there may be none in it."""

@@ -118,6 +118,20 @@ def test_a_broker_that_speaks_again_meanwhile_keeps_what_was_not_taken_off_it() 
     assert leaders(world) == {1}, "what it led meanwhile counts"
 
 
+def test_a_broker_that_was_fenced_while_it_left_leads_again_when_it_comes_back() -> None:
+    """Its registration says to the end that it is in controlled shutdown, as with Kafka's controller."""
+    world = World(QUIET).lead().add_brokers(0, 1)
+    world.create(assigned("a", *[(0,)] * 7), assigned("b", (1, 0)))
+    world.heartbeat(0, want_shut_down=True)
+    world.advance(0)
+    fall_silent(world)
+    assert is_fenced(world)
+    assert world.controller.image.cluster.brokers[0].in_controlled_shutdown
+    assert not world.heartbeat(0)["is_fenced"]
+    world.advance(0)
+    assert {world.partition("a", index).leader for index in range(7)} == {0}
+
+
 def test_a_new_leader_goes_on_where_the_last_one_stopped() -> None:
     """At once: the broker is fenced, so nothing else would ever take it off the rest."""
     world = world_of((0, 1))
