@@ -76,11 +76,13 @@ def _turn(path: Path) -> int:
 
 class _ByFile(LoadScopeScheduling):
     """A file's tests go to one process, so that a cluster which they share is started once; those of Spark all go to
-    one, for it takes seconds to start and minutes to get warm."""
+    one, for it takes seconds to start and minutes to get warm; but for the file whose many streams are processes of
+    their own."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "spark" if file.startswith("tests/spark/") else file
+        is_sparks = file.startswith("tests/spark/") and file != "tests/spark/test_stream_killed.py"
+        return "spark" if is_sparks else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile | None:

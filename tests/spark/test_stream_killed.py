@@ -21,6 +21,8 @@ from tests.spark.whole_rows import rows_of_whole, sorted_rows
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.slow]
 
 PROJECT = Path(__file__).resolve().parents[2]
+# Spark starts in ten seconds on a machine at rest, and took more than 180 s on one with a load of 19.
+LONG_S = 900
 
 
 class Stream:
@@ -45,7 +47,7 @@ class Stream:
         def is_said() -> bool:
             return text in self.said() or self._process.poll() is not None
 
-        assert wait_until(is_said, 180), self.said()
+        assert wait_until(is_said, LONG_S), self.said()
         assert self._process.poll() is None, self.said()
 
     def live_on(self, seconds: float) -> None:
@@ -53,7 +55,9 @@ class Stream:
             self._process.wait(seconds)
 
     def kill(self) -> None:
-        """With its Java, which has a process group of its own."""
+        """With its Java, which has a process group of its own; a stream that has ended took it along."""
+        if self._process.poll() is not None:
+            return
         java = self._children()
         for group in (self._process.pid, *java):
             os.killpg(group, signal.SIGKILL)
@@ -66,7 +70,7 @@ class Stream:
     def interrupt(self) -> int:
         """As Ctrl-C does; answers the exit status."""
         os.killpg(self._process.pid, signal.SIGINT)
-        return self._process.wait(180)
+        return self._process.wait(LONG_S)
 
 
 def killed_at_random(tmp_path: Path, random: Random, rounds: int) -> tuple[Path, Path]:
