@@ -13,6 +13,7 @@ from metadata.controller.handlers import HANDLERS
 from metadata.controller.requests import ControllerRequest
 from metadata.controller.results import ControllerResult
 from metadata.forwarding import is_for_the_leader
+from metadata.image.image import MetadataImage
 from tests.unit.metadata.controller_world import World, assigned, topic
 from tests.unit.metadata.test_controller_semantics import FaultyWorld
 from wire.protocol.api_keys import ApiKey
@@ -146,6 +147,29 @@ def test_the_tables_of_the_topics_count_in_an_isr_change(monkeypatch: pytest.Mon
     answers = world.send(ApiKey.ALTER_PARTITION, 2, broker_id=1, broker_epoch=epoch, topics=topics)
     assert turns_until_answered(world, answers) == 4
     assert all(world.partition(name, 7).isr == (1, 2) for name in names)
+
+
+def test_that_an_isr_change_is_long_is_seen_by_its_first_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker's request may have 150,000 of them: to weigh all would hold the loop up."""
+    weighed = []
+    weight_of_table = divided._weight_of_table
+
+    def counted(topic: Any, image: MetadataImage) -> int:
+        weighed.append(topic.topic_id)
+        return weight_of_table(topic, image)
+
+    monkeypatch.setattr(divided, "_weight_of_table", counted)
+    world = world_of()
+    epoch = world.controller.image.cluster.brokers[1].epoch
+    topics = [{"topic_id": UUID(int=99 + number), "partitions": [wanted(0)]} for number in range(5_000)]
+    answers = world.send(ApiKey.ALTER_PARTITION, 2, broker_id=1, broker_epoch=epoch, topics=topics)
+    most = 0
+    while not answers:
+        most, weighed[:] = max(most, len(weighed)), ()
+        world.controller.handle_time(world.now_ms)
+        world.commit()
+    assert len(answers[0]["topics"]) == 5_000
+    assert most < 100
 
 
 def test_a_part_that_is_refused_as_a_whole_refuses_all() -> None:
