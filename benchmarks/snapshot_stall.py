@@ -112,6 +112,10 @@ class Commits:
                 for _ in range(batch.last_offset - batch.base_offset + 1):
                     self.took_ms.append((now_s - self.due_s.popleft()) * 1000)
 
+    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
+        self.handle_commit(now_ms, [batch])
+        return True
+
     def handle_snapshot(self, now_ms: int, state: object) -> None:  # noqa: ARG002
         raise AssertionError("nothing is loaded here")
 

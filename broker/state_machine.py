@@ -52,6 +52,10 @@ class BrokerStateMachine:
         self._now_ms = now_ms
         self.loader.handle_commit(batches)
 
+    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
+        self._now_ms = now_ms
+        return self.loader.handle_slice(batch)
+
     def handle_snapshot(self, now_ms: int, state: object) -> None:
         assert isinstance(state, LoadedSnapshot), state
         self._now_ms = now_ms

@@ -3,16 +3,20 @@
 Outside transactions each call makes one image. The records between Begin and End (KIP-868) are held back, however
 many calls they span, and are discarded at Abort itself: what follows an Abort in the same batch is not mixed with
 what it aborted.
+
+A batch of very many records is applied in slices, between which the caller may do other things. Until the last slice
+the image, its hash and what publishers know are as before.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import Final
 
 from metadata.image.delta import MetadataDelta
 from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.run_replay import replay_run, run_kind
-from metadata.image.state_hash import hash_after, hash_of_image
+from metadata.image.state_hash import MODULUS, hash_after, hash_of_image, hashes_of_change
 from raft.batches import LogBatch
 from wire.errors import DecodeError
 from wire.metadata_records.features import (
@@ -21,7 +25,7 @@ from wire.metadata_records.features import (
     EndTransactionRecord,
 )
 from wire.record_batch import HEADER_BYTES, read_batch_header
-from wire.record_columns import plain_values
+from wire.record_columns import located_in_slices, plain_values
 from wire.record_frame import decode_record
 from wire.schema import MetadataRecord
 
@@ -29,6 +33,11 @@ Publisher = Callable[[MetadataDelta, MetadataImage], None]
 FaultHandler = Callable[[ReplayError], None]
 # A record's offset and value.
 Located = tuple[int, bytes | None]
+# Work that pauses now and then, and ends with the image that it published last.
+Slices = Generator[None, None, MetadataImage | None]
+
+# What is replayed without a pause: about ten milliseconds of records that are replayed one by one.
+RECORDS_AT_ONCE: Final = 1_000
 
 
 class MetadataLoader:
@@ -50,6 +59,7 @@ class MetadataLoader:
         self._on_fault = on_fault
         self._delta = MetadataDelta(self.image)
         self._position = self.image.provenance
+        self._under_way: Slices | None = None
 
     @property
     def last_applied_offset(self) -> int:
@@ -58,11 +68,28 @@ class MetadataLoader:
 
     def handle_commit(self, batches: Sequence[LogBatch]) -> MetadataImage | None:
         """Apply committed batches; answers the new image, or None where a transaction is still open."""
+        assert self._under_way is None, "a batch that was begun in slices is finished first"
+        return _finished(self._apply(batches))
+
+    def handle_slice(self, batch: LogBatch) -> bool:
+        """Apply some more of a committed batch; whether all of it is applied then. To be called with the same batch
+        until it is, unless a snapshot comes in between."""
+        if self._under_way is None:
+            self._under_way = self._apply([batch])
+        under_way, self._under_way = self._under_way, None
+        try:
+            next(under_way)
+        except StopIteration:
+            return True
+        self._under_way = under_way
+        return False
+
+    def _apply(self, batches: Sequence[LogBatch]) -> Slices:
         published = None
         for batch in batches:
-            published = self._load(batch) or published
+            published = (yield from self._load(batch)) or published
         if self.transaction_start_offset is None and self._position != self.image.provenance:
-            published = self._publish()
+            published = yield from self._publish()
         return published
 
     def handle_snapshot(
@@ -80,11 +107,11 @@ class MetadataLoader:
         return self._adopt(delta, image, hash_after(self.state_hash, delta, image))
 
     def _adopt(self, delta: MetadataDelta, image: MetadataImage, state_hash: int) -> MetadataImage:
+        self._under_way = None
         self._delta = delta
         self._position = image.provenance
         self.transaction_start_offset = None
-        self.image = image
-        return self._publish(state_hash)
+        return self._become(image, state_hash)
 
     def full_delta(self) -> MetadataDelta:
         """From nothing to the present image: what a publisher that joins late is given first."""
@@ -92,22 +119,17 @@ class MetadataLoader:
         delta.become(self.image)
         return delta
 
-    def _load(self, batch: LogBatch) -> MetadataImage | None:
+    def _load(self, batch: LogBatch) -> Slices:
         published = None
         timestamp_ms = read_batch_header(batch.data).max_timestamp_ms
         if not batch.is_control:
-            for kind, group in groupby(self._unseen(batch), lambda pair: run_kind(pair[1])):
-                records = list(group)
-                end = _place_in(batch, records[-1][0], timestamp_ms)
-                if kind:
-                    records = self._replay_together(records)
-                for offset, record in self._decoded(records):
-                    if isinstance(record, BeginTransactionRecord):
-                        published = self._begin(record, offset) or published
-                    else:
-                        self._replay(record, offset)
-                    self._position = _place_in(batch, offset, timestamp_ms)
-                self._position = end
+            is_first = True
+            for records in self._unseen(batch):
+                if not is_first:
+                    yield
+                    yield from self._settle(is_done=False)
+                is_first = False
+                published = (yield from self._replay_some(batch, records, timestamp_ms)) or published
         self._position = Provenance(
             last_contained_offset=batch.last_offset,
             last_contained_epoch=batch.leader_epoch,
@@ -115,26 +137,45 @@ class MetadataLoader:
         )
         return published
 
+    def _replay_some(self, batch: LogBatch, some: Iterable[Located], timestamp_ms: int) -> Slices:
+        published = None
+        for kind, group in groupby(some, lambda pair: run_kind(pair[1])):
+            records = list(group)
+            end = _place_in(batch, records[-1][0], timestamp_ms)
+            if kind:
+                records = self._replay_together(records)
+            for offset, record in self._decoded(records):
+                if isinstance(record, BeginTransactionRecord):
+                    published = (yield from self._begin(record, offset)) or published
+                else:
+                    self._replay(record, offset)
+                self._position = _place_in(batch, offset, timestamp_ms)
+            self._position = end
+        return published
+
+    def _settle(self, *, is_done: bool) -> Iterator[None]:
+        """Put what was replayed into its tables, a part at a time, before it has become too much for one turn; all of
+        it where the delta `is_done`."""
+        topics = self._delta.topics
+        while (is_done or topics.has_much_pending) and topics.settle_some(RECORDS_AT_ONCE):
+            yield
+
     def _replay_together(self, records: Sequence[Located]) -> list[Located]:
         """Of partition records; answers those that are to be replayed one by one."""
         others = replay_run(self._delta, [value or b"" for _, value in records])
         return [records[place] for place in others]
 
-    def _unseen(self, batch: LogBatch) -> Iterable[Located]:
-        """The records that the image does not have: it may end inside this batch, where another state was adopted.
+    def _unseen(self, batch: LogBatch) -> Iterable[Iterable[Located]]:
+        """The records that the image does not have, so many at a time: it may end inside this batch, where another
+        state was adopted.
 
         A tool that has split the records already leaves but the header in `data`.
         """
-        is_whole = len(batch.data) > HEADER_BYTES
-        values = plain_values(batch.data) if is_whole else None
-        located: Iterable[Located] = (
-            ((record.offset, record.value) for record in batch.records)
-            if values is None
-            else enumerate(values, batch.base_offset)
-        )
+        slices = _located(batch)
         if self._position.is_batch_aligned:
-            return located
-        return [each for each in located if each[0] > self._position.last_contained_offset]
+            return slices
+        seen = self._position.last_contained_offset
+        return ([each for each in located if each[0] > seen] for located in slices)
 
     def _decoded(self, records: Iterable[Located]) -> Iterable[tuple[int, MetadataRecord]]:
         for offset, value in records:
@@ -152,14 +193,14 @@ class MetadataLoader:
         except ReplayError as error:
             self._fault(error)
 
-    def _begin(self, record: MetadataRecord, offset: int) -> MetadataImage | None:
+    def _begin(self, record: MetadataRecord, offset: int) -> Slices:
         """What came before is published first, so that an Abort has something to return to."""
         if self.transaction_start_offset is not None:
             self._fault(
                 ReplayError(offset, record, f"a transaction is open since {self.transaction_start_offset}")
             )
             return None
-        published = self._publish() if self._position != self.image.provenance else None
+        published = (yield from self._publish()) if self._position != self.image.provenance else None
         self.transaction_start_offset = offset
         return published
 
@@ -171,14 +212,20 @@ class MetadataLoader:
             self._delta = MetadataDelta(self.image)
         self.transaction_start_offset = None
 
-    def _publish(self, adopted_hash: int | None = None) -> MetadataImage:
-        """Of what was replayed, or of the image that was adopted with this hash."""
+    def _publish(self) -> Slices:
+        """The image after what was replayed. The hash of a large change takes long, too."""
+        yield from self._settle(is_done=True)
+        image = self._delta.apply(self._position)
+        state_hash = self.state_hash
+        for part in hashes_of_change(self._delta, image):
+            state_hash += part
+            yield
+        return self._become(image, state_hash % MODULUS)
+
+    def _become(self, image: MetadataImage, state_hash: int) -> MetadataImage:
         delta = self._delta
-        if adopted_hash is None:
-            self.image = delta.apply(self._position)
-            self.state_hash = hash_after(self.state_hash, delta, self.image)
-        else:
-            self.state_hash = adopted_hash
+        self.image = image
+        self.state_hash = state_hash
         self.has_data = self.has_data or not delta.is_empty
         if delta.audit_notes:
             self.last_audit_note = delta.audit_notes[-1]
@@ -200,3 +247,22 @@ def _place_in(batch: LogBatch, offset: int, timestamp_ms: int) -> Provenance:
         timestamp_ms=timestamp_ms,
         is_batch_aligned=False,
     )
+
+
+def _located(batch: LogBatch) -> Iterable[Iterable[Located]]:
+    if batch.last_offset - batch.base_offset >= RECORDS_AT_ONCE and len(batch.data) > HEADER_BYTES:
+        return located_in_slices(batch.data, RECORDS_AT_ONCE)
+    values = plain_values(batch.data) if len(batch.data) > HEADER_BYTES else None
+    if values is None:
+        return [[(record.offset, record.value) for record in batch.records]]
+    return [enumerate(values, batch.base_offset)]
+
+
+def _finished(slices: Slices) -> MetadataImage | None:
+    """Without any pause."""
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            published: MetadataImage | None = end.value
+            return published

@@ -131,6 +131,11 @@ class StateMachine(Protocol):
         """Committed batches, control batches included; on the leader also those it proposed itself."""
         ...
 
+    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
+        """One committed batch of very many records: some more of it, and whether all of it is done. Called again with
+        the same batch until it is, before anything else is committed; only a snapshot may come first."""
+        ...
+
     def handle_snapshot(self, now_ms: int, state: object) -> None:
         """Forget everything: `state` is what the node's loader made of a snapshot, and the next committed batches
         begin where that snapshot ends. Never while this replica leads."""

@@ -4,6 +4,7 @@ A leader's large batches are nearly always alike: no keys, no headers, one times
 each record begins must be found one after the other; that all of it is as it must be is then seen at once.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from wire.primitives import Buffer
 from wire.record_batch import read_batch_header, records_data
+from wire.record_parsing import MAX_BATCH_HEADERS, check_room, left_over, parse_some
 
 # Fewer records are quicker read one by one.
 WORTH_COLUMNS: Final = 64
@@ -30,14 +32,38 @@ def plain_values(buffer: Buffer, position: int = 0) -> list[bytes] | None:
     if header.record_count < WORTH_COLUMNS:
         return None
     data = records_data(buffer, position, header)
-    starts = _starts(data, header.record_count)
-    return None if starts is None else _values(data, starts)
+    starts = _starts(data, 0, header.record_count)
+    return None if starts is None or starts[-1] != len(data) else _values(data, starts, 0)
 
 
-def _starts(data: bytes, count: int) -> list[int] | None:
-    """Where each record begins, and where the last ends, if their lengths fill the data."""
-    starts = [0]
-    position = 0
+def located_in_slices(buffer: Buffer, at_once: int) -> Iterator[list[tuple[int, bytes | None]]]:
+    """The offsets and values of a long batch's records, so many at a time; what has been decompressed comes first,
+    without records. Raises DecodeError, also behind records that were answered."""
+    header = read_batch_header(buffer)
+    data, count = records_data(buffer, 0, header), header.record_count
+    check_room(len(data), count)
+    times = (header.base_timestamp_ms, None)
+    position, headers_left = 0, MAX_BATCH_HEADERS
+    yield []
+    for first in range(0, count, at_once):
+        wanted = min(at_once, count - first)
+        starts = _starts(data, position, wanted)
+        values = None if starts is None else _values(data, starts, first)
+        if starts is not None and values is not None:
+            position = starts[-1]
+            yield list(enumerate(values, header.base_offset + first))
+            continue
+        records, position, headers_left = parse_some(
+            data, position, wanted, header.base_offset, times, headers_left
+        )
+        yield [(record.offset, record.value) for record in records]
+    if position != len(data):
+        raise left_over(data, count, position)
+
+
+def _starts(data: bytes, position: int, count: int) -> list[int] | None:
+    """Where each record begins, and where the last ends, if that is in the data."""
+    starts = [position]
     try:
         for _ in range(count):
             length = data[position]
@@ -51,18 +77,19 @@ def _starts(data: bytes, count: int) -> list[int] | None:
             starts.append(position)
     except IndexError:
         return None
-    return starts if position == len(data) else None
+    return starts if position <= len(data) else None
 
 
-def _values(data: bytes, starts: list[int]) -> list[bytes] | None:
+def _values(data: bytes, starts: list[int], first_delta: int) -> list[bytes] | None:
     """Each record is: length, attributes, timestamp delta 0, offset delta, no key, value, no headers."""
     count = len(starts) - 1
-    deltas = 2 * np.arange(count)
+    deltas = 2 * np.arange(first_delta, first_delta + count)
     if deltas[-1] >= _THREE_BYTES:
         return None
+    begin, stop = starts[0], starts[-1]
     # What is behind the end of the data is zeros; who reads there finds something wrong.
-    raw = np.frombuffer(data + bytes(16), dtype=np.uint8).astype(np.int64)
-    bounds = np.array(starts)
+    raw = np.frombuffer(data[begin:stop] + bytes(16), dtype=np.uint8).astype(np.int64)
+    bounds = np.array(starts) - begin
     begins, ends = bounds[:-1], bounds[1:]
     at = begins + 2 + (raw[begins] >= _ONE_BYTE)
     is_plain = (raw[begins] & 1 == 0) & (raw[at] == 0)
@@ -79,4 +106,4 @@ def _values(data: bytes, starts: list[int]) -> list[bytes] | None:
     is_plain &= (firsts + size + 1 == ends) & (raw[ends - 1] == 0)
     if not is_plain.all():
         return None
-    return [data[first : end - 1] for first, end in zip(firsts.tolist(), starts[1:], strict=True)]
+    return [data[first : end - 1] for first, end in zip((firsts + begin).tolist(), starts[1:], strict=True)]

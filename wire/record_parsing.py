@@ -37,9 +37,23 @@ def parse_records(
 ) -> tuple[Record, ...]:
     """Read exactly `count` records which fill `data`; DecodeError otherwise."""
     check_room(len(data), count)
+    times = (base_timestamp_ms, fixed_timestamp_ms)
+    records, position, _ = parse_some(data, 0, count, base_offset, times, MAX_BATCH_HEADERS)
+    if position != len(data):
+        raise left_over(data, count, position)
+    return tuple(records)
+
+
+def parse_some(
+    data: bytes, position: int, count: int, base_offset: int, times: tuple[int, int | None], headers_left: int
+) -> tuple[list[Record], int, int]:
+    """The next `count` records, where they end, and how many headers those behind them may have.
+
+    `times` are the base and the fixed timestamp of the batch. Raises DecodeError.
+    """
+    base_timestamp_ms, fixed_timestamp_ms = times
     timestamp_ms = base_timestamp_ms if fixed_timestamp_ms is None else fixed_timestamp_ms
     records = []
-    position, headers_left = 0, MAX_BATCH_HEADERS
     try:
         for _ in range(count):
             record = _Draft()
@@ -62,9 +76,7 @@ def parse_records(
             records.append(record)
     except IndexError:
         raise BufferUnderflow("the records are cut short", len(data)) from None
-    if position != len(data):
-        raise _left_over(data, count, position)
-    return tuple(records)
+    return records, position, headers_left
 
 
 def parse_values(data: bytes, count: int) -> list[bytes | None]:
@@ -86,7 +98,7 @@ def parse_values(data: bytes, count: int) -> list[bytes | None]:
     except IndexError:
         raise BufferUnderflow("the records are cut short", len(data)) from None
     if position != len(data):
-        raise _left_over(data, count, position)
+        raise left_over(data, count, position)
     return values
 
 
@@ -96,7 +108,7 @@ def check_room(size: int, count: int) -> None:
         raise DecodeError(f"{count} records in {size} bytes")
 
 
-def _left_over(data: bytes, count: int, position: int) -> DecodeError:
+def left_over(data: bytes, count: int, position: int) -> DecodeError:
     return DecodeError(f"{len(data) - position} bytes are left after {count} records", position)
 
 

@@ -33,6 +33,13 @@ class WatchedMachine:
         self._inner.handle_commit(now_ms, batches)
         self._snapshots.handle_commit(now_ms, batches)
 
+    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
+        self.last_commit_ms = now_ms
+        is_done = self._inner.handle_commit_slice(now_ms, batch)
+        if is_done:
+            self._snapshots.handle_commit(now_ms, [batch])
+        return is_done
+
     def handle_snapshot(self, now_ms: int, state: object) -> None:
         """No commit: it may be this node's own, which says nothing of the quorum of today."""
         self.snapshots_loaded += 1

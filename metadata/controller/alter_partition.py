@@ -1,12 +1,13 @@
 """AlterPartition: a partition's leader reports who is in sync (KIP-497, KIP-841, KIP-903)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
+from metadata.controller.isr_growth import Members, isr_growth
 from metadata.controller.partition_change import Election, PartitionChange
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.controller.results import ControllerResult
@@ -24,38 +25,63 @@ from wire.uuids import ZERO_UUID
 
 NO_BROKER_EPOCH = -1
 
-# A wanted ISR: broker ids with the epochs that their leader knows them by.
-Members = list[tuple[int, int]]
-
 
 def alter_partition(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    """Where many ISRs grow these are decided together, and whatever else was asked for one by one."""
     body = request.body
     context.check_broker_epoch(body.broker_id, body.broker_epoch)
     records: list[PartitionChangeRecord] = []
     topics: list[Values] = []
     eligibility = _Eligibility(context)
+    known = [context.image.topics.by_id.get(asked.topic_id or ZERO_UUID) for asked in body.topics]
+    growth = None
+    if not _names_one_twice(body.topics):
+        asked_of = [(topic, asked.partitions) for topic, asked in zip(known, body.topics, strict=True)]
+        growth = isr_growth(context, body.broker_id, asked_of, _members, eligibility.of)
+    grown = {} if growth is None else growth.grown
     seen: set[tuple[UUID, int]] = set()
-    for asked in body.topics:
-        topic = context.image.topics.by_id.get(asked.topic_id or ZERO_UUID)
+    for number, (topic, asked) in enumerate(zip(known, body.topics, strict=True)):
         partitions = []
-        states = (
-            {} if topic is None else topic.partitions.found(each.partition_index for each in asked.partitions)
-        )
-        for wanted in asked.partitions:
-            place = (asked.topic_id or ZERO_UUID, wanted.partition_index)
+        states = _states_of_others(topic, asked.partitions, number, grown)
+        for place, wanted in enumerate(asked.partitions):
+            after = grown.get((number, place))
+            if after is not None:
+                partitions.append(_grown(wanted, body.broker_id, *after))
+                continue
+            identity = (asked.topic_id or ZERO_UUID, wanted.partition_index)
             # A second change would be checked against the state before the first, and undo half of it.
             partitions.append(
                 _refused(wanted, ErrorCode.invalid_request)
-                if place in seen
+                if identity in seen
                 else _alter(context, eligibility, body.broker_id, topic, states, wanted, records)
             )
-            seen.add(place)
+            seen.add(identity)
         topics.append({"topic_id": asked.topic_id, "partitions": partitions})
     return ControllerResult(
         records=tuple(records),
+        run=growth.run if growth is not None and growth.run else None,
         response={"throttle_time": 0, "error_code": ErrorCode.none, "topics": topics},
         is_atomic=False,
     )
+
+
+def _names_one_twice(topics: Sequence[Any]) -> bool:
+    if len({asked.topic_id for asked in topics}) < len(topics):
+        return True
+    return any(
+        len({wanted.partition_index for wanted in asked.partitions}) < len(asked.partitions)
+        for asked in topics
+    )
+
+
+def _states_of_others(
+    topic: TopicImage | None, partitions: Sequence[Any], number: int, grown: Collection[tuple[int, int]]
+) -> Mapping[int, PartitionState]:
+    """Of the partitions of the topic with this number in the request, those that were not decided together."""
+    if topic is None:
+        return {}
+    ids = [each.partition_index for place, each in enumerate(partitions) if (number, place) not in grown]
+    return topic.partitions.found(ids) if ids else {}
 
 
 class _Eligibility:
@@ -195,6 +221,18 @@ def _refused(wanted: Any, error: ErrorCode) -> Values:
         "isr": (),
         "leader_recovery_state": 0,
         "partition_epoch": 0,
+    }
+
+
+def _grown(wanted: Any, leader_id: int, isr: tuple[int, ...], partition_epoch: int) -> Values:
+    return {
+        "partition_index": wanted.partition_index,
+        "error_code": ErrorCode.none,
+        "leader_id": leader_id,
+        "leader_epoch": wanted.leader_epoch,
+        "isr": isr,
+        "leader_recovery_state": RECOVERED,
+        "partition_epoch": partition_epoch,
     }
 
 

@@ -1,9 +1,10 @@
 """New partitions: placed by us or by the client."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
@@ -37,7 +38,7 @@ def automatic_partitions(
         raise ApiError(ErrorCode.invalid_partitions, reason)
     factor = context.config.default_replication_factor if factor == USE_DEFAULT else factor
     count = context.config.num_partitions if count == USE_DEFAULT else count
-    return tuple(new_partition(context, replicas) for replicas in placer.place(count, factor))
+    return tuple(new_partitions(context, placer.place(count, factor)))
 
 
 def manual_partitions(context: DecisionContext, asked: Any) -> tuple[PartitionState, ...]:
@@ -97,15 +98,29 @@ def check_replicas(
 
 
 def new_partition(context: DecisionContext, replicas: tuple[int, ...]) -> PartitionState:
-    """Whoever is up is in sync with a partition that is empty, and the first of them leads."""
-    brokers = (context.image.cluster.brokers[replica] for replica in replicas)
-    isr = tuple(broker.id for broker in brokers if broker.is_active and not context.is_leaving(broker))
-    return PartitionState(
-        replicas=replicas,
-        directories=tuple(context.default_directory(replica) for replica in replicas),
-        isr=isr,
-        leader=isr[0] if isr else NO_LEADER,
-    )
+    return next(new_partitions(context, [replicas]))
+
+
+def new_partitions(context: DecisionContext, placed: Iterable[tuple[int, ...]]) -> Iterator[PartitionState]:
+    """Whoever is up is in sync with a partition that is empty, and the first of them leads.
+
+    A topic may have ten thousand partitions on a handful of brokers, so each broker is looked at once.
+    """
+    is_up: dict[int, bool] = {}
+    directories: dict[int, UUID] = {}
+    for replicas in placed:
+        for replica in replicas:
+            if replica not in is_up:
+                broker = context.image.cluster.brokers[replica]
+                is_up[replica] = broker.is_active and not context.is_leaving(broker)
+                directories[replica] = context.default_directory(replica)
+        isr = tuple([replica for replica in replicas if is_up[replica]])
+        yield PartitionState(
+            replicas=replicas,
+            directories=tuple([directories[replica] for replica in replicas]),
+            isr=isr,
+            leader=isr[0] if isr else NO_LEADER,
+        )
 
 
 def _invalid(reason: str) -> ApiError:

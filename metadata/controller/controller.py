@@ -46,6 +46,12 @@ class Controller(ControllerCore):
         self._timeline.commit(batches)
         self._replies.complete(self._timeline.loader.last_applied_offset)
 
+    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:  # noqa: ARG002 - the port's signature
+        is_done = self._timeline.commit_slice(batch)
+        if is_done:
+            self._replies.complete(self._timeline.loader.last_applied_offset)
+        return is_done
+
     def handle_snapshot(self, now_ms: int, state: object) -> None:  # noqa: ARG002 - the port's signature
         assert isinstance(state, LoadedSnapshot), state
         assert self._active is None, "the active controller's state is ahead of every snapshot"

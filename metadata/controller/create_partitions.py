@@ -5,7 +5,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.assignments import manual_partition, new_partition, placer_of
+from metadata.controller.assignments import manual_partition, new_partitions, placer_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.placement import StripedPlacer
 from metadata.controller.requests import ApiError, ControllerRequest, Values
@@ -97,7 +97,7 @@ def _states(
     factor = len(existing[0])
     if asked.assignments is None:
         placed = placer.place(asked.count - len(existing), factor, existing)
-        return [new_partition(context, replicas) for replicas in placed]
+        return list(new_partitions(context, placed))
     return [
         manual_partition(context, partition_id, assignment.broker_ids, factor)
         for partition_id, assignment in enumerate(asked.assignments, len(existing))

@@ -22,7 +22,9 @@ PART_WEIGHT: Final = 600
 # A request that is hardly longer than a part is not worth dividing.
 UNDIVIDED_WEIGHT: Final = 2 * PART_WEIGHT
 _WEIGHT_OF_TOPIC: Final = 4
-_WEIGHT_OF_PARTITION: Final = 4
+_WEIGHT_OF_REASSIGNMENT: Final = 4
+# The table of a topic with so many partitions is made again in about the time of a weight.
+_ROWS_OF_A_WEIGHT: Final = 1_000
 _ACLS_OF_A_WEIGHT: Final = 50
 
 
@@ -49,8 +51,17 @@ def _weight_of_growth(topic: Any, image: MetadataImage) -> int:
     return _WEIGHT_OF_TOPIC + (0 if known is None else max(0, topic.count - len(known.partitions)))
 
 
-def _weight_of_partitions(topic: Any, _image: MetadataImage) -> int:
-    return 1 + _WEIGHT_OF_PARTITION * len(topic.partitions)
+def _weight_of_reassignments(topic: Any, _image: MetadataImage) -> int:
+    return 1 + _WEIGHT_OF_REASSIGNMENT * len(topic.partitions)
+
+
+def _weight_of_isr_changes(topic: Any, image: MetadataImage) -> int:
+    return _weight_of_table(topic, image) + len(topic.partitions)
+
+
+def _weight_of_table(topic: Any, image: MetadataImage) -> int:
+    known = image.topics.by_id.get(topic.topic_id)
+    return 1 + (0 if known is None else len(known.partitions) // _ROWS_OF_A_WEIGHT)
 
 
 _DIVISIONS: Mapping[ApiKey, _Division] = {
@@ -60,14 +71,14 @@ _DIVISIONS: Mapping[ApiKey, _Division] = {
         "topics",
         "topics",
         lambda topic: topic.topic_id,
-        _weight_of_partitions,
+        _weight_of_isr_changes,
         is_cut_anywhere=True,
     ),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _Division(
         "topics",
         "responses",
         lambda topic: topic.name,
-        _weight_of_partitions,
+        _weight_of_reassignments,
     ),
     ApiKey.DELETE_ACLS: _Division(
         "filters",
@@ -112,10 +123,14 @@ class DividedRequest:
         return part, lambda values: self._answer(number, values)
 
     def refuse(self, error: ApiError) -> None:
-        """All parts that were not taken."""
+        """All parts that were not taken; where one code refuses a part as a whole it refuses all, so one part will do:
+        to make hundreds of them would take long."""
         while not self.is_taken:
             part, reply = self.take()
-            reply(refusal(part, error))
+            values = refusal(part, error)
+            if values.get("error_code") is not None:
+                self._next, self._parts = None, iter(())
+            reply(values)
 
     def _answer(self, number: int, values: Values) -> None:
         self._answers[number] = values
@@ -139,9 +154,11 @@ class DividedRequest:
         ]
 
     def _is_refused(self, answer: Values, codes: Collection[ErrorCode]) -> bool:
-        """Whether it is the refusal of a part, in which all entries are alike."""
+        """Whether it is the refusal of a part, in which all entries are alike, or which one code refuses as a whole."""
+        if (code := answer.get("error_code")) is not None:
+            return code in codes
         first = answer.get(_DIVISIONS[self._request.api_key].answers, ())[:1]
-        return answer.get("error_code") in codes or has_error(first, codes)
+        return has_error(first, codes)
 
     def _together(self, answers: Sequence[Values]) -> Values:
         """Where a part is refused as a whole, without entries, all is: its entries would be missing."""
@@ -166,7 +183,7 @@ def divided(
     entries = getattr(request.body, division.entries)
     if request.api_key in _BOUNDED_BY_RECORDS and weight - _WEIGHT_OF_TOPIC * len(entries) > max_records:
         return None
-    parts = _cut(entries) if division.is_cut_anywhere else _grouped(entries, division, image)
+    parts = _cut(entries, image) if division.is_cut_anywhere else _grouped(entries, division, image)
     requests = (
         replace(request, body=replace(request.body, **{division.entries: tuple(part)}), is_part=True)
         for part in parts
@@ -180,26 +197,34 @@ def may_be_divided(request: ControllerRequest, image: MetadataImage) -> bool:
 
 
 def _weight(request: ControllerRequest, image: MetadataImage) -> int:
+    """Of all entries; or, where no bound asks for that, of as many as show that the request is to be divided."""
     division = _DIVISIONS.get(request.api_key)
     if division is None:
         return 0
-    return sum(division.weight(entry, image) for entry in getattr(request.body, division.entries))
+    weight = 0
+    for entry in getattr(request.body, division.entries):
+        weight += division.weight(entry, image)
+        if weight > UNDIVIDED_WEIGHT and request.api_key not in _BOUNDED_BY_RECORDS:
+            break
+    return weight
 
 
-def _cut(topics: Sequence[Any]) -> Iterator[list[Any]]:
-    """So many partitions in each part, wherever that cuts a topic in two."""
+def _cut(topics: Sequence[Any], image: MetadataImage) -> Iterator[list[Any]]:
+    """So much in each part, wherever that cuts a topic in two."""
     part: list[Any] = []
-    room = PART_WEIGHT // _WEIGHT_OF_PARTITION
+    room = PART_WEIGHT
     for topic in topics:
+        # However large the table is, a part has more than a few of its partitions.
+        of_table = min(_weight_of_table(topic, image), PART_WEIGHT // 2)
         start, count = 0, len(topic.partitions)
         while start < count or not count:
-            taken = topic.partitions[start : start + room]
+            if part and room <= of_table:
+                yield part
+                part, room = [], PART_WEIGHT
+            taken = topic.partitions[start : start + room - of_table]
             part.append(topic if len(taken) == count else replace(topic, partitions=taken))
             start += len(taken)
-            room -= max(len(taken), 1)
-            if room <= 0:
-                yield part
-                part, room = [], PART_WEIGHT // _WEIGHT_OF_PARTITION
+            room -= of_table + len(taken)
             if not count:
                 break
     if part:

@@ -48,6 +48,14 @@ class _Rack:
         self._next = _fewest(self.unfenced, held)
         self._next_fenced = _fewest(self.fenced, held)
 
+    def behind(self, leader: int, count: int) -> tuple[int, ...]:
+        """The leader and those behind it in the ring, which are that many unfenced brokers: one replica on each."""
+        ring = self.unfenced
+        start = ring.index(leader)
+        self.load += count
+        taken = ring[start : start + count]
+        return (*taken, *ring[: count - len(taken)])
+
     def members(self, leader: int | None) -> Iterator[int]:
         """Whom to take for one partition, one after the other. In the rack of the leader it is those behind it;
         elsewhere each partition that takes any begins one step further."""
@@ -145,6 +153,8 @@ class StripedPlacer:
         first, leader = self._turns[self._turn]
         self._turn += 1
         self._led[leader] += 1
+        if self._is_one_ring(replication_factor):
+            return self._racks[0].behind(leader, replication_factor)
         self._racks[first].load += 1
         replicas = [leader]
         members: dict[int, Iterator[int]] = {}
@@ -158,6 +168,10 @@ class StripedPlacer:
                 replicas.append(broker)
                 self._racks[rack].load += 1
         return tuple(replicas)
+
+    def _is_one_ring(self, replication_factor: int) -> bool:
+        """Whether nothing is to be chosen but the leader: all replicas are on unfenced brokers of the only rack."""
+        return len(self._racks) == 1 and replication_factor <= len(self._racks[0].unfenced)
 
     def _follower_racks(self, first: int, replication_factor: int) -> Iterator[int]:
         """Racks to take a replica from, one after the other: that of the leader comes behind all others, and those with

@@ -151,6 +151,13 @@ class Timeline:
             else:
                 self._commit_own(batch)
 
+    def commit_slice(self, batch: LogBatch) -> bool:
+        """Some more of a long batch; whether all of it is committed then."""
+        if self._proposed:
+            self.commit([batch])
+            return True
+        return self.loader.handle_slice(batch)
+
     def handle_snapshot(self, snapshot: LoadedSnapshot) -> None:
         """Start over from a snapshot: a standby that had fallen far behind was sent one, or has just begun with its
         own."""
@@ -164,7 +171,8 @@ class Timeline:
         back from now on: another controller will end it."""
         self._proposed.clear()
         held_back, self._held_back = self._held_back, []
-        self.loader.handle_commit(held_back)
+        if held_back:
+            self.loader.handle_commit(held_back)
 
     def _commit_own(self, batch: LogBatch) -> None:
         header = read_batch_header(batch.data)

@@ -6,6 +6,7 @@ gets in between, and it is one state of the timeline, so nobody sees a part of i
 """
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from kio.schema.errors import ErrorCode
 
@@ -16,7 +17,14 @@ from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.controller.timeline import Proposed, Timeline
 from metadata.forwarding import tells_error
-from metadata.image.metadata_version import NO_OP_RECORD, TRANSACTIONS, record_version
+from metadata.image.metadata_version import (
+    NO_OP_RECORD,
+    TRANSACTIONS,
+    partition_record_version,
+    record_version,
+)
+from metadata.image.partition_writing import record_values
+from metadata.image.run_replay import WORTH_COLUMNS
 from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from raft.errors import RecordBatchTooLargeError
 from raft.ports import RaftPort
@@ -25,6 +33,7 @@ from wire.metadata_records.features import (
     EndTransactionRecord,
     FeatureLevelRecord,
 )
+from wire.metadata_records.topics import PartitionRecord
 from wire.protocol.apis import api_name
 from wire.record_frame import decode_record, encode_record
 from wire.schema import MetadataRecord
@@ -189,7 +198,7 @@ class LogWriter:
         """Replayed before it is proposed: what cannot be replayed must never get into the log."""
         level = self._timeline.image.metadata_version
         if not any(isinstance(record, FeatureLevelRecord) for record in records):
-            values = [encode_record(record, record_version(record, level)) for record in records]
+            values = _encoded(records, level)
             return self._timeline.decide(records, self._raft.log_end_offset, values), values
         proposed = self._timeline.decide(records, self._raft.log_end_offset)
         level = max(level, proposed.image.metadata_version)
@@ -206,6 +215,18 @@ class LogWriter:
             f"records stand at {last_offset}, not {proposed.end_offset}"
         )
         self._timeline.propose(proposed)
+
+
+def _encoded(records: Records, level: int) -> list[bytes]:
+    values: list[bytes] = []
+    for _, group in groupby(records, type):
+        alike = list(group)
+        partitions = [record for record in alike if isinstance(record, PartitionRecord)]
+        if len(partitions) >= WORTH_COLUMNS:
+            values += record_values(partitions, partition_record_version(level))
+        else:
+            values += [encode_record(record, record_version(record, level)) for record in alike]
+    return values
 
 
 def _is_carried_out(request: ControllerRequest, response: Values) -> bool:

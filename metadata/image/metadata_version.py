@@ -3,6 +3,8 @@
 Levels and record versions: Apache Kafka's `MetadataVersion`; the thresholds are the only thing kept here.
 """
 
+from functools import lru_cache
+
 from wire.metadata_records.cluster import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord
 from wire.schema import MetadataRecord
@@ -57,6 +59,7 @@ def partition_record_version(metadata_version: int) -> int:
     return _by_threshold(metadata_version, (DIRECTORIES, ELIGIBLE_LEADER_REPLICAS))
 
 
+@lru_cache(maxsize=256)
 def _by_threshold(level: int, thresholds: tuple[int, ...]) -> int:
     return sum(level >= threshold for threshold in thresholds)
 

@@ -4,7 +4,7 @@ When a broker fails, hundreds of thousands of partitions change in the same few 
 written, read and replayed without an object for each.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, Final
@@ -18,7 +18,7 @@ from metadata.image.partition_state import NO_LEADER_CHANGE
 from metadata.image.partitions import NUMBER_COLUMNS, PartitionTable, table_of_cells
 
 NO_ISR_CHANGE: Final = -1
-_IDS, _LEADERS, _LEADER_EPOCHS, _PARTITION_EPOCHS = range(4)
+_IDS, _LEADERS, _LEADER_EPOCHS, _PARTITION_EPOCHS, _RECOVERY_STATES = range(5)
 
 Rows = NDArray[np.intp]
 
@@ -51,21 +51,29 @@ class PartitionChanges:
 
 
 class StackedTables:
-    """Tables side by side as one.
+    """Tables side by side as one, or of each table only some `rows`, in the order in which these are given.
 
-    Shapes, for n partitions in all: `ids`, `leaders`, `numbers` (n,), `replicas` and `isr` (longest, n). `numbers` are
-    the places of the tables that the partitions are from.
+    Shapes, for n partitions in all: `ids`, `leaders`, `leader_epochs`, `partition_epochs`, `recovery_states`, `numbers`
+    (n,), `replicas` and `isr` (longest, n). `numbers` are the places of the tables that the partitions are from.
     """
 
-    def __init__(self, tables: Sequence[PartitionTable]) -> None:
+    def __init__(self, tables: Sequence[PartitionTable], rows: Sequence[Rows] | None = None) -> None:
         self._tables = tables
         self.replica_width = max((table.replica_width for table in tables), default=0)
         self.isr_width = max((table.isr_width for table in tables), default=0)
-        wide = [_widened(table, self.replica_width, self.isr_width) for table in tables]
+        self._sizes = [len(table) for table in tables] if rows is None else [len(each) for each in rows]
+        wide = [
+            _widened(
+                table.cells if rows is None else table.cells[:, rows[number]],
+                (table.replica_width, table.isr_width),
+                (self.replica_width, self.isr_width),
+            )
+            for number, table in enumerate(tables)
+        ]
         height = NUMBER_COLUMNS + 2 * self.replica_width + self.isr_width
         empty = np.empty((height, 0), dtype=np.int32)
         self.cells: Column = np.concatenate([empty, *wide], axis=1)
-        self.numbers: Rows = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
+        self.numbers: Rows = np.repeat(np.arange(len(tables)), self._sizes)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -79,6 +87,21 @@ class StackedTables:
     def leaders(self) -> Column:
         leaders: Column = self.cells[_LEADERS]
         return leaders
+
+    @property
+    def leader_epochs(self) -> Column:
+        epochs: Column = self.cells[_LEADER_EPOCHS]
+        return epochs
+
+    @property
+    def partition_epochs(self) -> Column:
+        epochs: Column = self.cells[_PARTITION_EPOCHS]
+        return epochs
+
+    @property
+    def recovery_states(self) -> Column:
+        states: Column = self.cells[_RECOVERY_STATES]
+        return states
 
     @property
     def replicas(self) -> Column:
@@ -112,35 +135,35 @@ class StackedTables:
 
     def in_elr(self, broker_id: int) -> Rows:
         """Which partitions have this broker among their eligible leader replicas, ascending."""
-        found = [np.empty(0, dtype=np.intp)]
-        start = 0
-        for table in self._tables:
-            if table.rare_lists:
-                found.append(table.ids.searchsorted(table.in_elr(broker_id)) + start)
-            start += len(table)
-        return np.concatenate(found)
+        return np.flatnonzero(self._is_among(lambda table: table.in_elr(broker_id)))
 
     def is_rare(self, rows: Rows) -> NDArray[np.bool_]:
         """Which of these partitions have rare lists."""
-        is_rare = np.zeros(len(self), dtype=np.bool_)
+        return self._is_among(lambda table: list(table.rare_lists))[rows]
+
+    def _is_among(self, ids_of: Callable[[PartitionTable], Column | list[int]]) -> NDArray[np.bool_]:
+        """Whether each partition is one of those that `ids_of` names of its table, where that has rare lists."""
+        is_among = np.zeros(len(self), dtype=np.bool_)
         start = 0
-        for table in self._tables:
+        for table, size in zip(self._tables, self._sizes, strict=True):
+            stop = start + size
             if table.rare_lists:
-                is_rare[start : start + len(table)] = np.isin(table.ids, list(table.rare_lists))
-            start += len(table)
-        return is_rare[rows]
+                is_among[start:stop] = np.isin(self.ids[start:stop], ids_of(table))
+            start = stop
+        return is_among
 
 
-def _widened(table: PartitionTable, replica_width: int, isr_width: int) -> Column:
-    if (table.replica_width, table.isr_width) == (replica_width, isr_width):
-        return table.cells
-    cells = np.full((NUMBER_COLUMNS + 2 * replica_width + isr_width, len(table)), PADDING, dtype=np.int32)
-    cells[:NUMBER_COLUMNS] = table.cells[:NUMBER_COLUMNS]
-    start = NUMBER_COLUMNS
-    for part, width in ((table.replicas, replica_width), (table.isr, isr_width), (table.directories, 0)):
-        cells[start : start + part.shape[1]] = part.T
-        start += width
-    return cells
+def _widened(cells: Column, widths: tuple[int, int], wanted: tuple[int, int]) -> Column:
+    """Of replica lists and ISRs of the wanted widths, which are no smaller."""
+    if widths == wanted:
+        return cells
+    wide = np.full((NUMBER_COLUMNS + 2 * wanted[0] + wanted[1], cells.shape[1]), PADDING, dtype=np.int32)
+    wide[:NUMBER_COLUMNS] = cells[:NUMBER_COLUMNS]
+    start = wide_start = NUMBER_COLUMNS
+    for width, wide_width in zip((*widths, widths[0]), (*wanted, wanted[0]), strict=True):
+        wide[wide_start : wide_start + width] = cells[start : start + width]
+        start, wide_start = start + width, wide_start + wide_width
+    return wide
 
 
 def tables_after(

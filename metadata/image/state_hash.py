@@ -22,12 +22,14 @@ from metadata.image.delta import MetadataDelta
 from metadata.image.features import FeaturesImage
 from metadata.image.image import MetadataImage
 from metadata.image.quotas import ProducerIdsImage
-from metadata.image.state_hash_topics import hash_of_topics, hash_of_topics_change
+from metadata.image.state_hash_topics import hash_of_topics, hashes_of_topics_change
 
 SCHEME: Final = 1
 MODULUS: Final = 1 << 128
 EMPTY_STATE_HASH: Final = 0
 _DIGEST_SIZE: Final = 16
+# What is hashed without a pause.
+_THINGS_AT_ONCE: Final = 500
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
@@ -48,25 +50,31 @@ def hash_of_image(image: MetadataImage) -> int:
 def hash_after(before: int, delta: MetadataDelta, after: MetadataImage) -> int:
     """The hash of `after`, to which `delta` led from an image with the hash `before`: the same as from scratch, for
     the cost of what changed. Not for a delta that was made to `become` another image."""
+    return (before + sum(hashes_of_change(delta, after))) % MODULUS
+
+
+def hashes_of_change(delta: MetadataDelta, after: MetadataImage) -> Iterator[int]:
+    """What the delta adds to the hash, in parts of some milliseconds of work; a part may be below zero."""
     old, new = delta.image, after
-    total = before
     if new.features is not old.features:
-        total += _features(new.features) - _features(old.features)
+        yield _features(new.features) - _features(old.features)
     if new.producer_ids is not old.producer_ids:
-        total += _producer_ids(new.producer_ids) - _producer_ids(old.producer_ids)
+        yield _producer_ids(new.producer_ids) - _producer_ids(old.producer_ids)
     if new.cluster is not old.cluster:
         brokers, controllers = delta.changed_brokers.keys(), delta.changed_controllers.keys()
-        total += _change("broker", brokers, old.cluster.brokers, new.cluster.brokers, _value)
-        total += _change("controller", controllers, old.cluster.controllers, new.cluster.controllers, _value)
+        yield from _changes("broker", brokers, old.cluster.brokers, new.cluster.brokers, _value)
+        yield from _changes(
+            "controller", controllers, old.cluster.controllers, new.cluster.controllers, _value
+        )
     if new.configs is not old.configs:
         resources = (old.configs.resources, new.configs.resources)
-        total += _change("config", delta.changed_configs, *resources, _map_entry)
+        yield from _changes("config", delta.changed_configs, *resources, _map_entry)
     if new.client_quotas is not old.client_quotas:
         entities = (old.client_quotas.entities, new.client_quotas.entities)
-        total += _change("quota", delta.client_quotas.changed, *entities, _map_entry)
+        yield from _changes("quota", delta.client_quotas.changed, *entities, _map_entry)
     if new.topics is not old.topics:
-        total += hash_of_topics_change(delta, old.topics, new.topics, _hash)
-    return (total + _security_change(delta, new)) % MODULUS
+        yield from hashes_of_topics_change(delta, old.topics, new.topics, _hash)
+    yield from _security_changes(delta, new)
 
 
 def state_hash_text(state_hash: int) -> str:
@@ -85,29 +93,31 @@ def _producer_ids(producer_ids: ProducerIdsImage) -> int:
     return 0 if producer_ids.is_empty else _hash("producer ids", producer_ids.next_producer_id)
 
 
-def _security_change(delta: MetadataDelta, after: MetadataImage) -> int:
+def _security_changes(delta: MetadataDelta, after: MetadataImage) -> Iterator[int]:
     change, old, new = delta.security, delta.image.security, after.security
-    return (
-        _change("acl", change.changed_acls, old.acls, new.acls, _entry)
-        + _change("scram", change.changed_scram, old.scram, new.scram, _entry)
-        + _change("token", change.changed_tokens, old.delegation_tokens, new.delegation_tokens, _entry)
-    )
+    yield from _changes("acl", change.changed_acls, old.acls, new.acls, _entry)
+    yield from _changes("scram", change.changed_scram, old.scram, new.scram, _entry)
+    tokens = (old.delegation_tokens, new.delegation_tokens)
+    yield from _changes("token", change.changed_tokens, *tokens, _entry)
 
 
-def _change(
+def _changes(
     kind: str,
     keys: Collection[_K],
     old: Mapping[_K, _V],
     new: Mapping[_K, _V],
     hash_of: Callable[[str, _K, _V], int],
-) -> int:
+) -> Iterator[int]:
     total = 0
-    for key in keys:
+    for number, key in enumerate(keys, 1):
         was, is_now = old.get(key), new.get(key)
         if was is not is_now:
             total += 0 if is_now is None else hash_of(kind, key, is_now)
             total -= 0 if was is None else hash_of(kind, key, was)
-    return total
+        if number % _THINGS_AT_ONCE == 0:
+            yield total
+            total = 0
+    yield total
 
 
 def _entry(kind: str, key: object, value: object) -> int:

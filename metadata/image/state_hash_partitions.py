@@ -7,7 +7,7 @@ partition to another must not cancel out. Numbers are counted from below the low
 stands: so padding is 0 and adds nothing, and tables of the same partitions hash alike whatever their widths.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from operator import mul
@@ -40,6 +40,15 @@ class Rows:
         self.table = table
         self.places = places
         self.count = len(table if places is None else places)
+
+    def pieces(self, most: int) -> Iterator["Rows"]:
+        """The same rows, so many at most at a time."""
+        if self.count <= most:
+            yield self
+            return
+        places = np.arange(self.count, dtype=np.int32) if self.places is None else self.places
+        for start in range(0, self.count, most):
+            yield Rows(self.seed, self.table, places[start : start + most])
 
     @property
     def all_places(self) -> Iterable[int]:

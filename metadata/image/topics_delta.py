@@ -29,6 +29,8 @@ from wire.uuids import uuid_to_text
 
 # Half a kilobyte each: what a delta of any length holds beside the image.
 MOST_PENDING: Final = 1 << 16
+# What is better put in before more comes, where records are replayed in slices: it takes some twenty milliseconds.
+MUCH_PENDING: Final = 1 << 13
 
 
 class TopicsDelta:
@@ -156,6 +158,21 @@ class TopicsDelta:
     def apply(self) -> TopicsImage:
         self._settle(list(self._pending))
         return self._image
+
+    def settle_some(self, most: int) -> bool:
+        """Put what is pending for some topics into their tables, until so many partitions are in; whether more is
+        pending then."""
+        count = 0
+        while self._pending and count < most:
+            topic_id = next(iter(self._pending))
+            count += 1 + len(self._pending[topic_id])
+            self._settle([topic_id])
+        self._pending_count = max(self._pending_count - count, 0) if self._pending else 0
+        return bool(self._pending)
+
+    @property
+    def has_much_pending(self) -> bool:
+        return self._pending_count >= MUCH_PENDING
 
     def _put(self, topic_id: UUID, partition_id: int, state: PartitionState) -> None:
         pending = self._pending.get(topic_id)

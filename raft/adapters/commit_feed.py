@@ -1,7 +1,10 @@
 """What is committed, handed to the state machine in log order, each batch once; and who leads, in its place."""
 
+from collections.abc import Sequence
+from itertools import accumulate
+
 from raft.adapters.driver_ports import BatchLog
-from raft.batches import OffsetAndEpoch
+from raft.batches import LogBatch, OffsetAndEpoch
 from raft.ports import StateMachine
 from raft.ready import LeaderAndEpoch
 
@@ -9,10 +12,13 @@ from raft.ready import LeaderAndEpoch
 # partitions, and of changes 6 ms in order and 20 to 30 ms all over the image; 128 KiB took up to 110 ms. Less would be
 # dear: each piece makes an image of its own, and half of these bytes cost up to a half more a record.
 CHUNK_BYTES = 16 * 1024
+# Bytes say little of compressed batches: these are as many records as the smallest in so many bytes.
+CHUNK_RECORDS = 1_000
 
 
 class CommitFeed:
-    """Delivers in pieces of some batches, so that catching up never holds the loop for long.
+    """Delivers in pieces of some batches, so that catching up never holds the loop for long; a batch that alone is too
+    long for that is delivered by the state machine in slices.
 
     "You lead" waits until all that was committed when the core said so has been handed over; that another node
     or nobody leads is told at once, for a state machine must stop deciding even if it lags behind.
@@ -28,6 +34,8 @@ class CommitFeed:
         # The snapshot that is being made into the state machine's state: nothing is handed over meanwhile.
         self._loading: OffsetAndEpoch | None = None
         self._is_held = False
+        # The batch of which the state machine has done some.
+        self._begun: LogBatch | None = None
         self.applied_offset = applied_offset
 
     @property
@@ -64,7 +72,7 @@ class CommitFeed:
         """Hand over what was made of it, unless a newer one is being loaded by now."""
         if snapshot != self._loading:
             return
-        self._loading = None
+        self._loading = self._begun = None
         self._state_machine.handle_snapshot(now_ms, state)
         self.applied_offset = snapshot.offset
         self._high_watermark = max(self._high_watermark, snapshot.offset)
@@ -82,16 +90,34 @@ class CommitFeed:
     def deliver(self, now_ms: int) -> None:
         """Hand over the next piece, if there is one, and then the leadership that waited for it."""
         if self.has_more:
-            batches = self._log.read_batches(self.applied_offset, CHUNK_BYTES, self._high_watermark)
+            batches = self._next_batches()
             if not batches:
                 # A high watermark inside a batch, as a follower with a senseless offset can bring about: the batch
                 # is committed when all of it is.
                 self._high_watermark = self.applied_offset
                 return
             assert batches[0].base_offset == self.applied_offset, batches[0].base_offset
-            self._state_machine.handle_commit(now_ms, batches)
+            if not self._hand_over(now_ms, batches):
+                return
             self.applied_offset = batches[-1].next_offset
         self._maybe_lead(now_ms)
+
+    def _next_batches(self) -> Sequence[LogBatch]:
+        if self._begun is not None:
+            return [self._begun]
+        batches = self._log.read_batches(self.applied_offset, CHUNK_BYTES, self._high_watermark)
+        counts = accumulate(batch.next_offset - batch.base_offset for batch in batches)
+        return batches[: max(1, sum(count <= CHUNK_RECORDS for count in counts))]
+
+    def _hand_over(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
+        """Whether the state machine has done all of them."""
+        first = batches[0]
+        if first.next_offset - first.base_offset <= CHUNK_RECORDS:
+            self._state_machine.handle_commit(now_ms, batches)
+            return True
+        is_done = self._state_machine.handle_commit_slice(now_ms, first)
+        self._begun = None if is_done else first
+        return is_done
 
     def _maybe_lead(self, now_ms: int) -> None:
         leader = self._own_leadership

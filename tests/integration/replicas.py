@@ -34,6 +34,10 @@ class Recorder:
             record.value for batch in batches if not batch.is_control for record in batch.records
         )
 
+    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
+        self.handle_commit(now_ms, [batch])
+        return True
+
     def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
         self.leaders.append((leader_id, leader_epoch))
 

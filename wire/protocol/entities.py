@@ -125,6 +125,8 @@ def _converter(annotation: object, kafka_type: str) -> _Convert | None:
         return _each(_converter(get_args(annotation)[0], kafka_type))
     if isinstance(annotation, type) and is_dataclass(annotation):
         return _struct(annotation)
+    if kafka_type == "error_code":
+        return __getattr__("ErrorCode")  # type: ignore[return-value]
     return _CONVERTERS.get(kafka_type)
 
 
@@ -157,16 +159,9 @@ def _to_uuid(value: UUID | None) -> UUID | None:
     return None if value == _ZERO_UUID else value
 
 
-def _to_error_code(value: int) -> "ErrorCode":
-    from kio.schema.errors import ErrorCode
-
-    return ErrorCode(value)
-
-
 _CONVERTERS: Mapping[str, _Convert] = {
     "timedelta_i32": _to_timedelta,
     "timedelta_i64": _to_timedelta,
     "datetime_i64": _to_datetime,
     "uuid": _to_uuid,
-    "error_code": _to_error_code,
 }

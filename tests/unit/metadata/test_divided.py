@@ -13,6 +13,7 @@ from metadata.controller.handlers import HANDLERS
 from metadata.controller.requests import ControllerRequest
 from metadata.controller.results import ControllerResult
 from metadata.forwarding import is_for_the_leader
+from metadata.image.image import MetadataImage
 from tests.unit.metadata.controller_world import World, assigned, topic
 from tests.unit.metadata.test_controller_semantics import FaultyWorld
 from wire.protocol.api_keys import ApiKey
@@ -99,22 +100,76 @@ def test_more_partitions_than_an_operation_may_make_are_refused_as_a_whole() -> 
 
 
 def test_an_isr_change_of_many_partitions_is_cut_anywhere() -> None:
-    world = world_of(assigned("a", *([1, 2, 3] for _ in range(70))), assigned("b", [1, 2, 3]))
+    world = world_of(assigned("a", *([1, 2, 3] for _ in range(230))), assigned("b", [1, 2, 3]))
     by_name = world.controller.image.topics.by_name
     epoch = world.controller.image.cluster.brokers[1].epoch
     topics = [
         {"topic_id": by_name[name].id, "partitions": [wanted(index) for index in range(count)]}
-        for name, count in (("a", 70), ("b", 1))
+        for name, count in (("a", 230), ("b", 1))
     ]
     topics.append({"topic_id": UUID(int=5), "partitions": []})
     values = {"broker_id": 1, "broker_epoch": epoch, "topics": topics}
     answers = world.send(ApiKey.ALTER_PARTITION, 2, **values)
     assert turns_until_answered(world, answers) > 5
     told = [(each["topic_id"], entry) for each in answers[0]["topics"] for entry in each["partitions"]]
-    assert [entry["partition_index"] for _, entry in told] == [*range(70), 0]
+    assert [entry["partition_index"] for _, entry in told] == [*range(230), 0]
     assert {entry["error_code"] for _, entry in told} == {ErrorCode.none}
-    assert all(world.partition("a", index).isr == (1, 2) for index in range(70))
+    assert all(world.partition("a", index).isr == (1, 2) for index in range(230))
     assert world.partition("b").isr == (1, 2)
+
+
+def test_who_loses_its_leadership_refuses_an_isr_change_once() -> None:
+    """To make hundreds of parts only to refuse each of them alike would hold the loop up."""
+    world = world_of(assigned("a", *([1, 2, 3] for _ in range(230))))
+    image = world.controller.image
+    topic_id = image.topics.by_name["a"].id
+    values = {
+        "broker_id": 1,
+        "broker_epoch": image.cluster.brokers[1].epoch,
+        "topics": [{"topic_id": topic_id, "partitions": [wanted(index) for index in range(230)]}],
+    }
+    answers = world.send(ApiKey.ALTER_PARTITION, 2, **values)
+    assert world.controller._active is not None
+    (whole,) = world.controller._active.divided
+    world.follow(9, 2)
+    assert answers[0]["error_code"] is ErrorCode.not_controller
+    assert len(whole._taken) == 1
+
+
+def test_the_tables_of_the_topics_count_in_an_isr_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are made again, however few of their partitions change."""
+    monkeypatch.setattr(divided, "_ROWS_OF_A_WEIGHT", 2)
+    names = [f"t{number}" for number in range(12)]
+    world = world_of(*(assigned(name, *([1, 2, 3] for _ in range(20))) for name in names))
+    image = world.controller.image
+    topics = [{"topic_id": image.topics.by_name[name].id, "partitions": [wanted(7)]} for name in names]
+    epoch = image.cluster.brokers[1].epoch
+    answers = world.send(ApiKey.ALTER_PARTITION, 2, broker_id=1, broker_epoch=epoch, topics=topics)
+    assert turns_until_answered(world, answers) == 4
+    assert all(world.partition(name, 7).isr == (1, 2) for name in names)
+
+
+def test_that_an_isr_change_is_long_is_seen_by_its_first_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker's request may have 150,000 of them: to weigh all would hold the loop up."""
+    weighed = []
+    weight_of_table = divided._weight_of_table
+
+    def counted(topic: Any, image: MetadataImage) -> int:
+        weighed.append(topic.topic_id)
+        return weight_of_table(topic, image)
+
+    monkeypatch.setattr(divided, "_weight_of_table", counted)
+    world = world_of()
+    epoch = world.controller.image.cluster.brokers[1].epoch
+    topics = [{"topic_id": UUID(int=99 + number), "partitions": [wanted(0)]} for number in range(5_000)]
+    answers = world.send(ApiKey.ALTER_PARTITION, 2, broker_id=1, broker_epoch=epoch, topics=topics)
+    most = 0
+    while not answers:
+        most, weighed[:] = max(most, len(weighed)), ()
+        world.controller.handle_time(world.now_ms)
+        world.commit()
+    assert len(answers[0]["topics"]) == 5_000
+    assert most < 100
 
 
 def test_a_part_that_is_refused_as_a_whole_refuses_all() -> None:

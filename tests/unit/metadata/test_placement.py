@@ -117,6 +117,20 @@ def test_racks_where_everybody_is_fenced_get_followers(seed: int) -> None:
     assert 40 not in {each for row in placed for each in row}
 
 
+@pytest.mark.parametrize("factor", [1, 2, 3, 5])
+@pytest.mark.parametrize("seed", range(5))
+def test_one_ring_is_placed_as_any_racks_are(monkeypatch: pytest.MonkeyPatch, seed: int, factor: int) -> None:
+    """Where nothing but the leader is to be chosen the rest is not gone into."""
+    brokers = [*(broker(number) for number in range(5)), broker(9, fenced=True)]
+    existing = [(1, 2, 3), (0, 9, 1)]
+    placers = [StripedPlacer(brokers, SeededDice(seed), {1: 7}) for _ in range(2)]
+    short = [placers[0].place(count, factor, existing) for count in (1, 23)]
+    assert placers[0]._is_one_ring(factor)
+    monkeypatch.setattr(StripedPlacer, "_is_one_ring", lambda *_: False)
+    assert short == [placers[1].place(count, factor, existing) for count in (1, 23)]
+    assert placers[0]._racks[0].load == placers[1]._racks[0].load
+
+
 def test_pairs_of_brokers_are_all_used() -> None:
     """Kafka's layout for evenness: 200 partitions of 2 replicas on 4 brokers."""
     placed = StripedPlacer([broker(each) for each in range(4)], SeededDice()).place(200, 2)

@@ -37,6 +37,10 @@ class Node:
             self.policy.handle_commit(len(batch.data))
             self._maybe_take(self.loader.image.provenance)
 
+    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
+        self.handle_commit(now_ms, [batch])
+        return True
+
     def _maybe_take(self, provenance: Provenance) -> None:
         if self.policy.reason_to_begin(0, provenance) is None:
             return

@@ -117,6 +117,10 @@ class RecordingStateMachine:
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
         self._journal.append(("commit", *[item.base_offset for item in batches]))
 
+    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
+        self.handle_commit(now_ms, [batch])
+        return True
+
     def handle_snapshot(self, now_ms: int, state: object) -> None:
         self._journal.append(("snapshot", state))
 

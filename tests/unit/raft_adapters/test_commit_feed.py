@@ -2,19 +2,34 @@
 
 from collections.abc import Sequence
 
-from raft.adapters.commit_feed import CommitFeed
+from raft.adapters.commit_feed import CHUNK_RECORDS, CommitFeed
 from raft.adapters.memory_log import MemoryLog
-from raft.batches import LogBatch, build_batch
+from raft.batches import LogBatch, OffsetAndEpoch, build_batch
+from raft.ready import LeaderAndEpoch
+
+SLICES = 3
 
 
 class Heard:
+    """Does a long batch in SLICES."""
+
     def __init__(self) -> None:
         self.offsets: list[int] = []
+        self.slices: list[tuple[int, int]] = []
+        self.leaders: list[int] = []
 
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
         self.offsets += [batch.base_offset for batch in batches]
 
-    def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None: ...
+    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
+        self.slices.append((now_ms, batch.base_offset))
+        return len(self.slices) % SLICES == 0
+
+    def handle_snapshot(self, now_ms: int, state: object) -> None:
+        self.slices.clear()
+
+    def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
+        self.leaders.append(leader_id)
 
     def handle_time(self, now_ms: int) -> None: ...
 
@@ -33,3 +48,55 @@ def test_a_batch_is_handed_over_when_all_of_it_is_committed() -> None:
     feed.advance(5)
     feed.deliver(0)
     assert heard.offsets == [0, 1]
+
+
+def long_log() -> MemoryLog:
+    """A batch of one record, a long one, a short one."""
+    log = MemoryLog()
+    log.append([build_batch(0, 1, 1, [(None, b"a")])])
+    log.append([build_batch(1, 1, 1, [(None, b"b")] * (CHUNK_RECORDS + 1))])
+    log.append([build_batch(CHUNK_RECORDS + 2, 1, 1, [(None, b"c")])])
+    return log
+
+
+def test_a_long_batch_is_handed_over_in_slices_and_leadership_waits_for_the_last() -> None:
+    log, heard = long_log(), Heard()
+    feed = CommitFeed(log, heard, node_id=1, applied_offset=0)
+    feed.advance(CHUNK_RECORDS + 3)
+    feed.lead_changed(0, LeaderAndEpoch(1, 1))
+    feed.deliver(0)
+    assert (heard.offsets, heard.slices) == ([0], [])
+    for turn in range(1, SLICES + 1):
+        assert feed.has_more
+        assert (feed.applied_offset, heard.leaders) == (1, [])
+        feed.deliver(turn)
+    assert heard.slices == [(1, 1), (2, 1), (3, 1)]
+    assert feed.applied_offset == CHUNK_RECORDS + 2
+    feed.deliver(4)
+    assert (heard.offsets, heard.leaders, feed.has_more) == ([0, CHUNK_RECORDS + 2], [1], False)
+
+
+def test_many_records_in_few_bytes_are_not_handed_over_together() -> None:
+    log, heard = MemoryLog(), Heard()
+    half = CHUNK_RECORDS * 2 // 3
+    log.append([build_batch(number * half, 1, 1, [(None, b"")] * half) for number in range(3)])
+    feed = CommitFeed(log, heard, node_id=1, applied_offset=0)
+    feed.advance(3 * half)
+    feed.deliver(0)
+    assert heard.offsets == [0]
+
+
+def test_a_snapshot_that_comes_in_the_middle_of_a_long_batch_ends_it() -> None:
+    log, heard = long_log(), Heard()
+    feed = CommitFeed(log, heard, node_id=1, applied_offset=0)
+    feed.advance(CHUNK_RECORDS + 3)
+    feed.deliver(0)
+    feed.deliver(0)
+    assert heard.slices == [(0, 1)]
+    snapshot = OffsetAndEpoch(CHUNK_RECORDS + 2, 1)
+    feed.begin_loading(snapshot)
+    feed.deliver(0)
+    assert heard.slices == [(0, 1)]
+    feed.loaded(0, snapshot, object())
+    feed.deliver(0)
+    assert (heard.offsets, heard.slices) == ([0, CHUNK_RECORDS + 2], [])

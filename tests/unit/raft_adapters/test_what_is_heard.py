@@ -28,6 +28,10 @@ class StateMachine:
             values = [] if each.is_control else [record.value for record in each.records]
             self.heard.append(("commit", each.base_offset, values))
 
+    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
+        self.handle_commit(now_ms, [batch])
+        return True
+
     def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
         self.heard.append(("leader", leader_id, leader_epoch))
 
