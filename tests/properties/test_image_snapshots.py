@@ -19,7 +19,7 @@ from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.partition_layout import NUMBERS
 from metadata.image.records import image_values
-from metadata.loader import MetadataLoader
+from metadata.loader import MetadataLoader, Slices
 from metadata.snapshot_loading import load_snapshot
 from raft.batches import LogBatch, OffsetAndEpoch, build_batch
 from snapshots.naming import SnapshotId
@@ -255,7 +255,8 @@ def test_a_reader_that_drops_a_record_is_caught(monkeypatch: pytest.MonkeyPatch)
 class NoTransactions(MetadataLoader):
     """Publishes inside a transaction."""
 
-    def _begin(self, record: MetadataRecord, offset: int) -> MetadataImage | None:
+    def _begin(self, record: MetadataRecord, offset: int) -> Slices:
+        yield from ()
         return None
 
 

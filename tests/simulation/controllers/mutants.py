@@ -65,15 +65,14 @@ def _fences_without_moving_leaders() -> Any:
 
 def _hash_keeps_deleted_topics() -> Any:
     """The state's hash forgets to take off what was deleted."""
-    original: Any = vars(state_hash)["hash_of_topics_change"]
+    original: Any = vars(state_hash)["hashes_of_topics_change"]
 
-    def change(delta: Any, old: Any, new: Any, hash_of: Any) -> int:
-        deleted = [old.by_id[each] for each in delta.deleted_topic_ids]
-        total: int = original(delta, old, new, hash_of)
-        kept: int = sum(hash_of("topic", each.id, each.name) for each in deleted)
-        return total + kept
+    def changes(delta: Any, old: Any, new: Any, hash_of: Any) -> Iterator[int]:
+        yield from original(delta, old, new, hash_of)
+        for topic_id in delta.deleted_topic_ids:
+            yield hash_of("topic", topic_id, old.by_id[topic_id].name)
 
-    return patch.object(state_hash, "hash_of_topics_change", change)
+    return patch.object(state_hash, "hashes_of_topics_change", changes)
 
 
 MUTANTS: Mapping[str, Callable[[], Any]] = {
