@@ -1,37 +1,60 @@
 """How long the turns of an event loop are, in seconds or in work.
 
 Work is the number of functions that a turn calls, Python's and C's, in the loop's thread: the same on any machine, and
-about as many tenths of a microsecond as the turn takes.
+about as many tenths of a microsecond as the turn takes. Seconds are processor time of the loop's thread, so that what
+else the machine does is left out; a pause of the garbage collector is part of the turn in which it falls.
 """
 
 import asyncio
 import asyncio.events
+import gc
+import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+# Of turns above the limit, so that a process which is slow throughout keeps few of them.
+LONG_TURNS_KEPT = 100
+
+
+@dataclass(frozen=True)
+class LongTurn:
+    """`began_s` and `ended_s` are of `time.monotonic`, which all processes of a machine share."""
+
+    began_s: float
+    ended_s: float
+    took_s: float
+    # Of `took_s`, in the garbage collector.
+    collecting_s: float
+    what: str
 
 
 @dataclass
 class Turns:
-    """The longest turn since `reset`."""
+    """The longest turn since `reset`, and those that took longer than `limit_s`."""
 
+    limit_s: float = math.inf
     longest_s: float = 0.0
+    # Of `longest_s`, in the garbage collector.
+    collecting_s: float = 0.0
     most_calls: int = 0
     what: str = ""
+    long: list[LongTurn] = field(default_factory=list)
 
     def reset(self) -> None:
-        self.longest_s, self.most_calls, self.what = 0.0, 0, ""
+        self.longest_s, self.collecting_s, self.most_calls, self.what, self.long = 0.0, 0.0, 0, "", []
 
 
 @contextmanager
-def measured(*, counts_calls: bool) -> Iterator[Turns]:
+def measured(*, counts_calls: bool, limit_s: float = math.inf) -> Iterator[Turns]:
     """Of all loops of asyncio's own kind in this process. Counting takes several times as long as not counting."""
-    turns = Turns()
+    turns = Turns(limit_s)
     run: Callable[[Any], None] = asyncio.events.Handle._run  # type: ignore[attr-defined]
     calls = 0
+    collector = _Collector()
 
     def count(_frame: object, event: str, _argument: object) -> None:
         nonlocal calls
@@ -40,25 +63,53 @@ def measured(*, counts_calls: bool) -> Iterator[Turns]:
 
     def counted(handle: Any) -> None:
         nonlocal calls
-        calls = 0
+        calls, callback = 0, handle._callback
         sys.setprofile(count)
         try:
             run(handle)
         finally:
             sys.setprofile(None)
         if calls > turns.most_calls:
-            turns.most_calls, turns.what = calls, repr(handle)
+            turns.most_calls, turns.what = calls, _named(callback, handle)
 
     def timed(handle: Any) -> None:
+        callback, collected_s, began_at_s = handle._callback, collector.took_s, time.monotonic()
         # Of the thread: what else the machine does is not the loop's.
         began_s = time.thread_time()
         run(handle)
         took_s = time.thread_time() - began_s
         if took_s > turns.longest_s:
-            turns.longest_s, turns.what = took_s, repr(handle)
+            turns.longest_s, turns.what = took_s, _named(callback, handle)
+            turns.collecting_s = collector.took_s - collected_s
+        if took_s > turns.limit_s and len(turns.long) < LONG_TURNS_KEPT:
+            collecting_s, what = collector.took_s - collected_s, _named(callback, handle)
+            turns.long.append(LongTurn(began_at_s, time.monotonic(), took_s, collecting_s, what))
 
     asyncio.events.Handle._run = counted if counts_calls else timed  # type: ignore[attr-defined]
+    gc.callbacks.append(collector.note)
     try:
         yield turns
     finally:
+        gc.callbacks.remove(collector.note)
         asyncio.events.Handle._run = run  # type: ignore[attr-defined]
+
+
+def _named(callback: Any, handle: Any) -> str:
+    """What a turn ran: a step of a task is shown as its coroutine. A handle that was cancelled in its turn has
+    forgotten its callback."""
+    task = getattr(callback, "__self__", None)
+    return repr(task.get_coro()) if isinstance(task, asyncio.Task) else f"{callback!r} of {handle!r}"
+
+
+class _Collector:
+    """Processor time of the garbage collector, in whichever thread it ran."""
+
+    def __init__(self) -> None:
+        self.took_s = 0.0
+        self._began_s = 0.0
+
+    def note(self, phase: str, _info: Mapping[str, int]) -> None:
+        if phase == "start":
+            self._began_s = time.thread_time()
+        else:
+            self.took_s += time.thread_time() - self._began_s

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import struct
+from collections.abc import Sequence
 from typing import cast
 
 from tests.fuzz.listener.inputs import After, Input
@@ -48,8 +49,10 @@ class _Connection(asyncio.Protocol):
 class Peer:
     """Keeps its connection as long as the server does."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, login: Sequence[bytes] = ()) -> None:
+        """`login` are requests that come first on each connection, one after the other."""
         self._address = host, port
+        self._login = login
         self._connection: _Connection | None = None
         self._fences = -1
         self.connections = 0
@@ -98,6 +101,9 @@ class Peer:
             loop = asyncio.get_running_loop()
             _, self._connection = await loop.create_connection(_Connection, *self._address)
             self.connections += 1
+            for request in self._login:
+                self._connection.transport.write(encode_frame(request))
+                await self._see_next(self._connection)
         return self._connection
 
     async def _see_answer(self, connection: _Connection) -> None:
@@ -105,12 +111,17 @@ class Peer:
         self._fences -= 1
         fence = self._fences
         connection.transport.write(encode_frame(_fence(fence)))
+        while await self._see_next(connection) not in (fence, None):
+            pass
+
+    async def _see_next(self, connection: _Connection) -> int | None:
+        """The correlation id of the next answer; None once the connection is lost."""
         while not connection.is_lost:
-            while (correlation_id := connection.next_correlation_id()) is not None:
-                if correlation_id == fence:
-                    return
+            if (correlation_id := connection.next_correlation_id()) is not None:
+                return correlation_id
             connection.news.clear()
             await connection.news.wait()
+        return None
 
     async def _see_end(self, connection: _Connection) -> None:
         while not connection.is_lost:
