@@ -10,7 +10,10 @@ import asyncio.events
 import gc
 import math
 import sys
+import threading
 import time
+import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +33,8 @@ class LongTurn:
     # Of `took_s`, in the garbage collector.
     collecting_s: float
     what: str
+    # Where the loop's thread was, looked at every few milliseconds: innermost frames, the most frequent first.
+    places: tuple[str, ...] = ()
 
 
 @dataclass
@@ -54,7 +59,7 @@ def measured(*, counts_calls: bool, limit_s: float = math.inf) -> Iterator[Turns
     turns = Turns(limit_s)
     run: Callable[[Any], None] = asyncio.events.Handle._run  # type: ignore[attr-defined]
     calls = 0
-    collector = _Collector()
+    collector, sampler = _Collector(), _Sampler()
 
     def count(_frame: object, event: str, _argument: object) -> None:
         nonlocal calls
@@ -74,6 +79,7 @@ def measured(*, counts_calls: bool, limit_s: float = math.inf) -> Iterator[Turns
 
     def timed(handle: Any) -> None:
         callback, collected_s, began_at_s = handle._callback, collector.took_s, time.monotonic()
+        sampler.begin(began_at_s)
         # Of the thread: what else the machine does is not the loop's.
         began_s = time.thread_time()
         run(handle)
@@ -83,13 +89,17 @@ def measured(*, counts_calls: bool, limit_s: float = math.inf) -> Iterator[Turns
             turns.collecting_s = collector.took_s - collected_s
         if took_s > turns.limit_s and len(turns.long) < LONG_TURNS_KEPT:
             collecting_s, what = collector.took_s - collected_s, _named(callback, handle)
-            turns.long.append(LongTurn(began_at_s, time.monotonic(), took_s, collecting_s, what))
+            places = sampler.places()
+            turns.long.append(LongTurn(began_at_s, time.monotonic(), took_s, collecting_s, what, places))
 
     asyncio.events.Handle._run = counted if counts_calls else timed  # type: ignore[attr-defined]
     gc.callbacks.append(collector.note)
+    if limit_s < math.inf:
+        sampler.start()
     try:
         yield turns
     finally:
+        sampler.ended.set()
         gc.callbacks.remove(collector.note)
         asyncio.events.Handle._run = run  # type: ignore[attr-defined]
 
@@ -113,3 +123,38 @@ class _Collector:
             self._began_s = time.thread_time()
         else:
             self.took_s += time.thread_time() - self._began_s
+
+
+class _Sampler:
+    """A thread that looks where the loop's thread is, in turns that have gone on for some time."""
+
+    _INTERVAL_S = 0.005
+    _DEPTH = 4
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+        self._began_s = 0.0
+        self._loop_thread = 0
+        self._stacks: list[str] = []
+
+    def start(self) -> None:
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def begin(self, now_s: float) -> None:
+        self._began_s, self._loop_thread = now_s, threading.get_ident()
+
+    def places(self) -> tuple[str, ...]:
+        """Of the turn that has just ended."""
+        return tuple(f"{count} x {stack}" for stack, count in Counter(self._stacks).most_common(3))
+
+    def _look(self) -> None:
+        of_turn_s = 0.0
+        while not self.ended.wait(self._INTERVAL_S):
+            began_s = self._began_s
+            if time.monotonic() - began_s < self._INTERVAL_S:
+                continue
+            if began_s != of_turn_s:
+                of_turn_s, self._stacks = began_s, []
+            frame = sys._current_frames().get(self._loop_thread)
+            entries = traceback.extract_stack(frame)[-self._DEPTH :]
+            self._stacks.append(" < ".join(f"{e.name} ({e.filename}:{e.lineno})" for e in reversed(entries)))

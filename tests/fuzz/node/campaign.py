@@ -209,6 +209,7 @@ class _Attack:
                     (
                         f"a turn of {turn.took_s * 1000:.0f} ms ({turn.collecting_s * 1000:.0f} ms of that in the "
                         f"garbage collector) in {turn.what}; {len(suspects)} inputs were under way",
+                        *(f"    {place}" for place in turn.places),
                         *told,
                     )
                 ),
