@@ -1,6 +1,7 @@
-"""Requests whose bytes are no message: their calls end with a status instead of a traceback in the node's log.
+"""Calls that no service here can answer end with a status instead of a traceback in the node's log.
 
-gRPC's Python server parses a request within the call, and takes an error there for a fault of the service.
+gRPC's Python server parses a request within the call, and takes an error there for a fault of the service. So it does
+when a service leaves out a method of its .proto file.
 """
 
 import inspect
@@ -57,7 +58,10 @@ def _guarded(handler: Any) -> Any:
 
 def _coroutine(behaviour: _Behaviour, judge: _Behaviour) -> _Behaviour:
     async def guarded(request: Any, context: Any) -> Any:
-        return await behaviour(await judge(request, context), context)
+        try:
+            return await behaviour(await judge(request, context), context)
+        except NotImplementedError:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this node does not serve the method")
 
     return guarded
 

@@ -129,7 +129,7 @@ class _Sampler:
     """A thread that looks where the loop's thread is, in turns that have gone on for some time."""
 
     _INTERVAL_S = 0.005
-    _DEPTH = 4
+    _DEPTH = 6
 
     def __init__(self) -> None:
         self.ended = threading.Event()
@@ -156,5 +156,8 @@ class _Sampler:
             if began_s != of_turn_s:
                 of_turn_s, self._stacks = began_s, []
             frame = sys._current_frames().get(self._loop_thread)
-            entries = traceback.extract_stack(frame)[-self._DEPTH :]
-            self._stacks.append(" < ".join(f"{e.name} ({e.filename}:{e.lineno})" for e in reversed(entries)))
+            entries = [each for each in traceback.extract_stack(frame) if "<frozen" not in each.filename]
+            told = [
+                f"{each.name} ({each.filename}:{each.lineno})" for each in reversed(entries[-self._DEPTH :])
+            ]
+            self._stacks.append(" < ".join(told))

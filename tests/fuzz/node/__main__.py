@@ -11,6 +11,7 @@ from pathlib import Path
 import uvloop
 
 from tests.fuzz.node.campaign import Campaign
+from tests.fuzz.node.measured_node import LIMIT_S
 from tests.fuzz.node.ways import WAYS
 
 
@@ -21,13 +22,20 @@ def main() -> int:
     names = [way.name for way in WAYS]
     parser.add_argument("--way", choices=names, action="append", help="may be given again; all by default")
     parser.add_argument("--number", type=int, action="append", help="only this input; may be given again")
+    parser.add_argument("--limit-ms", type=float, default=LIMIT_S * 1000, help="of a turn (50)")
     options = parser.parse_args()
     logging.getLogger().addHandler(logging.NullHandler())
     ways = [way for way in WAYS if options.way is None or way.name in options.way]
     # What is found stays there.
     folder = Path(tempfile.mkdtemp(prefix=f"kquorum-fuzz-{options.seed}-"))
     campaign = Campaign(
-        options.seed, options.inputs, folder, ways=ways, only=options.number, on_progress=_tell
+        options.seed,
+        options.inputs,
+        folder,
+        ways=ways,
+        only=options.number,
+        limit_s=options.limit_ms / 1000,
+        on_progress=_tell,
     )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         reports = campaign.run(runner)

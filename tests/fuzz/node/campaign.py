@@ -57,8 +57,8 @@ class WayReport:
         return (
             f"{self.way}: {self.inputs} inputs on {self.connections} connections in {self.seconds:.0f} s; "
             f"longest turn {self.longest_s * 1000:.1f} ms (collecting {self.collecting_s * 1000:.1f}) in "
-            f"{self.longest[:120]}; {self.long_turns} above "
-            f"{LIMIT_S * 1000:.0f} ms; memory {before} and {after} MiB; descriptors {self.descriptors[0]} and "
+            f"{self.longest[:120]}; {self.long_turns} above the "
+            f"limit; memory {before} and {after} MiB; descriptors {self.descriptors[0]} and "
             f"{self.descriptors[1]}; {len(self.findings)} findings"
         )
 
@@ -72,6 +72,7 @@ class Campaign:
         *,
         ways: Sequence[Way] = WAYS,
         only: Sequence[int] | None = None,
+        limit_s: float = LIMIT_S,
         on_progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`folder` gets the node's data and the inputs that are suspected. `only`: just the inputs of these numbers."""
@@ -80,15 +81,15 @@ class Campaign:
         self._folder = folder
         self._ways = ways
         self._only = only
+        self._limit_s = limit_s
         self._on_progress = on_progress
 
     def run(self, runner: asyncio.Runner) -> list[WayReport]:
         reports = []
         for is_secured in sorted({way.is_secured for way in self._ways}):
             ways = [way for way in self._ways if way.is_secured is is_secured]
-            with measured_node(
-                self._folder / ("secured" if is_secured else "open"), is_secured=is_secured
-            ) as node:
+            folder = self._folder / ("secured" if is_secured else "open")
+            with measured_node(folder, is_secured=is_secured, limit_s=self._limit_s) as node:
                 reports += runner.run(self._attack(node, ways))
         return reports
 

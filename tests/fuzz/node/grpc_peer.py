@@ -1,4 +1,4 @@
-"""A peer of the gRPC listener: it makes calls on one connection, and throws what is no call at connections of its own."""
+"""A peer of the gRPC listener: calls go on one connection, and what is no call on connections of its own."""
 
 import asyncio
 import struct

@@ -92,7 +92,7 @@ class MeasuredNode:
 
 
 @contextmanager
-def measured_node(folder: Path, *, is_secured: bool) -> Iterator[MeasuredNode]:
+def measured_node(folder: Path, *, is_secured: bool, limit_s: float = LIMIT_S) -> Iterator[MeasuredNode]:
     """A node of both roles with all of its listeners: with an authorizer and logins, or as the defaults have it."""
     names = _LISTENERS if is_secured else ("PLAINTEXT", "CONTROLLER")
     ports = dict(zip((*names, "grpc", "metrics"), free_ports(len(names) + 2), strict=True))
@@ -116,7 +116,7 @@ def measured_node(folder: Path, *, is_secured: bool) -> Iterator[MeasuredNode]:
     output.touch()
     pipe, childs_end = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(
-        target=_run, args=(config, output, childs_end), daemon=True
+        target=_run, args=(config, output, childs_end, limit_s), daemon=True
     )
     process.start()
     childs_end.close()
@@ -136,12 +136,12 @@ def measured_node(folder: Path, *, is_secured: bool) -> Iterator[MeasuredNode]:
 # In the node's process
 
 
-def _run(config: Path, output: Path, pipe: Connection) -> None:
+def _run(config: Path, output: Path, pipe: Connection, limit_s: float) -> None:
     descriptor = os.open(output, os.O_WRONLY | os.O_APPEND)
     for each in (1, 2):
         os.dup2(descriptor, each)
     uvloop.run = asyncio.run  # type: ignore[assignment]
-    with measured(counts_calls=False, limit_s=LIMIT_S) as turns:
+    with measured(counts_calls=False, limit_s=limit_s) as turns:
         Thread(target=_answer, args=(turns, pipe), daemon=True).start()
         run_node(load_config(config), NODE_ID)
 

@@ -1,4 +1,4 @@
-"""Bytes that are no message: the call ends with a status, and the node's log stays as it is."""
+"""Bytes that are no message, and methods that nobody serves: a call ends with a status, and the log stays as it is."""
 
 import logging
 
@@ -31,4 +31,16 @@ def test_malformed_bytes_are_no_fault_of_the_node(path: str, caplog: pytest.LogC
 
     with caplog.at_level(logging.WARNING):
         assert run(main) == [grpc.StatusCode.INTERNAL] * len(MALFORMED)
+    assert not caplog.records
+
+
+def test_a_method_that_a_service_leaves_out_is_no_fault_of_the_node(caplog: pytest.LogCaptureFixture) -> None:
+    """grpc-health-checking's `List` is one."""
+
+    async def main() -> grpc.StatusCode:
+        async with serving(FakeSource()) as rig:
+            return (await failure_of(rig.channel.unary_unary("/grpc.health.v1.Health/List")(b""))).code()
+
+    with caplog.at_level(logging.WARNING):
+        assert run(main) is grpc.StatusCode.UNIMPLEMENTED
     assert not caplog.records
