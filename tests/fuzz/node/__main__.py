@@ -4,6 +4,7 @@ them held the node's loop for more than 50 ms, ended the node, or got no answer.
 import argparse
 import asyncio
 import logging
+import math
 import sys
 import tempfile
 from pathlib import Path
@@ -22,6 +23,9 @@ def main() -> int:
     names = [way.name for way in WAYS]
     parser.add_argument("--way", choices=names, action="append", help="may be given again; all by default")
     parser.add_argument("--number", type=int, action="append", help="only this input; may be given again")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="the run ends after so long at the latest"
+    )
     parser.add_argument("--limit-ms", type=float, default=LIMIT_S * 1000, help="of a turn (50)")
     options = parser.parse_args()
     logging.getLogger().addHandler(logging.NullHandler())
@@ -35,6 +39,7 @@ def main() -> int:
         ways=ways,
         only=options.number,
         limit_s=options.limit_ms / 1000,
+        seconds=options.minutes * 60,
         on_progress=_tell,
     )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

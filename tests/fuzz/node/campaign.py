@@ -6,6 +6,7 @@ itself: the report says which of them takes that long alone.
 
 import asyncio
 import gc
+import math
 import re
 import resource
 import time
@@ -73,15 +74,18 @@ class Campaign:
         ways: Sequence[Way] = WAYS,
         only: Sequence[int] | None = None,
         limit_s: float = LIMIT_S,
+        seconds: float = math.inf,
         on_progress: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`folder` gets the node's data and the inputs that are suspected. `only`: just the inputs of these numbers."""
+        """`folder` gets the node's data and the inputs that are suspected. `only`: just the inputs of these numbers.
+        Each way ends after its share of `seconds`, should that be before its last input."""
         self._seed = seed
         self._inputs = inputs
         self._folder = folder
         self._ways = ways
         self._only = only
         self._limit_s = limit_s
+        self._seconds = seconds
         self._on_progress = on_progress
 
     def run(self, runner: asyncio.Runner) -> list[WayReport]:
@@ -101,7 +105,7 @@ class Campaign:
                 break
             numbers = range(round(self._inputs * way.share / whole)) if self._only is None else self._only
             attack = _Attack(node, way, await way.maker(node, self._seed), self._seed, self._folder)
-            await attack.run(numbers)
+            await attack.run(numbers, self._seconds * way.share / whole)
             self._on_progress("\n".join((str(attack.report), *attack.report.findings)))
             reports.append(attack.report)
         return reports
@@ -120,10 +124,12 @@ class _Attack:
         self._under_way: dict[int, tuple[Input, float]] = {}
         self._long: list[tuple[LongTurn, list[Thrown]]] = []
         self._is_over = False
+        self._end_s = math.inf
         self.report = WayReport(way.name)
 
-    async def run(self, numbers: Sequence[int]) -> None:
+    async def run(self, numbers: Sequence[int], seconds: float) -> None:
         report, began_s = self.report, time.monotonic()
+        self._end_s = began_s + seconds
         # What this side has made stays, and is not to be gone through while the node waits for the next input.
         gc.collect()
         gc.freeze()
@@ -148,6 +154,8 @@ class _Attack:
         peer = self._way.peer(self._node)
         for number in left:
             if not self._node.is_running or len(self.report.findings) >= FINDINGS_MAX:
+                break
+            if time.monotonic() > self._end_s:
                 break
             thrown = self._maker.make(number)
             began_s = time.monotonic()
