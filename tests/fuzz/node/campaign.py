@@ -175,8 +175,9 @@ class _Attack:
             return await peer.throw(thrown)
         except OSError as error:
             peer.close()
-            # A listener with few places closes what is too much.
-            return None if isinstance(error, ConnectionError) and self._node.is_running else repr(error)
+            # A listener with few places closes what is too much; one that has ended refuses.
+            is_too_much = isinstance(error, ConnectionError) and not isinstance(error, ConnectionRefusedError)
+            return None if is_too_much and self._node.is_running else repr(error)
 
     async def _look(self) -> None:
         while True:

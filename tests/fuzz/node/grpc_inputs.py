@@ -72,6 +72,17 @@ def moved(data: bytes, stream: int) -> bytes:
     return bytes(out)
 
 
+def has_ended(data: bytes) -> bool:
+    """Whether one of these whole frames ends a stream or the connection."""
+    position = 0
+    while position + 9 <= len(data):
+        kind, flags = data[position + 3], data[position + 4]
+        if kind in (RST_STREAM, GOAWAY) or (kind in (DATA, HEADERS) and flags & END_STREAM):
+            return True
+        position += 9 + int.from_bytes(data[position : position + 3], "big")
+    return False
+
+
 def field(name: bytes, value: bytes) -> bytes:
     """A header as HPACK has it without any table."""
     return b"\x00" + _length(len(name)) + name + _length(len(value)) + value
