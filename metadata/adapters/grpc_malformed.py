@@ -5,6 +5,7 @@ when a service leaves out a method of its .proto file.
 """
 
 import inspect
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +18,9 @@ _WORDS: Final = (
     "the bytes of the request are not a message of this method (is its .proto file the one of this node?)"
 )
 
+_LIBRARYS_LOGGER: Final = "grpc._cython.cygrpc"
+_NOT_OURS: Final = ("Invalid encoding on", "Failed sending error status")
+
 _Behaviour = Callable[[Any, Any], Any]
 
 
@@ -26,8 +30,11 @@ class _Malformed:
 
 
 class MalformedRequests(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+    """For the interceptors of a server; it also keeps what strangers can bring about out of gRPC's log."""
+
     def __init__(self) -> None:
         self._guarded: dict[Any, Any] = {}
+        logging.getLogger(_LIBRARYS_LOGGER).addFilter(_is_of_ours)
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
@@ -39,6 +46,14 @@ class MalformedRequests(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         if guarded is None:
             guarded = self._guarded[handler] = _guarded(handler)
         return guarded
+
+
+def _is_of_ours(record: logging.LogRecord) -> bool:
+    """Not a header or a path that is not text, which is a stranger's and may hold a secret, and not a status for a
+    client that has gone."""
+    words, names = str(record.msg), record.args if isinstance(record.args, tuple) else ()
+    is_of_a_path = any(isinstance(name, str) and not name.isascii() for name in names)
+    return not (words.startswith(_NOT_OURS) or is_of_a_path)
 
 
 def _guarded(handler: Any) -> Any:

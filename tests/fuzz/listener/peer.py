@@ -14,6 +14,8 @@ from wire.protocol.headers import encode_request_header
 # Far more than the server's own deadlines in tests.fuzz.listener.target.
 PATIENCE_S = 30.0
 _DRIP_S = 0.1
+# Of network.intake.
+_SLOWEST_BYTES_PER_S = 262_144
 _DEAF_S = 2.5
 
 
@@ -67,7 +69,7 @@ class Peer:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
         connection.transport.write(thrown.data)
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(_patience_s(thrown)):
                 match thrown.after:
                     case After.ANSWER:
                         await self._see_answer(connection)
@@ -88,7 +90,7 @@ class Peer:
                         await self._see_end(connection)
         except TimeoutError:
             self.close()
-            return f"neither an answer nor an end within {PATIENCE_S} s"
+            return f"neither an answer nor an end within {_patience_s(thrown):.0f} s"
         return None
 
     def close(self) -> None:
@@ -133,6 +135,14 @@ class Peer:
         while not connection.is_lost:
             connection.transport.write(b"\x00")
             await asyncio.sleep(_DRIP_S)
+
+
+def _patience_s(thrown: Input) -> float:
+    """A server waits the longer for the rest of a frame, the longer that is."""
+    if thrown.after not in (After.SILENCE, After.DRIP):
+        return PATIENCE_S
+    announced = int.from_bytes(thrown.data[:4], "big", signed=True)
+    return PATIENCE_S + max(0, announced) / _SLOWEST_BYTES_PER_S
 
 
 def _fence(correlation_id: int) -> bytes:
