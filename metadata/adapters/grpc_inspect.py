@@ -120,12 +120,14 @@ async def start_inspect_server(
 
 def _limiting(limits: GrpcLimits) -> tuple[tuple[str, int], ...]:
     """gRPC closes a connection above the first limit at once, one that is too slow at the second, and one without calls
-    at the third with GOAWAY: its client connects again for its next call."""
+    at the third with GOAWAY: its client connects again for its next call. A message that is too long ends its call with
+    RESOURCE_EXHAUSTED."""
     return (
         ("grpc.max_allowed_incoming_connections", limits.max_connections),
         ("grpc.server_handshake_timeout_ms", limits.handshake_timeout_ms),
         ("grpc.max_connection_idle_ms", limits.max_idle_ms),
         ("grpc.max_concurrent_streams", limits.max_concurrent_calls),
+        ("grpc.max_receive_message_length", limits.max_message_bytes),
     )
 
 
