@@ -51,9 +51,9 @@ class MalformedRequests(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 def _is_of_ours(record: logging.LogRecord) -> bool:
     """Not a header or a path that is not text, which is a stranger's and may hold a secret, and not a status for a
     client that has gone."""
-    words, names = str(record.msg), record.args if isinstance(record.args, tuple) else ()
-    is_of_a_path = any(isinstance(name, str) and not name.isascii() for name in names)
-    return not (words.startswith(_NOT_OURS) or is_of_a_path)
+    words = record.getMessage()
+    # No method of ours has such a name.
+    return words.isascii() and not words.startswith(_NOT_OURS)
 
 
 def _guarded(handler: Any) -> Any:

@@ -173,10 +173,10 @@ class InspectService(InspectServicer):
 
 def _kinds_of(request: pb.WatchRequest) -> list[ChangeKind]:
     """Raises BadRange for a number that only a newer node may know."""
-    for kind in request.kinds:
-        if kind not in pb.ChangeKind.values():
-            raise BadRange(f"change kind {kind} is not known; there are {', '.join(pb.ChangeKind.keys())}")
-    return [ChangeKind[pb.ChangeKind.Name(kind)] for kind in request.kinds if kind > pb.INITIAL_STATE]
+    wanted = set(request.kinds)
+    for kind in sorted(wanted - set(pb.ChangeKind.values())):
+        raise BadRange(f"change kind {kind} is not known; there are {', '.join(pb.ChangeKind.keys())}")
+    return [ChangeKind[pb.ChangeKind.Name(kind)] for kind in wanted if kind > pb.INITIAL_STATE]
 
 
 def _consistency_of(request: pb.ImageRequest | pb.ReadLogRequest) -> pb.Consistency:
