@@ -218,11 +218,12 @@ class ServerConnection(asyncio.Protocol):
 
     def _has_warmed(self, api_key: int, version: int, warming: "asyncio.Future[None]") -> None:
         self._is_reading = False
-        if warming.cancelled():
+        error = asyncio.CancelledError() if warming.cancelled() else warming.exception()
+        if self._replies.closed or isinstance(error, asyncio.CancelledError):
             return
-        if (error := warming.exception()) is None:
+        if error is None:
             self._advance()
-        elif not self._ending and isinstance(error, Exception):
+        elif isinstance(error, Exception):
             self._fail(f"{api_name(api_key)} version {version}", error)
 
     def _has_read(self, frame: bytes, reading: Reading, read: "asyncio.Future[Any]") -> None:

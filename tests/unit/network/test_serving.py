@@ -21,6 +21,7 @@ from network.server_state import Peer
 from network.serving import RequestServing
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
+    ECHO,
     OLD,
     SUPPORTED,
     Held,
@@ -113,3 +114,29 @@ def test_an_old_version_is_imported_beside_the_loop(run: RunTest, monkeypatch: p
     run(check())
     assert loaded
     assert serving_thread not in loaded
+
+
+def test_a_version_that_cannot_be_imported_ends_its_connection(
+    run: RunTest, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next one is served: another import may have the descriptor that this one lacked."""
+
+    def fail(*_: int) -> None:
+        raise OSError(24, "Too many open files")
+
+    request = echo_request("a", 7, version=OLD)
+
+    async def check() -> None:
+        async with serving() as server:
+            with monkeypatch.context() as patched:
+                patched.setattr(server_connection, "warm_version", fail)
+                patched.setattr(server_connection, "cold_version", lambda _: (ECHO, OLD))
+                async with raw_client(server) as client:
+                    client.writer.write(request)
+                    assert await client.is_closed_by_server()
+            async with raw_client(server) as client:
+                client.writer.write(request)
+                assert await client.next_echo(OLD) == (7, "a")
+
+    run(check())
+    assert "FindCoordinator version 0 could not be answered" in caplog.text
