@@ -80,9 +80,10 @@ mutants: $(STAMP)  ## break the protocol's safeguards one by one, and see that e
 	@$(BIN)/python -m tests.simulation.mutants $(MUTANTS_ARGS)
 
 .PHONY: fuzz
-fuzz: $(STAMP)  ## garbage into every decoder for MINUTES (10), then INPUTS times (1000000) at a live listener, from SEED (1)
+fuzz: $(STAMP)  ## garbage into every decoder for MINUTES (10), then INPUTS (1000000) at a listener and at a whole node, from SEED (1); hours
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
 	@$(BIN)/python -m tests.fuzz.listener --inputs $(INPUTS) --seed $(SEED)
+	@$(BIN)/python -m tests.fuzz.node --inputs $(INPUTS) --seed $(SEED)
 
 .PHONY: kill-loop
 kill-loop: $(STAMP)  ## real nodes killed with SIGKILL under load, KILLS times (200), and what is left judged; an hour

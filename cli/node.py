@@ -111,9 +111,9 @@ class _Life:
             starting.result()
 
     def _make_node(self) -> Node:
-        # Read when gRPC is imported. Else it writes a line to standard error for each TLS handshake that fails, so
-        # strangers could fill a disk with them.
-        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+        # Read when gRPC is imported. Else it writes a line to standard error for each TLS handshake that fails, and
+        # with ERROR for each header that it cannot read, so strangers could fill a disk with them.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         from cli.nodes.cluster_node import ClusterNode
 
         return ClusterNode(self._config, self._folders, self._clock, self._handle_fatal)

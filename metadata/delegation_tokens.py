@@ -17,9 +17,9 @@ def is_expired(token: DelegationToken, now_ms: int) -> bool:
     return token.max_timestamp_ms < now_ms or token.expiration_timestamp_ms < now_ms
 
 
-def is_owner_or_renewer(token: DelegationToken, principal: str) -> bool:
+def owners_and_renewers(token: DelegationToken) -> tuple[str, ...]:
     """Who may be told of a token without further rights; who asked for it on another's behalf is one of them."""
-    return principal in (token.owner, token.requester, *token.renewers)
+    return (token.owner, token.requester, *token.renewers)
 
 
 def split_principal(principal: str) -> tuple[str, str]:

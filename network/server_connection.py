@@ -22,6 +22,8 @@ from network.security.tls_reasons import PLAIN_LISTENER, TLS_HANDSHAKE
 from network.server_state import Lease, ServerState
 from network.serving import Reading, Refused, RequestServing, request_text
 from wire.errors import DecodeError
+from wire.protocol.apis import api_name
+from wire.protocol.warm_up import cold_version, warm_version
 
 log = logging.getLogger("network.server")
 
@@ -59,7 +61,7 @@ class ServerConnection(asyncio.Protocol):
             state, transport, self._intake, self._output, self._replies, loop, self._advance
         )
         self._advancing = False
-        self._is_reading = False  # a long request, in another thread
+        self._is_reading = False  # a long request or the classes of an old version, in another thread
         self._ending = False  # no further request is served
         self._turn_is_due = False
         self.closed: asyncio.Future[None] = loop.create_future()
@@ -176,6 +178,9 @@ class ServerConnection(asyncio.Protocol):
                 self._take_turn_soon()
                 return
             while backlog and self._may_serve():
+                if (cold := cold_version(backlog[0][0])) is not None:
+                    self._warm(*cold)
+                    break
                 self._serve(*self._intake.pop())
                 if self._replies.held_bytes > _BURST_BYTES or self._loop.time() > turn_ends_s:
                     break
@@ -204,6 +209,22 @@ class ServerConnection(asyncio.Protocol):
             self._is_reading = True
             read = self._state.reader.begin(reading.read)
             read.add_done_callback(partial(self._has_read, frame, reading))
+
+    def _warm(self, api_key: int, version: int) -> None:
+        """The first request in an old version waits, and what is behind it, until the version is imported aside."""
+        self._is_reading = True
+        warming = self._state.reader.begin(partial(warm_version, api_key, version))
+        warming.add_done_callback(partial(self._has_warmed, api_key, version))
+
+    def _has_warmed(self, api_key: int, version: int, warming: "asyncio.Future[None]") -> None:
+        self._is_reading = False
+        error = asyncio.CancelledError() if warming.cancelled() else warming.exception()
+        if self._replies.closed or isinstance(error, asyncio.CancelledError):
+            return
+        if error is None:
+            self._advance()
+        elif isinstance(error, Exception):
+            self._fail(f"{api_name(api_key)} version {version}", error)
 
     def _has_read(self, frame: bytes, reading: Reading, read: "asyncio.Future[Any]") -> None:
         """In the loop again, with the long request."""

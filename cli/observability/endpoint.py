@@ -53,7 +53,7 @@ def routes_of(gather: Gather) -> Mapping[str, Route]:
         collector(registry=registry)
 
     async def metrics(request: HttpRequest) -> HttpReply:
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        encode, content_type = _encoder_for(request.headers.get("accept", ""))
         await node.look()
         return HttpReply(body=encode(registry), content_type=content_type)
 
@@ -63,3 +63,11 @@ def routes_of(gather: Gather) -> Mapping[str, Route]:
         return ready_reply(gather())
 
     return {"/metrics": metrics, "/healthz": health, "/livez": lambda _: live_reply(gather())}
+
+
+def _encoder_for(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
+    """The plain format for a header that prometheus-client fails over: one with version=x, say."""
+    try:
+        return choose_encoder(accept)
+    except (TypeError, ValueError):
+        return choose_encoder("")

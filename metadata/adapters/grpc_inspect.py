@@ -13,6 +13,7 @@ from grpc_reflection.v1alpha import reflection
 from metadata.adapters.grpc_broker import BrokerCalls, BrokerService
 from metadata.adapters.grpc_broker_access import MemberGate
 from metadata.adapters.grpc_feed import WATCHER_QUEUE_CHANGES, ChangeFeed
+from metadata.adapters.grpc_malformed import MalformedRequests
 from metadata.adapters.grpc_members import MembersSource
 from metadata.adapters.grpc_quorum import QuorumService, QuorumSource
 from metadata.adapters.grpc_service import InspectService
@@ -92,7 +93,7 @@ async def start_inspect_server(
 ) -> InspectServer:
     """Serve until `stop`, `Quorum` and `Broker` too where their sources are given. `gate` judges who calls `Inspect`
     and `Quorum` (none: all may), `Broker` has its own. Raises GrpcPortInUse, or GrpcCannotListen for another reason."""
-    server = grpc.aio.server(options=(*_OPTIONS, *_limiting(limits)))
+    server = grpc.aio.server(interceptors=(MalformedRequests(),), options=(*_OPTIONS, *_limiting(limits)))
     bound_port = _bind(server, host, port, tls)
     log = CommittedLog(source)
     feed = ChangeFeed(log)
@@ -119,12 +120,14 @@ async def start_inspect_server(
 
 def _limiting(limits: GrpcLimits) -> tuple[tuple[str, int], ...]:
     """gRPC closes a connection above the first limit at once, one that is too slow at the second, and one without calls
-    at the third with GOAWAY: its client connects again for its next call."""
+    at the third with GOAWAY: its client connects again for its next call. A message that is too long ends its call with
+    RESOURCE_EXHAUSTED."""
     return (
         ("grpc.max_allowed_incoming_connections", limits.max_connections),
         ("grpc.server_handshake_timeout_ms", limits.handshake_timeout_ms),
         ("grpc.max_connection_idle_ms", limits.max_idle_ms),
         ("grpc.max_concurrent_streams", limits.max_concurrent_calls),
+        ("grpc.max_receive_message_length", limits.max_message_bytes),
     )
 
 

@@ -124,7 +124,7 @@ class InspectService(InspectServicer):
 
     async def _watch(self, request: pb.WatchRequest) -> AsyncGenerator[pb.Change]:
         self._log.check_ready()
-        kinds = [ChangeKind[pb.ChangeKind.Name(kind)] for kind in request.kinds if kind > pb.INITIAL_STATE]
+        kinds = _kinds_of(request)
         if request.HasField("from_offset"):
             start = request.from_offset
             check_in_range(self._log, start, follow=True)
@@ -169,6 +169,14 @@ class InspectService(InspectServicer):
                 leader_epoch=leader_epoch,
             ),
         )
+
+
+def _kinds_of(request: pb.WatchRequest) -> list[ChangeKind]:
+    """Raises BadRange for a number that only a newer node may know."""
+    wanted = set(request.kinds)
+    for kind in sorted(wanted - set(pb.ChangeKind.values())):
+        raise BadRange(f"change kind {kind} is not known; there are {', '.join(pb.ChangeKind.keys())}")
+    return [ChangeKind[pb.ChangeKind.Name(kind)] for kind in wanted if kind > pb.INITIAL_STATE]
 
 
 def _consistency_of(request: pb.ImageRequest | pb.ReadLogRequest) -> pb.Consistency:

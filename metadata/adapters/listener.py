@@ -35,6 +35,7 @@ from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class, supported_versions
 from wire.protocol.entities import build
 from wire.protocol.headers import EncodedBody, RequestHeader
+from wire.protocol.warm_up import cold_version, warm_version
 
 log = logging.getLogger("metadata.listener")
 
@@ -198,6 +199,28 @@ class ControllerListener:
         )
 
     def _serve_envelope(self, context: RequestContext, envelope: Any, reply: Reply) -> None:
+        cold = cold_version(envelope.request_data)
+        if cold is None:
+            self._open_envelope(context, envelope, reply)
+            return
+        warming = self._aside.begin(partial(warm_version, *cold))
+        warming.add_done_callback(partial(self._has_warmed, context, envelope, reply))
+
+    def _has_warmed(
+        self, context: RequestContext, envelope: Any, reply: Reply, warming: "asyncio.Future[None]"
+    ) -> None:
+        """The version of the request inside of an envelope was imported, or could not be."""
+        if warming.cancelled():
+            reply(None)
+            return
+        try:
+            warming.result()
+            self._open_envelope(context, envelope, reply)
+        except Exception:
+            log.exception("a forwarded request could not be answered")
+            reply(None)
+
+    def _open_envelope(self, context: RequestContext, envelope: Any, reply: Reply) -> None:
         try:
             found = unwrap(envelope, self.supported)
         except EnvelopeRefusedError as error:

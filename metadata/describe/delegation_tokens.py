@@ -3,7 +3,7 @@
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import Values
-from metadata.delegation_tokens import HMAC_KEY_CONFIG, is_owner_or_renewer, split_principal, token_hmac
+from metadata.delegation_tokens import HMAC_KEY_CONFIG, owners_and_renewers, split_principal, token_hmac
 from metadata.describe.question import Question
 from metadata.image.security import DelegationToken
 
@@ -14,11 +14,11 @@ def describe_delegation_token(question: Question) -> Values:
     if not secret_key:
         return _answer(ErrorCode.delegation_token_auth_disabled, [])
     owners = question.body.owners
-    asked = None if owners is None else [f"{owner.principal_type}:{owner.principal_name}" for owner in owners]
+    asked = None if owners is None else {f"{owner.principal_type}:{owner.principal_name}" for owner in owners}
     found = [
         _described(token, secret_key)
         for _, token in sorted(question.image.security.delegation_tokens.items())
-        if asked is None or any(is_owner_or_renewer(token, owner) for owner in asked)
+        if asked is None or not asked.isdisjoint(owners_and_renewers(token))
     ]
     return _answer(ErrorCode.none, found)
 

@@ -1,9 +1,16 @@
-"""Imports and compiles what the first message of an API would otherwise wait for, some 10 to 30 ms each."""
+"""Imports and compiles what the first message of an API would otherwise wait for: some 10 to 60 ms for each version."""
 
+import gc
+import struct
 from collections.abc import Iterable
+from typing import Final
 
 from wire.codec import bounded_codec_of, codec_of
-from wire.protocol.apis import api_version, supported_versions
+from wire.protocol.apis import api_version, is_supported, supported_versions
+
+_API_AND_VERSION: Final = struct.Struct(">hh")
+# (API key, version) of those that need no more importing.
+_WARM: Final[set[tuple[int, int]]] = set()
 
 
 def warm_up(api_keys: Iterable[int]) -> None:
@@ -12,7 +19,28 @@ def warm_up(api_keys: Iterable[int]) -> None:
     A node calls it before it opens its listener: a loop that stands still while a Vote is imported is late to answer.
     """
     for api_key in api_keys:
-        api = api_version(api_key, supported_versions(api_key)[1])
-        codec_of(api.request_class)
-        bounded_codec_of(api.request_class)
-        codec_of(api.response_class)
+        _warm(api_key, supported_versions(api_key)[1])
+
+
+def cold_version(request: bytes) -> tuple[int, int] | None:
+    """The API key and version of a request, headers and all, that `warm_version` is to be called for first; None where
+    they are warm, or not known at all."""
+    if len(request) < _API_AND_VERSION.size:
+        return None
+    asked: tuple[int, int] = _API_AND_VERSION.unpack_from(request)
+    return None if asked in _WARM or not is_supported(*asked) else asked
+
+
+def warm_version(api_key: int, version: int) -> None:
+    """An older version, once a client has asked in it. In any thread but that of a loop."""
+    _warm(api_key, version)
+    # What was imported stays: the garbage collector need not go through it while requests wait.
+    gc.freeze()
+
+
+def _warm(api_key: int, version: int) -> None:
+    api = api_version(api_key, version)
+    codec_of(api.request_class)
+    bounded_codec_of(api.request_class)
+    codec_of(api.response_class)
+    _WARM.add((api_key, version))

@@ -22,7 +22,7 @@ from wire.protocol.headers import encode_request, encode_request_header
 MAX_FRAME_BYTES = 1_000_000
 _SOUND_OF_EACH = 40
 # Of which HostileRequests can make none.
-_WITH_RECORDS = frozenset({ApiKey.PRODUCE})
+_WITH_OTHER_VALUES = frozenset({ApiKey.PRODUCE, ApiKey.SASL_HANDSHAKE})
 Versions = Mapping[ApiKey, tuple[int, int]]
 
 
@@ -45,14 +45,16 @@ class Input:
 
 
 class Inputs:
-    def __init__(self, offered: Versions, image: MetadataImage, seed: int) -> None:
+    def __init__(
+        self, offered: Versions, image: MetadataImage, seed: int, cluster_id: str = "the-cluster"
+    ) -> None:
         self._offered = tuple(offered.items())
         # In the newest version, which is the flexible one.
         self.flexible = tuple(
             (api_key, highest) for api_key, (_, highest) in offered.items() if is_flexible(api_key, highest)
         )
         self._seed = seed
-        self._sound = tuple(_sound_requests(offered, image, seed))
+        self._sound = tuple(_sound_requests(offered, image, seed, cluster_id))
 
     def make(self, number: int) -> Input:
         dice = Random(f"listener {self._seed} {number}")
@@ -70,13 +72,13 @@ class Inputs:
         return dice.choice(self._sound)
 
 
-def _sound_requests(offered: Versions, image: MetadataImage, seed: int) -> Iterator[bytes]:
-    hostile = HostileRequests(seed, "the-cluster", "the-secret")
+def _sound_requests(offered: Versions, image: MetadataImage, seed: int, cluster_id: str) -> Iterator[bytes]:
+    hostile = HostileRequests(seed, cluster_id, "the-secret")
     for api_key, (lowest, highest) in offered.items():
         for version in range(lowest, highest + 1):
             yield full_request(api_key, version)
             yield least_request(api_key, version)
-        for number in range(0 if api_key in _WITH_RECORDS else _SOUND_OF_EACH):
+        for number in range(0 if api_key in _WITH_OTHER_VALUES else _SOUND_OF_EACH):
             version = hostile.random.randint(lowest, highest)
             body = hostile.request(api_key, version, image)
             yield encode_request(api_key, version, number, (None, "", "fuzz")[number % 3], body)
@@ -97,6 +99,10 @@ def random_bytes(_inputs: Inputs, dice: Random) -> bytes:
 
 
 def other_protocol(_inputs: Inputs, dice: Random) -> bytes:
+    return other_protocol_bytes(dice)
+
+
+def other_protocol_bytes(dice: Random) -> bytes:
     return dice.choice(_OTHER_PROTOCOLS)
 
 

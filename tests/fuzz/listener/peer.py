@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import struct
+from collections.abc import Sequence
 from typing import cast
 
 from tests.fuzz.listener.inputs import After, Input
@@ -13,6 +14,8 @@ from wire.protocol.headers import encode_request_header
 # Far more than the server's own deadlines in tests.fuzz.listener.target.
 PATIENCE_S = 30.0
 _DRIP_S = 0.1
+# Of network.intake.
+_SLOWEST_BYTES_PER_S = 262_144
 _DEAF_S = 2.5
 
 
@@ -48,8 +51,10 @@ class _Connection(asyncio.Protocol):
 class Peer:
     """Keeps its connection as long as the server does."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, login: Sequence[bytes] = ()) -> None:
+        """`login` are requests that come first on each connection, one after the other."""
         self._address = host, port
+        self._login = login
         self._connection: _Connection | None = None
         self._fences = -1
         self.connections = 0
@@ -64,7 +69,7 @@ class Peer:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
         connection.transport.write(thrown.data)
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(_patience_s(thrown)):
                 match thrown.after:
                     case After.ANSWER:
                         await self._see_answer(connection)
@@ -85,7 +90,7 @@ class Peer:
                         await self._see_end(connection)
         except TimeoutError:
             self.close()
-            return f"neither an answer nor an end within {PATIENCE_S} s"
+            return f"neither an answer nor an end within {_patience_s(thrown):.0f} s"
         return None
 
     def close(self) -> None:
@@ -98,6 +103,9 @@ class Peer:
             loop = asyncio.get_running_loop()
             _, self._connection = await loop.create_connection(_Connection, *self._address)
             self.connections += 1
+            for request in self._login:
+                self._connection.transport.write(encode_frame(request))
+                await self._see_next(self._connection)
         return self._connection
 
     async def _see_answer(self, connection: _Connection) -> None:
@@ -105,12 +113,17 @@ class Peer:
         self._fences -= 1
         fence = self._fences
         connection.transport.write(encode_frame(_fence(fence)))
+        while await self._see_next(connection) not in (fence, None):
+            pass
+
+    async def _see_next(self, connection: _Connection) -> int | None:
+        """The correlation id of the next answer; None once the connection is lost."""
         while not connection.is_lost:
-            while (correlation_id := connection.next_correlation_id()) is not None:
-                if correlation_id == fence:
-                    return
+            if (correlation_id := connection.next_correlation_id()) is not None:
+                return correlation_id
             connection.news.clear()
             await connection.news.wait()
+        return None
 
     async def _see_end(self, connection: _Connection) -> None:
         while not connection.is_lost:
@@ -122,6 +135,14 @@ class Peer:
         while not connection.is_lost:
             connection.transport.write(b"\x00")
             await asyncio.sleep(_DRIP_S)
+
+
+def _patience_s(thrown: Input) -> float:
+    """A server waits the longer for the rest of a frame, the longer that is."""
+    if thrown.after not in (After.SILENCE, After.DRIP):
+        return PATIENCE_S
+    announced = int.from_bytes(thrown.data[:4], "big", signed=True)
+    return PATIENCE_S + max(0, announced) / _SLOWEST_BYTES_PER_S
 
 
 def _fence(correlation_id: int) -> bytes:

@@ -27,6 +27,7 @@ from wire.protocol.headers import (
     encode_request,
     encode_response_header,
 )
+from wire.protocol.warm_up import warm_version
 
 SASL_PLAINTEXT = 2
 
@@ -122,6 +123,7 @@ class ListenerWorld:
         """The answer inside the envelope, or the envelope's error."""
         version = supported_versions(api_key)[1] if version is None else version
         entity = build(request_class(api_key, version), values)
+        warm_version(api_key, version)  # else the answer waits for that
         envelope = {
             "request_data": encode_request(api_key, version, 99, "client", entity),
             "request_principal": encode_principal(principal, is_token_authenticated=is_token),

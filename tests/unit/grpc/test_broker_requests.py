@@ -34,6 +34,18 @@ def endpoint(**fields: Any) -> list[Endpoint]:
     return [Endpoint(**{"name": "PLAINTEXT", "host": "h", "port": 1, **fields})]
 
 
+def test_a_report_of_very_many_partitions_is_refused_before_it_holds_the_loop_up() -> None:
+    change = pb.PartitionChange(topic_id=TOPIC_ID, isr=[pb.InSyncReplica(broker_id=1)] * 3)
+    fits = pb.AlterPartitionRequest(partitions=[change] * 500)
+    (topic,) = grpc_broker_requests.alter_partition_values(fits)["topics"]  # type: ignore[misc]
+    assert len(topic["partitions"]) == 500
+    for count in (501, 60_000):
+        with pytest.raises(BadMessage, match="in one request; at most 2000 are taken, so send several"):
+            grpc_broker_requests.alter_partition_values(pb.AlterPartitionRequest(partitions=[change] * count))
+    with pytest.raises(BadMessage, match="failed_directories: 501 in one request"):
+        grpc_broker_requests.heartbeat_values(pb.HeartbeatRequest(failed_directories=[INCARNATION] * 501))
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -46,6 +58,7 @@ def endpoint(**fields: Any) -> list[Endpoint]:
         ({"endpoints": endpoint(host=" ")}, "a name and a host"),
         ({"endpoints": endpoint(name="")}, "a name and a host"),
         ({"endpoints": endpoint(security_protocol=4)}, "endpoints.security_protocol"),
+        ({"directories": [INCARNATION] * 501}, "directories: 501 in one request; at most 500"),
         ({"rack": "é" * 20_000}, "rack is longer than 32767 bytes"),
         ({"features": [pb.SupportedFeature(name="x", max_level=40_000)]}, "features.max_level"),
     ],

@@ -5,6 +5,7 @@ import ssl
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -13,7 +14,8 @@ from network.security.reloading import TlsMaterial
 from network.security.tls import read_tls_files
 from tests.support.certificates import authority, issued, write
 from tests.unit.grpc.fake_source import FakeSource
-from tests.unit.grpc.harness import run, serving
+from tests.unit.grpc.harness import failure_of, run, serving, take_all
+from wire.proto import inspect_pb2
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 EMPTY_SETTINGS = b"\0\0\0\4\0\0\0\0\0"
@@ -113,3 +115,18 @@ def test_limits_that_grpc_cannot_keep_are_refused() -> None:
     for wrong in ({"max_connections": NO_LIMIT}, {"max_connections": -1}, {"max_idle_ms": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             GrpcLimits(**wrong)
+
+
+def test_a_long_message_is_refused_before_it_is_read() -> None:
+    """4 MiB of empty names, which gRPC takes by default, held the loop for 80 ms: before anybody was asked who."""
+
+    async def main() -> list[grpc.StatusCode]:
+        async with serving(FakeSource()) as rig:
+            calls = [
+                rig.stub.Image(inspect_pb2.ImageRequest(topics=[""] * count)) for count in (100_000, 200_000)
+            ]
+            failures = [await failure_of(take_all(call)) for call in calls[1:]]
+            await take_all(calls[0])
+            return [failure.code() for failure in failures]
+
+    assert run(main) == [grpc.StatusCode.RESOURCE_EXHAUSTED]

@@ -1,6 +1,7 @@
 """Envelopes: what a broker packs, a controller unpacks; and every way in which one can be wrong has its own error."""
 
 import struct
+import threading
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
+from metadata.adapters import listener
 from metadata.adapters.controller_channel import ControllerChannel
 from metadata.adapters.envelope import EnvelopeRefusedError, unwrap, wrap
 from metadata.adapters.listener import controller_listener_apis
@@ -22,6 +24,7 @@ from metadata.forwarding import (
 from network.limits import ServerLimits
 from tests.unit.metadata_adapters.controllers import RunningController, run
 from wire.errors import DecodeError
+from wire.protocol import warm_up
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, supported_versions
 from wire.protocol.entities import build
@@ -241,6 +244,33 @@ def test_what_the_listener_takes_holds_inside_of_envelopes() -> None:
             assert len(running.controller.requests) == 1
 
     run(work())
+
+
+def test_an_old_version_inside_is_imported_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client chooses the version, and a controller may be the first that it is new to."""
+    warmed: list[int] = []
+
+    def noted(*version: int) -> None:
+        warmed.append(threading.get_ident())
+        warm_up.warm_version(*version)
+
+    monkeypatch.setattr(listener, "warm_version", noted)
+
+    async def work() -> None:
+        async with RunningController(1, lambda _: {"responses": ()}) as running:
+            channel = ControllerChannel(
+                lambda: running.address, client_id="t", request_timeout_ms=5000, retry_timeout_ms=5000
+            )
+            for version in (6, 6, 5):
+                monkeypatch.setattr(warm_up, "_WARM", warm_up._WARM - {(ApiKey.DELETE_TOPICS, 5)})
+                reply = await channel.request(ApiKey.ENVELOPE, envelope(request_data=packed(version=version)))
+                assert reply.error_code is ErrorCode.none
+            channel.close()
+
+    warm_up.warm_version(ApiKey.DELETE_TOPICS, 6)
+    run(work())
+    assert len(warmed) == 1
+    assert threading.get_ident() not in warmed
 
 
 def test_a_forwarded_request_is_given_to_the_controller_and_the_driver_is_woken() -> None:

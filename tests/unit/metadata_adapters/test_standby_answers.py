@@ -40,6 +40,7 @@ from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class
 from wire.protocol.entities import build
 from wire.protocol.headers import EncodedBody, RequestHeader, decode_response, encode_request
+from wire.protocol.warm_up import warm_version
 
 PAGE = Path(__file__).parents[3] / "docs" / "standby.md"
 OFFERED = controller_listener_apis()
@@ -335,6 +336,7 @@ class Node:
         return answer
 
     def forward(self, api_key: ApiKey, version: int, entity: Any) -> Any:
+        warm_version(api_key, version)  # else the answer waits for that
         values = {
             "request_data": encode_request(api_key, version, 99, "client", entity),
             "request_principal": encode_principal("User:alice"),

@@ -1,11 +1,14 @@
 """What a handler is told of the time that a request lay here, and what goes out together."""
 
+import threading
+from functools import cache
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import network.serving
 from network import server_connection
 from network.api_versions import NO_FEATURES
 from network.authentication import Authentication
@@ -17,7 +20,17 @@ from network.server_connection import ServerConnection
 from network.server_state import Peer
 from network.serving import RequestServing
 from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import SUPPORTED, Held, echo_request, holding_handler, raw_client, serving
+from tests.unit.network.support import (
+    ECHO,
+    OLD,
+    SUPPORTED,
+    Held,
+    echo_request,
+    holding_handler,
+    raw_client,
+    serving,
+)
+from wire.protocol import apis, headers, warm_up
 
 REQUESTS = 40
 
@@ -74,3 +87,56 @@ def test_replies_to_requests_that_came_together_go_out_together(
     run(test())
     assert len(sent) <= most_writes
     assert burst_bytes or len(sent) == REQUESTS
+
+
+def test_an_old_version_is_imported_beside_the_loop(run: RunTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its classes and codecs take up to 60 ms, for the first client that asks: whoever that is."""
+    loaded: list[int] = []
+    load = apis._load_class
+
+    def noted(*arguments: Any) -> Any:
+        loaded.append(threading.get_ident())
+        return load(*arguments)
+
+    request = echo_request("a", 7, version=OLD)
+    monkeypatch.setattr(apis, "_load_class", noted)
+    not_loaded = cache(apis.api_version.__wrapped__)
+    for module in (apis, headers, network.serving, warm_up):
+        monkeypatch.setattr(module, "api_version", not_loaded)
+    monkeypatch.setattr(warm_up, "_WARM", set())
+
+    async def check() -> None:
+        async with serving() as server, raw_client(server) as client:
+            client.writer.write(request + request)
+            assert [await client.next_echo(OLD) for _ in range(2)] == [(7, "a"), (7, "a")]
+
+    serving_thread = threading.get_ident()
+    run(check())
+    assert loaded
+    assert serving_thread not in loaded
+
+
+def test_a_version_that_cannot_be_imported_ends_its_connection(
+    run: RunTest, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next one is served: another import may have the descriptor that this one lacked."""
+
+    def fail(*_: int) -> None:
+        raise OSError(24, "Too many open files")
+
+    request = echo_request("a", 7, version=OLD)
+
+    async def check() -> None:
+        async with serving() as server:
+            with monkeypatch.context() as patched:
+                patched.setattr(server_connection, "warm_version", fail)
+                patched.setattr(server_connection, "cold_version", lambda _: (ECHO, OLD))
+                async with raw_client(server) as client:
+                    client.writer.write(request)
+                    assert await client.is_closed_by_server()
+            async with raw_client(server) as client:
+                client.writer.write(request)
+                assert await client.next_echo(OLD) == (7, "a")
+
+    run(check())
+    assert "FindCoordinator version 0 could not be answered" in caplog.text

@@ -94,6 +94,14 @@ def test_the_process_is_there_and_a_node_of_one_role_tells_of_that_one() -> None
     assert not any("brokerstate" in name for name, _ in scraped(node(broker=None)))
 
 
+@pytest.mark.parametrize("version", ["1.1.1.1", "x", "1." * 500])
+def test_an_odd_version_of_the_format_is_answered(version: str) -> None:
+    """prometheus-client raises TypeError over some of them: each was a 500, and a traceback in the log."""
+    reply = asked(node(), "/metrics", accept=f"application/openmetrics-text; version={version}")
+    assert reply.status == 200
+    assert b"process_resident_memory_bytes" in reply.body
+
+
 def test_open_metrics_is_spoken_with_who_asks_for_it() -> None:
     reply = asked(node(), "/metrics", accept="application/openmetrics-text; version=1.0.0")
     assert reply.content_type.startswith("application/openmetrics-text")

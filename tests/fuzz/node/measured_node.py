@@ -1,0 +1,156 @@
+"""A node as `kquorum start` runs it, in a process of its own, which tells how long the turns of its loop were.
+
+uvloop does not let its turns be measured, so the node runs in asyncio's own loop.
+"""
+
+import asyncio
+import json
+import multiprocessing
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from threading import Thread
+
+import uvloop
+
+from cli.config.load import load_config
+from cli.config.materialise import free_ports
+from cli.main import run
+from cli.node import run_node
+from cli.processes import wait_until
+from tests.attacks.loop_turns import Turns, measured
+from tests.support.cluster import CLUSTER_ID
+
+HOST = "127.0.0.1"
+NODE_ID = 1
+LIMIT_S = 0.05
+USER, SUPER_USER = "mallory", "admin"
+SECRET = "a-secret-of-a-test"
+_START_TIMEOUT_S = 60.0
+_ANSWER_TIMEOUT_S = 60.0
+_LISTENERS = ("PLAINTEXT", "LOGIN", "CONTROLLER")
+# The peers of the fuzzer wait for the node to give them up, and so less long than the defaults have it.
+_SHORT_TIMES = {
+    "kquorum.frame.timeout.ms": 1_000,
+    "kquorum.output.timeout.ms": 1_000,
+    "connection.failed.authentication.delay.ms": 10,
+}
+_USERS = " ".join(f'user_{name}="{SECRET}"' for name in ("node", USER, SUPER_USER))
+# With an authorizer the controllers' listener must ask for a login: nodes use it too.
+_SECURED: dict[str, object] = {
+    "listener.security.protocol.map": ("PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"),
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "listener.name.login.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    "listener.name.login.plain.sasl.jaas.config": f"PlainLoginModule required {_USERS};",
+    "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.controller.plain.sasl.jaas.config": (
+        f'PlainLoginModule required username="node" password="{SECRET}" {_USERS};'
+    ),
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": f"User:node;User:{SUPER_USER}",
+    "delegation.token.secret.key": SECRET,
+}
+
+
+@dataclass
+class MeasuredNode:
+    """Its listeners' ports, by name."""
+
+    process: BaseProcess
+    pipe: Connection
+    output: Path
+    folder: Path
+    ports: dict[str, int]
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.is_alive()
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
+
+    def told(self) -> str:
+        logs = sorted(self.folder.rglob("kquorum.log*"))
+        return self.output.read_text() + "".join(path.read_text() for path in logs)
+
+    def turns(self) -> Turns | None:
+        """Since the last time this was asked; None where the node has ended or answers no more."""
+        try:
+            self.pipe.send(None)
+            if self.pipe.poll(_ANSWER_TIMEOUT_S):
+                found: Turns = self.pipe.recv()
+                return found
+        except (OSError, EOFError):
+            pass
+        return None
+
+
+@contextmanager
+def measured_node(folder: Path, *, is_secured: bool, limit_s: float = LIMIT_S) -> Iterator[MeasuredNode]:
+    """A node of both roles with all of its listeners: with an authorizer and logins, or as the defaults have it."""
+    names = _LISTENERS if is_secured else ("PLAINTEXT", "CONTROLLER")
+    ports = dict(zip((*names, "grpc", "metrics"), free_ports(len(names) + 2), strict=True))
+    values: dict[str, object] = {
+        "node.id": NODE_ID,
+        "process.roles": "broker,controller",
+        "listeners": ",".join(f"{name}://{HOST}:{ports[name]}" for name in names),
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "log.dirs": str(folder / "data"),
+        "kquorum.grpc.listener": f"{HOST}:{ports['grpc']}",
+        "kquorum.metrics.listener": f"{HOST}:{ports['metrics']}",
+        **_SHORT_TIMES,
+        **(_SECURED if is_secured else {}),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    config, output = folder / "quorum.toml", folder / "node.out"
+    lines = (f'"{key}" = {json.dumps(value)}' for key, value in values.items())
+    config.write_text("\n".join(("[cluster]", f'"cluster.id" = "{CLUSTER_ID}"', "[[nodes]]", *lines, "")))
+    assert run(["format", "-c", str(config)]) == 0
+    output.touch()
+    pipe, childs_end = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(
+        target=_run, args=(config, output, childs_end, limit_s), daemon=True
+    )
+    process.start()
+    childs_end.close()
+    node = MeasuredNode(process, pipe, output, folder, ports)
+    try:
+        is_ready = wait_until(lambda: " ready" in output.read_text() or not node.is_running, _START_TIMEOUT_S)
+        assert is_ready, node.told()
+        assert node.is_running, node.told()
+        node.turns()
+        yield node
+    finally:
+        process.kill()
+        process.join()
+        pipe.close()
+
+
+# In the node's process
+
+
+def _run(config: Path, output: Path, pipe: Connection, limit_s: float) -> None:
+    descriptor = os.open(output, os.O_WRONLY | os.O_APPEND)
+    for each in (1, 2):
+        os.dup2(descriptor, each)
+    uvloop.run = asyncio.run  # type: ignore[assignment]
+    with measured(counts_calls=False, limit_s=limit_s) as turns:
+        Thread(target=_answer, args=(turns, pipe), daemon=True).start()
+        run_node(load_config(config), NODE_ID)
+
+
+def _answer(turns: Turns, pipe: Connection) -> None:
+    while True:
+        try:
+            pipe.recv()
+        except EOFError:
+            os._exit(0)
+        pipe.send(turns)
+        turns.reset()

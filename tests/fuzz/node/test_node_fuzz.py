@@ -1,0 +1,53 @@
+"""Short runs at a real node; `make fuzz` throws a million inputs."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from tests.fuzz.node.campaign import Campaign, WayReport
+from tests.fuzz.node.grpc_inputs import GrpcInputs
+from tests.fuzz.node.http_inputs import HttpInputs
+from tests.fuzz.node.measured_node import LIMIT_S
+from tests.fuzz.node.ways import WAYS
+
+
+def run(folder: Path, inputs: int, *names: str, limit_s: float = LIMIT_S) -> list[WayReport]:
+    ways = [way for way in WAYS if way.name in names]
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return Campaign(1, inputs, folder, ways=ways, limit_s=limit_s).run(runner)
+
+
+def test_no_input_holds_the_loop_of_a_node_up(tmp_path: Path) -> None:
+    reports = run(tmp_path, 2_500, "http", "grpc", "controller")
+    assert not [finding for report in reports for finding in report.findings], "\n".join(map(str, reports))
+    assert sum(report.inputs for report in reports) == 2_500
+    assert all(0 < report.longest_s < LIMIT_S for report in reports)
+    # gRPC's own words about headers that it cannot read.
+    assert "hpack_parser" not in (tmp_path / "open" / "node.out").read_text()
+
+
+@pytest.mark.slow
+def test_no_input_holds_the_loop_of_a_node_up_by_any_way(tmp_path: Path) -> None:
+    reports = run(tmp_path, 20_000, *(way.name for way in WAYS))
+    assert [report.way for report in reports] == [way.name for way in WAYS]
+    assert not [finding for report in reports for finding in report.findings], "\n".join(map(str, reports))
+
+
+def test_an_input_in_a_long_turn_is_named_and_kept(tmp_path: Path) -> None:
+    """Of a turn that is longer than no time at all."""
+    (report,) = run(tmp_path, 20, "http", limit_s=0.0)
+    found = next(finding for finding in report.findings if "a turn of" in finding)
+    (kept, *_) = tmp_path.glob("http-seed-1-number-*.bin")
+    number = int(kept.stem.rpartition("-")[2])
+    assert kept.read_bytes() == HttpInputs(1).make(number).data
+    assert f"--seed 1 --way http --number {number}" in "".join(report.findings)
+    assert "alone" in found
+
+
+@pytest.mark.parametrize("inputs", [HttpInputs, GrpcInputs])
+def test_the_same_seed_and_number_make_the_same_input(inputs: type[HttpInputs] | type[GrpcInputs]) -> None:
+    first, second, other = (inputs(seed) for seed in (3, 3, 4))
+    assert [first.make(number) for number in range(200)] == [second.make(number) for number in range(200)]
+    assert [first.make(number) for number in range(200)] != [other.make(number) for number in range(200)]

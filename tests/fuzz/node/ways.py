@@ -1,0 +1,104 @@
+"""The ways into a node: which listener, as whom, and what is thrown there."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from network.connection import KafkaConnection
+from network.peer_versions import ask_versions
+from network.security.plain import encode_plain
+from tests.fuzz.listener.inputs import Input, Inputs
+from tests.fuzz.listener.peer import Peer
+from tests.fuzz.listener.target import small_image
+from tests.fuzz.node.grpc_inputs import GrpcInputs
+from tests.fuzz.node.grpc_peer import GrpcPeer
+from tests.fuzz.node.http_inputs import HttpInputs
+from tests.fuzz.node.kafka_inputs import KafkaInputs, authenticate, handshake
+from tests.fuzz.node.measured_node import HOST, SECRET, SUPER_USER, USER, MeasuredNode
+from tests.support.cluster import CLUSTER_ID
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import supported_versions
+
+
+class Maker(Protocol):
+    def make(self, number: int) -> Input: ...
+
+
+class Thrower(Protocol):
+    @property
+    def connections(self) -> int: ...
+
+    async def throw(self, thrown: Input) -> str | None:
+        """What the server did wrong; None if nothing."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Way:
+    """`share` is its part of all inputs. `user` logs in; None: nobody does."""
+
+    name: str
+    is_secured: bool
+    listener: str
+    share: float
+    user: str | None = None
+    logs_in: bool = False
+
+    async def maker(self, node: MeasuredNode, seed: int) -> Maker:
+        if self.listener == "grpc":
+            return GrpcInputs(seed)
+        if self.listener == "metrics":
+            return HttpInputs(seed)
+        offered = await _offered(node.ports[self.listener])
+        inputs = _inputs(tuple(offered.items()), seed)
+        return KafkaInputs(inputs, offered, seed, logs_in=self.logs_in)
+
+    def peer(self, node: MeasuredNode) -> Thrower:
+        port = node.ports[self.listener]
+        if self.listener == "grpc":
+            return GrpcPeer(HOST, port)
+        if self.user is None:
+            return Peer(HOST, port)
+        return Peer(HOST, port, (handshake("PLAIN"), authenticate(encode_plain(self.user, SECRET))))
+
+
+# Those that change the node's state come last on their node.
+WAYS: tuple[Way, ...] = (
+    Way("http", False, "metrics", 0.05),
+    Way("grpc", False, "grpc", 0.04),
+    Way("broker", False, "PLAINTEXT", 0.12),
+    Way("controller", False, "CONTROLLER", 0.12),
+    Way("grpc-no-acls", True, "grpc", 0.01),
+    Way("broker-no-acls", True, "PLAINTEXT", 0.05),
+    Way("broker-before-login", True, "LOGIN", 0.08, logs_in=True),
+    Way("controller-before-login", True, "CONTROLLER", 0.06, logs_in=True),
+    Way("broker-user", True, "LOGIN", 0.11, user=USER),
+    Way("controller-user", True, "CONTROLLER", 0.11, user=USER),
+    Way("broker-super", True, "LOGIN", 0.13, user=SUPER_USER),
+    Way("controller-super", True, "CONTROLLER", 0.12, user=SUPER_USER),
+)
+
+_made: dict[object, Inputs] = {}
+
+
+def _inputs(offered: tuple[tuple[ApiKey, tuple[int, int]], ...], seed: int) -> Inputs:
+    """Made once for listeners that offer the same."""
+    key = offered, seed
+    if key not in _made:
+        _made[key] = Inputs(dict(offered), small_image(), seed, CLUSTER_ID)
+    return _made[key]
+
+
+async def _offered(port: int) -> dict[ApiKey, tuple[int, int]]:
+    """What the listener says it serves, as far as this side can write it."""
+    connection = await KafkaConnection.connect(HOST, port, "fuzz", 10_000)
+    try:
+        told = await ask_versions(connection)
+    finally:
+        connection.close()
+    offered = {}
+    for number, (lowest, highest) in sorted(told.items()):
+        ours = supported_versions(ApiKey(number))
+        offered[ApiKey(number)] = max(lowest, ours[0]), min(highest, ours[1])
+    return {api_key: versions for api_key, versions in offered.items() if versions[0] <= versions[1]}

@@ -1,0 +1,62 @@
+"""Tokens are looked up by owner, however many owners a request names."""
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+from metadata.delegation_tokens import HMAC_KEY_CONFIG
+from metadata.describe.delegation_tokens import describe_delegation_token
+from metadata.describe.question import Question
+from metadata.image.image import MetadataImage
+from metadata.image.security import DelegationToken
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, supported_versions
+from wire.protocol.entities import build
+
+TOKENS, OWNERS = 200, 1_900
+
+
+def image() -> MetadataImage:
+    empty = MetadataImage.empty()
+    tokens = {
+        f"token-{number}": DelegationToken(
+            token_id=f"token-{number}",
+            owner=f"User:u{number}",
+            requester="User:admin",
+            renewers=("User:r",),
+            issue_timestamp_ms=1,
+            expiration_timestamp_ms=2,
+            max_timestamp_ms=3,
+        )
+        for number in range(TOKENS)
+    }
+    return replace(empty, security=replace(empty.security, delegation_tokens=tokens))
+
+
+def test_many_owners_and_many_tokens_are_no_product_of_both() -> None:
+    """It took a controller 65 ms, in which nothing else happened."""
+    version = supported_versions(ApiKey.DESCRIBE_DELEGATION_TOKEN)[1]
+    owners = [{"principal_type": "User", "principal_name": f"n{number}"} for number in range(OWNERS)]
+    owners[-1]["principal_name"] = "u7"
+    question = Question(
+        body=build(request_class(ApiKey.DESCRIBE_DELEGATION_TOKEN, version), {"owners": owners}),
+        version=version,
+        image=image(),
+        principal="User:admin",
+        node_id=1,
+        is_controller=True,
+        node_configs={HMAC_KEY_CONFIG: "secret"},
+    )
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        answer: Any = describe_delegation_token(question)
+    finally:
+        sys.setprofile(None)
+    assert [token["token_id"] for token in answer["tokens"]] == ["token-7"]
+    assert calls < 10 * (TOKENS + OWNERS)
