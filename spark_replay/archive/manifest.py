@@ -6,9 +6,11 @@ that follow changes the last one, the head: kept elsewhere, it proves everything
 
 import hashlib
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from types import UnionType
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from spark_replay.sources import FileKind
 
@@ -114,6 +116,10 @@ _KINDS: Final[dict[str, type[Entry]]] = {
     "gap": GapEntry,
     "run": RunEntry,
 }
+_HINTS: Final[dict[type[Entry], dict[str, Any]]] = {kind: get_type_hints(kind) for kind in _KINDS.values()}
+# Of files and folders of the archive.
+_FILE_NAMES: Final = frozenset({"folder", "member", "name"})
+_FILE_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -196,7 +202,7 @@ def read_manifest(folder: Path) -> ArchiveManifest:
     for number, line in enumerate(text.splitlines(), 1):
         try:
             manifest.add(_entry(line))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ManifestBroken(f"{path}, line {number}: cannot be read: {error!r}") from None
         if manifest.lines[-1] != line:
             raise ManifestBroken(f"{path}, line {number}: {_difference(line)}")
@@ -209,11 +215,35 @@ def read_manifest(folder: Path) -> ArchiveManifest:
 
 
 def _entry(line: str) -> Entry:
+    """Raises ValueError, KeyError, TypeError or RecursionError."""
     content = json.loads(line)
     kind = _KINDS[content["kind"]]
-    return kind(
+    entry = kind(
         **{key: value for key, value in content.items() if key not in ("line", "previous", "kind", "hash")}
     )
+    _check_values(entry)
+    return entry
+
+
+def _check_values(entry: Entry) -> None:
+    """The hashes say that the lines belong together, not who wrote them: a name must not lead out of the archive.
+    Raises ValueError."""
+    for name, hint in _HINTS[type(entry)].items():
+        value = getattr(entry, name)
+        if not _is_of(value, hint):
+            raise ValueError(f"{name} is {value!r}")
+        if name in _FILE_NAMES and not _FILE_NAME.fullmatch(value):
+            raise ValueError(f"{name} is {value!r}, which is not the name of a file or folder in the archive")
+        if type(value) is int and not -1 <= value < 2**63:
+            raise ValueError(f"{name} is {value}")
+
+
+def _is_of(value: object, hint: Any) -> bool:
+    if get_origin(hint) is UnionType:
+        return any(_is_of(value, each) for each in get_args(hint))
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+    return type(value) is hint
 
 
 def _difference(line: str) -> str:
