@@ -81,6 +81,8 @@ def problem_of(path: Path, epoch: int, fs: FileSystem = POSIX) -> str | None:
                 return f"a batch is of leader epoch {found.header.partition_leader_epoch}, not {epoch}"
             if last is None and not isinstance(_control(found, 0), SnapshotHeaderRecord):
                 return "it does not begin with a snapshot header"
+            if found.header.is_control:
+                _check_control_batch(found)
             last = found
         if last is None:
             return "it is empty"
@@ -89,6 +91,15 @@ def problem_of(path: Path, epoch: int, fs: FileSystem = POSIX) -> str | None:
     except DecodeError as error:
         return str(error)
     return None
+
+
+def _check_control_batch(found: ScannedBatch) -> None:
+    """Raises DecodeError where a record cannot be read: who votes must be known once the log is gone."""
+    batch = log_batch(bytes(found.data))
+    for record in batch.records:
+        decode_control_record(record.key, record.value)
+    for _ in quorum_records(batch):
+        """Raises for voters that cannot be."""
 
 
 def _control(found: ScannedBatch, index: int) -> object:
