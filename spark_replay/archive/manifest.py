@@ -9,9 +9,9 @@ import json
 import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import UnionType
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, Final
 
+from spark_replay.json_values import check_values
 from spark_replay.sources import FileKind
 
 MANIFEST: Final = "archive.jsonl"
@@ -116,7 +116,6 @@ _KINDS: Final[dict[str, type[Entry]]] = {
     "gap": GapEntry,
     "run": RunEntry,
 }
-_HINTS: Final[dict[type[Entry], dict[str, Any]]] = {kind: get_type_hints(kind) for kind in _KINDS.values()}
 # Of files and folders of the archive.
 _FILE_NAMES: Final = frozenset({"folder", "member", "name"})
 _FILE_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
@@ -228,22 +227,10 @@ def _entry(line: str) -> Entry:
 def _check_values(entry: Entry) -> None:
     """The hashes say that the lines belong together, not who wrote them: a name must not lead out of the archive.
     Raises ValueError."""
-    for name, hint in _HINTS[type(entry)].items():
-        value = getattr(entry, name)
-        if not _is_of(value, hint):
-            raise ValueError(f"{name} is {value!r}")
-        if name in _FILE_NAMES and not _FILE_NAME.fullmatch(value):
+    check_values(entry)
+    for name in _FILE_NAMES.intersection(entry.__slots__):
+        if not _FILE_NAME.fullmatch(value := getattr(entry, name)):
             raise ValueError(f"{name} is {value!r}, which is not the name of a file or folder in the archive")
-        if type(value) is int and not -1 <= value < 2**63:
-            raise ValueError(f"{name} is {value}")
-
-
-def _is_of(value: object, hint: Any) -> bool:
-    if get_origin(hint) is UnionType:
-        return any(_is_of(value, each) for each in get_args(hint))
-    if get_origin(hint) is tuple:
-        return isinstance(value, tuple) and all(isinstance(each, str) for each in value)
-    return type(value) is hint
 
 
 def _difference(line: str) -> str:
