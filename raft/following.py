@@ -224,7 +224,8 @@ def _truncate(replica: Replica, now_ms: int, diverging: OffsetAndEpoch) -> None:
     if end_offset < committed or diverging.offset < replica.log.log_start_offset:
         raise LogDivergedBelowHighWatermarkError(
             f"node {replica.leader_id}, leader of epoch {replica.epoch}, asks to cut the log at offset {end_offset}, "
-            f"but everything below {committed} was committed; one of the two logs has lost data"
+            f"but everything below {committed} was committed; one of the two logs has lost data. Nothing was cut: "
+            "keep both folders, and compare them (`kquorum log verify`, `kquorum log diff`) before a node starts again"
         )
     if end_offset == replica.log.log_end_offset:
         # No leader of ours says so, and the next Fetch would be answered with the same.

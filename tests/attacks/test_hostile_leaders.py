@@ -4,14 +4,19 @@ Raft trusts a voter with valid credentials to keep to the protocol. So what it s
 here counts; nothing else does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+from cli.config.materialise import free_ports
+from cli.exit_status import ExitStatus
+from cli.main import run
 from cli.nodes.snapshot_loading import SnapshotLoading
+from cli.processes import NodeProcess, wait_until
+from raft.adapters.kafka_codec import fetch as fetch_codec
 from raft.adapters.snapshot_store import SnapshotStore, SnapshotUnsound
 from raft.batches import LogBatch, OffsetAndEpoch, build_batch
 from raft.errors import LogDivergedBelowHighWatermarkError
@@ -25,6 +30,7 @@ from raft.messages import (
 from raft.quorum_records import voters_record
 from raft.ready import QuorumState, SnapshotChunk
 from raft.voters import ReplicaKey, Voter, VoterSet
+from tests.unit.cli.fake_cluster import fake_node
 from tests.unit.raft.context import RaftContext, batch
 from wire.control_records import (
     ControlRecord,
@@ -35,7 +41,9 @@ from wire.control_records import (
     VotersRecord,
     encode_control_record,
 )
+from wire.metadata_records.features import NoOpRecord
 from wire.metadata_records.topics import PartitionRecord
+from wire.protocol.api_keys import ApiKey
 from wire.record_batch import write_batch
 from wire.record_frame import encode_record
 
@@ -249,3 +257,80 @@ def test_a_sound_snapshot_is_loaded_once(tmp_path: Path) -> None:
     (path,) = tmp_path.iterdir()
     path.write_bytes(b"")
     assert loading.load(snapshot_id).image.provenance.last_contained_offset == 8
+
+
+CONFIG = """\
+[cluster]
+"cluster.id" = "4L6g3nShT-eMCtK--X86sw"
+[[nodes]]
+"node.id" = 1
+"process.roles" = "controller"
+"listeners" = "CONTROLLER://127.0.0.1:{port}"
+"log.dirs" = "{folder}/data"
+"controller.listener.names" = "CONTROLLER"
+"controller.quorum.voters" = "1@127.0.0.1:{port},2@127.0.0.1:{leader}"
+"""
+
+
+class Liar:
+    """The leader of epoch 3, which sends six records, and a lie in each answer from then on."""
+
+    def __init__(self) -> None:
+        self.lies: list[Callable[[FetchResponse], FetchResponse]] = []
+        self.told = 0
+        self.honest = FetchResponse(
+            leader_id=2, leader_epoch=EPOCH, high_watermark=COMMITTED, log_start_offset=0
+        )
+
+    def answer_fetch(self, request: object) -> Mapping[str, object]:
+        fetch = fetch_codec.CODEC.decode_request(request)
+        answer = self.honest
+        if fetch.current_leader_epoch == EPOCH and fetch.fetch_offset == 0:
+            records = [(None, encode_record(NoOpRecord()))] * 2
+            batches = (build_batch(offset, EPOCH, 1, records) for offset in range(0, END, 2))
+            answer = replace(answer, records=b"".join(each.data for each in batches))
+        elif self.lies and fetch.fetch_offset >= END:
+            answer = self.lies[self.told % len(self.lies)](answer)
+            self.told += 1
+        return fetch_codec.CODEC.encode_response(answer, None)
+
+
+@pytest.mark.slow
+def test_a_node_outlives_a_leader_that_lies_and_ends_with_a_reason_where_it_must(tmp_path: Path) -> None:
+    liar = Liar()
+    refused = {
+        ApiKey.VOTE: lambda _: {"error_code": 0, "topics": []},
+        ApiKey.FETCH: liar.answer_fetch,
+        ApiKey.FETCH_SNAPSHOT: lambda _: {"throttle_time": 0, "error_code": 98, "topics": []},
+    }
+    (port,) = free_ports(1)
+    config = tmp_path / "quorum.toml"
+    with fake_node(refused) as leader:
+        config.write_text(CONFIG.format(folder=tmp_path, port=port, leader=leader.port))
+        assert run(["format", "-c", str(config)]) == 0
+        process = NodeProcess(config, 1, tmp_path / "node.out")
+        segment = tmp_path / "data" / "__cluster_metadata-0" / "00000000000000000000.log"
+        try:
+            process.start()
+            assert wait_until(lambda: segment.exists() and segment.stat().st_size > 0, 60), process.output()
+            taken = segment.read_bytes()
+            # All its records are of this epoch, so that each divergence in an earlier one is below what is committed.
+            liar.lies = [
+                lie
+                for name, lie in ANSWERS.items()
+                if name not in TAKEN
+                and (answer := lie(liar.honest)).leader_epoch == EPOCH
+                and (answer.diverging is None or answer.diverging.epoch > EPOCH)
+            ]
+            assert wait_until(lambda: liar.told > 3 * len(liar.lies) or not process.is_running, 60)
+            assert process.is_running, process.output()
+            assert segment.read_bytes() == taken
+            liar.lies = [lambda answer: replace(answer, diverging=OffsetAndEpoch(1, EPOCH))]
+            assert wait_until(lambda: not process.is_running, 30)
+            assert process.exit_status == ExitStatus.DAMAGED_INPUT
+            assert "one of the two logs has lost data" in process.output()
+            assert "internal error" not in process.output()
+            assert "Traceback" not in process.output()
+            assert segment.read_bytes() == taken
+        finally:
+            process.kill()
