@@ -183,7 +183,11 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
         _hear_of_snapshot(replica, role, now_ms, snapshot_id)
         return
     if response.diverging is not None:
-        _truncate(replica, now_ms, response.diverging)
+        end_offset = replica.log.log_end_offset
+        _truncate(replica, response.diverging)
+        if replica.log.log_end_offset == end_offset:
+            # No leader of ours says so, and the next Fetch would be answered with the same.
+            replica.connections.back_off(source_id, now_ms)
         return
     assert isinstance(response.records, bytes), "a received response carries bytes"
     maybe_regain_trust(replica, role, response)
@@ -216,7 +220,7 @@ def _take_records(replica: Replica, records: bytes) -> bool:
     return bool(batches)
 
 
-def _truncate(replica: Replica, now_ms: int, diverging: OffsetAndEpoch) -> None:
+def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
     """Cut what the leader does not have. Whoever was elected has all that was committed, so that it never names a
     point below the high watermark, nor below the start of the log, where a snapshot stands for the rest."""
     committed = max(replica.high_watermark, replica.log.log_start_offset)
@@ -227,11 +231,8 @@ def _truncate(replica: Replica, now_ms: int, diverging: OffsetAndEpoch) -> None:
             f"but everything below {committed} was committed; one of the two logs has lost data. Nothing was cut: "
             "keep both folders, and compare them (`kquorum log verify`, `kquorum log diff`) before a node starts again"
         )
-    if end_offset == replica.log.log_end_offset:
-        # No leader of ours says so, and the next Fetch would be answered with the same.
-        replica.connections.back_off(replica.leader_id, now_ms)
-        return
-    replica.truncate_to(end_offset)
+    if end_offset < replica.log.log_end_offset:
+        replica.truncate_to(end_offset)
 
 
 def _appendable(replica: Replica, batches: tuple[LogBatch, ...]) -> list[LogBatch]:

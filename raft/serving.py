@@ -51,13 +51,13 @@ def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchR
     _displace_earlier_fetch(replica, leader, request)
     if len(leader.parked) >= MAX_PARKED:
         _displace_oldest_fetch(replica, leader)
-    name = request.replica if request.replica.id >= 0 else request_id
+    name = _progress_key(replica, request.replica) if request.replica.id >= 0 else request_id
     leader.parked[name] = ParkedFetch(request_id, request, now_ms + request.max_wait_ms)
 
 
 def _displace_earlier_fetch(replica: Replica, leader: Leader, request: FetchRequest) -> None:
     """A replica waits in one Fetch at a time: whoever asks again has given the earlier one up."""
-    earlier = leader.parked.pop(request.replica, None)
+    earlier = leader.parked.pop(_progress_key(replica, request.replica), None)
     if earlier is not None:
         # Never "nothing" while there is something: a replica may take that for having it all (`raft.damaged_log`).
         replica.respond(earlier.request_id, _answer_from(replica, earlier.request))

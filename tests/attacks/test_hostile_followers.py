@@ -6,9 +6,9 @@ sixteen parked Fetches each, all of other replicas, held a leader up for several
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import count, repeat
 from pathlib import Path
 from uuid import UUID
 
@@ -96,12 +96,20 @@ def test_replicas_under_ever_new_names_are_not_all_remembered() -> None:
     assert ReplicaKey(2, UUID(int=2)) in leader.progress or ReplicaKey(2) in leader.progress
 
 
-@pytest.mark.parametrize("is_named", [True, False], ids=["named", "anonymous"])
-def test_fetches_are_not_parked_without_end(is_named: bool) -> None:
+NAMES: dict[str, Callable[[], Iterator[ReplicaKey]]] = {
+    "named": strangers,
+    "anonymous": lambda: repeat(ANONYMOUS),
+    # A static voter is known by its id, whatever directory it names.
+    "as a voter": lambda: (ReplicaKey(2, UUID(int=number + 1)) for number in count()),
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_fetches_are_not_parked_without_end(kind: str) -> None:
     context, leader = leading()
-    names = strangers()
+    names = NAMES[kind]()
     for _ in range(2_000):
-        context.receive_without_a_turn(waiting(context, next(names) if is_named else ANONYMOUS))
+        context.receive_without_a_turn(waiting(context, next(names)))
     assert len(leader.parked) <= serving.MAX_PARKED
     assert calls_of_a_fetch(context, waiting(context, next(names))) < MOST_CALLS
     before = len(context.responses)
