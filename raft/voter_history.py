@@ -84,7 +84,7 @@ class VoterHistory:
 
     def accepts(self, before: Iterable[LogBatch], batch: LogBatch) -> bool:
         """Whether a control batch that a peer sent may follow this history and the batches `before` it: it can be
-        read, and every set in it differs from its predecessor by one change at most. No leader of ours
+        read, every set in it has voters, and differs from its predecessor by one change at most. No leader of ours
         wrote another."""
         try:
             added = [record for earlier in before for record in quorum_records(earlier)]
@@ -98,6 +98,8 @@ class VoterHistory:
         for record in records:
             if isinstance(record, VotersAt):
                 is_exempt = known[-1].offset == BEFORE_THE_LOG
+                if len(record.voters) == 0:
+                    return False
                 if not (is_exempt or record.voters.overlaps_majority_of(known[-1].voters)):
                     return False
                 known.append(record)

@@ -104,6 +104,8 @@ def decode_quorum_checkpoint(content: bytes) -> tuple[QuorumRecord, ...]:
         if isinstance(record, KRaftVersionRecord):
             found.append(KRaftVersionAt(_OFFSET, record.k_raft_version))
         elif isinstance(record, VotersRecord):
+            if not record.voters:
+                raise DecodeError("its voter set is empty")
             found.append(VotersAt(_OFFSET, voter_set_of(record)))
     return tuple(found)
 

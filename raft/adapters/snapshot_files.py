@@ -13,7 +13,7 @@ from raft.adapters.durable_files import list_names, remove_file, rename_durably
 from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.mapped_file import map_file
 from raft.batches import OffsetAndEpoch, log_batch
-from raft.quorum_records import QuorumRecord, quorum_records
+from raft.quorum_records import QuorumRecord, VotersAt, quorum_records
 from wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, decode_control_record
 from wire.errors import DecodeError
 from wire.log_scan import Damage, ScannedBatch, scan_batches
@@ -98,8 +98,9 @@ def _check_control_batch(found: ScannedBatch) -> None:
     batch = log_batch(bytes(found.data))
     for record in batch.records:
         decode_control_record(record.key, record.value)
-    for _ in quorum_records(batch):
-        """Raises for voters that cannot be."""
+    for said in quorum_records(batch):
+        if isinstance(said, VotersAt) and len(said.voters) == 0:
+            raise DecodeError("its voter set is empty")
 
 
 def _control(found: ScannedBatch, index: int) -> object:
