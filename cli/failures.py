@@ -19,6 +19,7 @@ _STATUSES: dict[tuple[str, str], ExitStatus] = {
     ("network.errors", "NetworkError"): ExitStatus.UNREACHABLE,
     ("raft.adapters.errors", "FolderRefused"): ExitStatus.FOLDER_REFUSED,
     ("raft.adapters.errors", "DamagedInput"): ExitStatus.DAMAGED_INPUT,
+    ("raft.errors", "LogDivergedBelowHighWatermarkError"): ExitStatus.DAMAGED_INPUT,
     ("raft.adapters.errors", "StorageFailed"): ExitStatus.IO_ERROR,
     ("wire.errors", "DecodeError"): ExitStatus.DAMAGED_INPUT,
 }

@@ -1,11 +1,14 @@
 """Nodes as child processes of this one: started, waited for, killed, and never left behind."""
 
+import os
 import re
 import select
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,6 +16,8 @@ from typing import Self
 _WAITING = re.compile(r"[\d:]{8} (?:warning: )?(waiting .*)$")
 READY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 15.0
+# Of a node's output, which peers can make it write to. As much or a little more of what was before is kept.
+MAX_OUTPUT_BYTES = 1024 * 1024
 
 
 class NodeFailed(Exception):
@@ -36,7 +41,7 @@ def _pause(seconds: float) -> None:
 
 
 class NodeProcess:
-    """One `kquorum start` of the config, its output in a file.
+    """One `kquorum start` of the config, its output in a file, which grows until `limit_output` is called.
 
     It is told to die with its parent, so that not even a killed demo leaves nodes running (Linux).
     """
@@ -58,6 +63,7 @@ class NodeProcess:
         self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
         self._output_start = 0
+        self._was_ready = False
 
     @property
     def pid(self) -> int | None:
@@ -70,7 +76,8 @@ class NodeProcess:
     @property
     def is_ready(self) -> bool:
         """Whether it has printed its ready line."""
-        return self._ready_line in self.output()
+        self._was_ready = self._was_ready or self._ready_line in self.output()
+        return self._was_ready
 
     @property
     def _ready_line(self) -> str:
@@ -88,6 +95,7 @@ class NodeProcess:
 
     def start(self) -> None:
         self.output_path.parent.mkdir(parents=True, exist_ok=True)
+        self._was_ready = False
         self._output_start = self.output_path.stat().st_size if self.output_path.exists() else 0
         command = [sys.executable, "-P", "-m", "cli.child", "start"]
         command += ["--config", str(self._config_path), "--node", str(self.node_id)]
@@ -116,6 +124,20 @@ class NodeProcess:
         if not self.output_path.exists():
             return ""
         return self.output_path.read_bytes()[self._output_start :].decode(errors="replace")
+
+    def limit_output(self) -> None:
+        """Move what is in the file, once it is long, to a file beside it, in place of what was moved before.
+
+        The process has the file open and appends, so it goes on at the beginning of the emptied one. What it writes
+        in the moment between the two steps is lost; `kquorum.log` has it. A disk without room for the copy loses all.
+        """
+        if not self.output_path.exists() or self.output_path.stat().st_size <= MAX_OUTPUT_BYTES:
+            return
+        _ = self.is_ready  # remembers the line that is moved
+        with suppress(OSError):
+            shutil.copyfile(self.output_path, self.output_path.with_name(f"{self.output_path.name}.1"))
+        os.truncate(self.output_path, 0)
+        self._output_start = 0
 
     def tail(self, lines: int = 8) -> str:
         return "\n".join(self.output().splitlines()[-lines:]) or "(it printed nothing)"

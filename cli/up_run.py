@@ -132,6 +132,8 @@ def _watch(cluster: ClusterConfig, group: NodeGroup, display: Display, stop: Sto
             process.start()
     addresses = tuple(reachable(*address) for address in cluster.controller_addresses)
     while not stop.came:
+        for process in group.nodes.values():
+            process.limit_output()
         view = look(group, addresses, cluster)
         if held_back and _controllers_are_up(cluster, view):
             for node_id in held_back:

@@ -183,7 +183,11 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
         _hear_of_snapshot(replica, role, now_ms, snapshot_id)
         return
     if response.diverging is not None:
+        end_offset = replica.log.log_end_offset
         _truncate(replica, response.diverging)
+        if replica.log.log_end_offset == end_offset:
+            # No leader of ours says so, and the next Fetch would be answered with the same.
+            replica.connections.back_off(source_id, now_ms)
         return
     assert isinstance(response.records, bytes), "a received response carries bytes"
     maybe_regain_trust(replica, role, response)
@@ -224,9 +228,11 @@ def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
     if end_offset < committed or diverging.offset < replica.log.log_start_offset:
         raise LogDivergedBelowHighWatermarkError(
             f"node {replica.leader_id}, leader of epoch {replica.epoch}, asks to cut the log at offset {end_offset}, "
-            f"but everything below {committed} was committed; one of the two logs has lost data"
+            f"but everything below {committed} was committed; one of the two logs has lost data. Nothing was cut: "
+            "keep both folders, and compare them (`kquorum log verify`, `kquorum log diff`) before a node starts again"
         )
-    replica.truncate_to(end_offset)
+    if end_offset < replica.log.log_end_offset:
+        replica.truncate_to(end_offset)
 
 
 def _appendable(replica: Replica, batches: tuple[LogBatch, ...]) -> list[LogBatch]:

@@ -55,6 +55,12 @@ def quorum_records(batch: LogBatch) -> Iterator[QuorumRecord]:
 
 
 def voter_set_of(record: VotersRecord) -> VoterSet:
+    """Raises DecodeError for ids that no leader writes: one of two voters would be lost, or taken for a server."""
+    ids = [entry.voter_id for entry in record.voters]
+    if len(set(ids)) != len(ids):
+        raise DecodeError("its voter set names a node twice")
+    if min(ids, default=0) < 0:
+        raise DecodeError(f"its voter set names node {min(ids)}; node ids are not negative")
     return VoterSet.of(*(_voter(entry) for entry in record.voters))
 
 

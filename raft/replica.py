@@ -161,7 +161,7 @@ class Replica(ReplicaState):
         for batch in self.accumulator.drain():
             self.append(batch)
         self.accumulator.end()
-        self.displaced_fetches.extend(parked.request_id for parked in leader.parked)
+        self.displaced_fetches.extend(parked.request_id for parked in leader.parked.values())
         error = ErrorCode.not_leader_or_follower
         if leader.change is not None:
             message = "the leader lost its epoch; look at the voters before you ask again"

@@ -134,6 +134,9 @@ class Leader:
     `announced_from` is the end of the log that must be committed before the state machine is told that it leads.
 
     `reported_voters` is what static voters said of themselves: the upgrade of kraft.version needs it.
+
+    `parked` are the fetches that wait, the oldest first: by replica, or by request id where a Fetch is anonymous.
+    `must_answer_more` says that some of them are due, and were left to the next turn.
     """
 
     epoch_start_offset: int
@@ -142,7 +145,8 @@ class Leader:
     progress: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
     fetched_since_check: set[int] = field(default_factory=set)
     begin_epoch_due_ms: dict[int, int] = field(default_factory=dict)
-    parked: list[ParkedFetch] = field(default_factory=list)
+    parked: dict[ReplicaKey | int, ParkedFetch] = field(default_factory=dict)
+    must_answer_more: bool = False
     reported_voters: dict[int, Voter] = field(default_factory=dict)
     change: PendingAdd | PendingCommit | None = None
     transfer: PendingTransfer | None = None

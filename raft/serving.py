@@ -21,6 +21,11 @@ from raft.voters import ReplicaKey
 
 # Kafka forgets an observer that has not fetched for this long.
 OBSERVER_SESSION_MS = 300_000
+# A replica is who it says it is, so one peer may fetch under any number of names: so many observers are remembered, so
+# many Fetches wait, and so many of those are answered in one turn, beside the voters' ones.
+MAX_OBSERVERS = 1_000
+MAX_PARKED = 1_000
+ANSWERS_A_TURN = 250
 
 
 def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchRequest) -> None:
@@ -44,18 +49,31 @@ def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchR
         return
     _note_progress(replica, leader, request, now_ms)
     _displace_earlier_fetch(replica, leader, request)
-    leader.parked.append(ParkedFetch(request_id, request, now_ms + request.max_wait_ms))
+    if len(leader.parked) >= MAX_PARKED:
+        _displace_oldest_fetch(replica, leader)
+    name = _progress_key(replica, request.replica) if request.replica.id >= 0 else request_id
+    leader.parked[name] = ParkedFetch(request_id, request, now_ms + request.max_wait_ms)
 
 
 def _displace_earlier_fetch(replica: Replica, leader: Leader, request: FetchRequest) -> None:
     """A replica waits in one Fetch at a time: whoever asks again has given the earlier one up."""
-    if request.replica.id < 0:
-        return
-    earlier = [parked for parked in leader.parked if parked.request.replica == request.replica]
-    for parked in earlier:
+    earlier = leader.parked.pop(_progress_key(replica, request.replica), None)
+    if earlier is not None:
         # Never "nothing" while there is something: a replica may take that for having it all (`raft.damaged_log`).
+        replica.respond(earlier.request_id, _answer_from(replica, earlier.request))
+
+
+def _displace_oldest_fetch(replica: Replica, leader: Leader) -> None:
+    """Make room for one more: the Fetch that has waited longest is answered, but for those of voters."""
+    others = (name for name, parked in leader.parked.items() if not _is_voters(replica, parked))
+    oldest = next(others, None)
+    if oldest is not None:
+        parked = leader.parked.pop(oldest)
         replica.respond(parked.request_id, _answer_from(replica, parked.request))
-        leader.parked.remove(parked)
+
+
+def _is_voters(replica: Replica, parked: ParkedFetch) -> bool:
+    return replica.voters.contains(parked.request.replica)
 
 
 def _check_fetch(replica: Replica, request: FetchRequest) -> ErrorCode:
@@ -147,15 +165,29 @@ def _note_progress(replica: Replica, leader: Leader, request: FetchRequest, now_
 
 
 def _progress_of(replica: Replica, leader: Leader, key: ReplicaKey, now_ms: int) -> ReplicaProgress:
-    """Observers come and go, each with a directory id of its own: those long gone make room for a new one."""
-    if key not in leader.progress:
-        leader.progress = {
-            known: progress
-            for known, progress in leader.progress.items()
-            if replica.voters.contains(known) or progress.last_fetch_ms + OBSERVER_SESSION_MS > now_ms
-        }
-        leader.progress[key] = ReplicaProgress()
-    return leader.progress[key]
+    """The entry goes to the end, so that the replicas which have been silent longest stand first."""
+    progress = leader.progress.pop(key, None)
+    if progress is None:
+        _forget_observers(replica, leader, now_ms)
+        progress = ReplicaProgress()
+    leader.progress[key] = progress
+    return progress
+
+
+def _forget_observers(replica: Replica, leader: Leader, now_ms: int) -> None:
+    """Observers come and go, each with a directory id of its own: those long gone make room for a new one, and where
+    there are too many, the one that has been silent longest."""
+    most = MAX_OBSERVERS + len(replica.voters) - 1
+    gone: list[ReplicaKey] = []
+    for known, progress in leader.progress.items():
+        if replica.voters.contains(known):
+            continue
+        is_long_gone = progress.last_fetch_ms + OBSERVER_SESSION_MS <= now_ms
+        if not is_long_gone and len(leader.progress) - len(gone) < most:
+            break
+        gone.append(known)
+    for known in gone:
+        del leader.progress[known]
 
 
 def _progress_key(replica: Replica, fetcher: ReplicaKey) -> ReplicaKey:
@@ -165,16 +197,26 @@ def _progress_key(replica: Replica, fetcher: ReplicaKey) -> ReplicaKey:
 
 
 def complete_parked_fetches(replica: Replica, leader: Leader, now_ms: int) -> None:
-    """Answer every fetch for which there are records, a newer high watermark (KIP-1166), or no more time."""
-    still_parked = []
-    for parked in leader.parked:
-        request = parked.request
-        knows_less = request.high_watermark is not None and request.high_watermark < replica.high_watermark
-        if request.fetch_offset < replica.log.log_end_offset or knows_less or now_ms >= parked.deadline_ms:
-            replica.respond(parked.request_id, _answer_from(replica, request))
-        else:
-            still_parked.append(parked)
-    leader.parked = still_parked
+    """Answer the fetches for which there are records, a newer high watermark (KIP-1166), or no more time: those of
+    voters, and of the others a slice. The rest are due in the next turn."""
+    slice_left = ANSWERS_A_TURN
+    leader.must_answer_more = False
+    for name, parked in list(leader.parked.items()):
+        if not _is_due(replica, parked, now_ms):
+            continue
+        if not _is_voters(replica, parked):
+            if slice_left == 0:
+                leader.must_answer_more = True
+                continue
+            slice_left -= 1
+        del leader.parked[name]
+        replica.respond(parked.request_id, _answer_from(replica, parked.request))
+
+
+def _is_due(replica: Replica, parked: ParkedFetch, now_ms: int) -> bool:
+    request = parked.request
+    knows_less = request.high_watermark is not None and request.high_watermark < replica.high_watermark
+    return request.fetch_offset < replica.log.log_end_offset or knows_less or now_ms >= parked.deadline_ms
 
 
 def _answer_from(replica: Replica, request: FetchRequest) -> FetchResponse:

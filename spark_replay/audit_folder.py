@@ -13,12 +13,15 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_replay.bases import StateBase
+from spark_replay.json_values import check_values
 from spark_replay.members import Member, member_of
 from spark_replay.schemas import TABLES
 from spark_replay.sources import AUDIT_MANIFEST, LogFile
 
 MANIFEST: Final = AUDIT_MANIFEST
 FORMAT: Final = 1
+# Spark would load any class of that name.
+TABLE_FORMATS: Final = ("parquet", "delta")
 _GLOB: Final = re.compile(r"([\\*?\[\]{}])")
 
 
@@ -112,7 +115,7 @@ def read_manifest(folder: Path) -> AuditManifest:
         return _manifest(content)
     except FileNotFoundError:
         raise NoAudit(f"{folder} holds no finished audit: there is no {MANIFEST} in it") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise NoAudit(f"{path} cannot be read: {error!r}; build the audit anew") from error
 
 
@@ -134,13 +137,17 @@ def member_of_files(files: tuple[LogFile, ...]) -> Member:
 
 
 def _manifest(content: dict[str, Any]) -> AuditManifest:
-    return AuditManifest(
+    manifest = AuditManifest(
         inputs=tuple(content["inputs"]),
         made_ms=content["made_ms"],
         sources=tuple(_source(each) for each in content["sources"]),
         rows=content["rows"],
         table_format=content["table_format"],
     )
+    check_values(manifest)
+    if manifest.table_format not in TABLE_FORMATS:
+        raise ValueError(f"table_format is {manifest.table_format!r}, not one of {', '.join(TABLE_FORMATS)}")
+    return manifest
 
 
 def _source(content: dict[str, Any]) -> AuditedSource:

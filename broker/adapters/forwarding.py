@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.forwarding import REPLICAS_APIS, encode_address, encode_principal, is_for_the_leader
 from network.aside import is_long
+from network.bounded_log import BoundedLog
 from network.errors import NoCommonVersion
 from network.requests import RequestContext
 from wire.codec import decode, encode
@@ -44,6 +46,8 @@ class Forwarder:
     def __init__(self, channel: ControllerChannel, repeated: RepeatedRequests) -> None:
         self._channel = channel
         self._repeated = repeated
+        # Clients can cause each of them, as often as they ask.
+        self._warnings = BoundedLog(log, time.monotonic)
 
     async def forward(self, context: RequestContext, request: Any) -> EncodedBody | None:
         """The encoded body of the answer; None when the client's connection has to end (the controller is too old).
@@ -89,16 +93,16 @@ class Forwarder:
                 raise AlreadyDone from None
             return await self._refuse(context, request, ErrorCode.request_timed_out, str(error))
         except NoCommonVersion as error:
-            log.warning("cannot forward: %s", error)
+            self._warnings.warning("cannot forward: %s", error)
             return None
         if envelope.error_code is ErrorCode.unsupported_version:
-            log.warning(
+            self._warnings.warning(
                 "the controller cannot read %s version %d", ApiKey(header.api_key).name, header.api_version
             )
             return None
         if envelope.error_code is not ErrorCode.none:
             reason = f"the controller refused the envelope: {envelope.error_code.name}"
-            log.error("forwarding %s: %s", ApiKey(header.api_key).name, reason)
+            self._warnings.warning("forwarding %s: %s", ApiKey(header.api_key).name, reason)
             return await self._refuse(context, request, ErrorCode.unknown_server_error, reason)
         return _body_of(header, envelope.response_data)
 
@@ -154,7 +158,8 @@ class Forwarder:
         response: Any = decode(response_class(ApiKey.CREATE_TOPICS, version), answer.data)[0]
         for topic in response.topics:
             if topic.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
-                log.warning("topic %s was not created automatically: %s", topic.name, topic.error_message)
+                told = "topic %s was not created automatically: %s"
+                self._warnings.warning(told, topic.name, topic.error_message)
 
 
 async def _made(context: RequestContext, make: Callable[[], EncodedBody]) -> EncodedBody:

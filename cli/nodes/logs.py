@@ -19,6 +19,8 @@ from wire.safe_text import safe_lines
 FILE_NAME = "kquorum.log"
 MAX_FILE_BYTES = 10 * 1024 * 1024
 FILES_KEPT = 5
+# Peers can have their words told, such as the names of topics.
+MAX_MESSAGE_CHARACTERS = 4_000
 # What an operator wants to see of a node that is well.
 NOTABLE_LOGGER = "kquorum"
 READY_LOGGER = "kquorum.ready"
@@ -27,12 +29,19 @@ log = logging.getLogger(NOTABLE_LOGGER)
 ready_log = logging.getLogger(READY_LOGGER)
 
 
+def _cut(message: str) -> str:
+    if len(message) <= MAX_MESSAGE_CHARACTERS:
+        return message
+    left_out = len(message) - MAX_MESSAGE_CHARACTERS
+    return f"{message[:MAX_MESSAGE_CHARACTERS]}... ({left_out:,} more characters)"
+
+
 class _ShortFormatter(logging.Formatter):
     """One line, without a traceback: that one is in the file."""
 
     def format(self, record: logging.LogRecord) -> str:
         level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        return f"{self.formatTime(record, '%H:%M:%S')} {level}{safe_lines(record.getMessage())}"
+        return f"{self.formatTime(record, '%H:%M:%S')} {level}{safe_lines(_cut(record.getMessage()))}"
 
 
 class _FileFormatter(logging.Formatter):
@@ -40,6 +49,10 @@ class _FileFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return safe_lines(super().format(record))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        record.message = _cut(record.message)
+        return super().formatMessage(record)
 
 
 def _is_notable(record: logging.LogRecord) -> bool:

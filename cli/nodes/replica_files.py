@@ -7,7 +7,7 @@ from cli.config.model import NodeConfig
 from cli.nodes.folders import NodeFolders
 from cli.nodes.full_disk import space_teller
 from cli.nodes.log_repair import LogRepair, look_at_folder
-from cli.nodes.snapshot_loading import read_snapshot
+from cli.nodes.snapshot_loading import SnapshotLoading
 from raft.adapters.driver_snapshots import Snapshots
 from raft.adapters.file_log import FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
@@ -66,9 +66,10 @@ class ReplicaFiles:
 
     def snapshots(self, handle_unsound: Callable[[], None]) -> Snapshots:
         """For the driver; `handle_unsound` is told when one cannot be served."""
+        loading = SnapshotLoading(self.folder)
         return Snapshots(
-            store=SnapshotStore(self.folder),
-            load=lambda snapshot_id: read_snapshot(self.folder, snapshot_id),
+            store=SnapshotStore(self.folder, objection=loading.objection),
+            load=loading.load,
             handle_unsound=lambda _: handle_unsound(),
             handle_full=self.space.handle_full_snapshot,
         )

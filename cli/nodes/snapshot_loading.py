@@ -16,14 +16,37 @@ from wire.errors import DecodeError
 log = logging.getLogger("kquorum")
 
 
-def read_snapshot(folder: Path, snapshot_id: OffsetAndEpoch) -> LoadedSnapshot:
-    """Runs in the snapshots' thread. Raises SnapshotUnusable or StorageFailed, both of which end the node."""
-    path = snapshot_path(folder, snapshot_id)
+class SnapshotLoading:
+    """Loads each fetched snapshot before the log is dropped for it. All methods belong to the snapshots' thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._loaded: tuple[OffsetAndEpoch, LoadedSnapshot] | None = None
+
+    def objection(self, path: Path, snapshot_id: OffsetAndEpoch) -> str | None:
+        """Why the file at `path`, which came from the leader, cannot be loaded; what it holds is kept for `load`."""
+        self._loaded = None
+        try:
+            self._loaded = snapshot_id, _load(path, snapshot_id)
+        except (DecodeError, ReplayError) as error:
+            return str(error)
+        return None
+
+    def load(self, snapshot_id: OffsetAndEpoch) -> LoadedSnapshot:
+        """Raises SnapshotUnusable or StorageFailed, both of which end the node."""
+        loaded, self._loaded = self._loaded, None
+        if loaded is not None and loaded[0] == snapshot_id:
+            return loaded[1]
+        path = snapshot_path(self._folder, snapshot_id)
+        try:
+            return _load(path, snapshot_id)
+        except (DecodeError, ReplayError) as error:
+            raise SnapshotUnusable(path, str(error)) from error
+
+
+def _load(path: Path, snapshot_id: OffsetAndEpoch) -> LoadedSnapshot:
     began = time.monotonic()
-    try:
-        loaded = load_snapshot(memoryview(map_file(path)), snapshot_id)
-    except (DecodeError, ReplayError) as error:
-        raise SnapshotUnusable(path, str(error)) from error
+    loaded = load_snapshot(memoryview(map_file(path)), snapshot_id)
     seconds = time.monotonic() - began
     # The state lives long: the garbage collector need not go through it each time, which holds up the whole node.
     gc.freeze()

@@ -8,8 +8,9 @@ ConfigValue = bool | int | float | str | tuple[str, ...]
 # What Java's `trim` takes off: everything up to a blank.
 _TRIMMED = "".join(map(chr, range(33)))
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)[fFdD]?)", re.ASCII)
-_COMMA = re.compile(r"\s*,\s*", re.ASCII)
+_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?)[fFdD]?)", re.ASCII)
+# What Java takes for blanks around commas.
+_BLANKS = " \t\n\r\f\v"
 _DIGITS_AT_MOST = 40
 
 
@@ -47,7 +48,7 @@ def _string(text: str) -> str:
 
 def _list(text: str) -> tuple[str, ...]:
     trimmed = text.strip(_TRIMMED)
-    return tuple(_COMMA.split(trimmed)) if trimmed else ()
+    return tuple(item.strip(_BLANKS) for item in trimmed.split(",")) if trimmed else ()
 
 
 # By the name of the type.

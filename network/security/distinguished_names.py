@@ -27,6 +27,8 @@ _KEYWORDS = {
 _ESCAPED = frozenset(',=+<>#;"\\')
 _BLANKS = " \r"
 _PART = r"(?:\\.|[^\\/])*"
+# The patterns of rules may take time that grows with a power of it.
+MOST_NAME_CHARACTERS = 1_000
 _RULE = re.compile(rf"\s*(?:(DEFAULT)|RULE:({_PART})/({_PART})/([LU]?))\s*(?:,\s*|$)")
 
 
@@ -75,6 +77,10 @@ def principal_of_certificate(rules: tuple[MappingRule, ...]) -> Callable[[bytes 
         if der is None:
             return ANONYMOUS
         name = rfc_2253_name(der)
+        if len(name) > MOST_NAME_CHARACTERS:
+            raise UnnamedCertificate(
+                f"its certificate's name is longer than {MOST_NAME_CHARACTERS} characters"
+            )
         for rule in rules:
             if (mapped := rule.apply(name)) is not None:
                 return f"User:{mapped}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from network.bounded_log import BoundedLog
 from network.connection import UNSECURED, KafkaConnection
 from network.errors import AuthenticationFailed, CannotConnect, NoCommonVersion
 from network.security.client_security import ClientSecurity
@@ -54,6 +55,8 @@ class PeerLane:
         self._backoff_ms = _FIRST_RECONNECT_BACKOFF_MS
         self._retry_at = 0.0
         self._is_closed = False
+        # The peer is asked again at once, so that one which always sends garbage would fill the log.
+        self._warnings = BoundedLog(logger, self._loop.time)
         self._last_used = self._loop.time()
         # Why the last attempt to connect failed, as long as none has succeeded since.
         self.trouble: str | None = None
@@ -203,7 +206,7 @@ class PeerLane:
         self._receive(ResponseReceived(outbound.correlation_id, outbound.destination_id, response))
 
     def _distrust(self, connection: KafkaConnection, error: DecodeError) -> None:
-        logger.warning(
+        self._warnings.warning(
             "%s:%d sent a response that cannot be used: %s", self._endpoint.host, self._endpoint.port, error
         )
         connection.close()

@@ -104,15 +104,10 @@ def decode_quorum_checkpoint(content: bytes) -> tuple[QuorumRecord, ...]:
         if isinstance(record, KRaftVersionRecord):
             found.append(KRaftVersionAt(_OFFSET, record.k_raft_version))
         elif isinstance(record, VotersRecord):
-            found.append(VotersAt(_OFFSET, _voters(record)))
+            if not record.voters:
+                raise DecodeError("its voter set is empty")
+            found.append(VotersAt(_OFFSET, voter_set_of(record)))
     return tuple(found)
-
-
-def _voters(record: VotersRecord) -> VoterSet:
-    voters = voter_set_of(record)
-    if not record.voters or len(voters) != len(record.voters):
-        raise DecodeError("its voter set is empty, or names a node twice")
-    return voters
 
 
 def _control_records(content: bytes) -> list[ControlRecord]:

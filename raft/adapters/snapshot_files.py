@@ -13,7 +13,7 @@ from raft.adapters.durable_files import list_names, remove_file, rename_durably
 from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.mapped_file import map_file
 from raft.batches import OffsetAndEpoch, log_batch
-from raft.quorum_records import QuorumRecord, quorum_records
+from raft.quorum_records import QuorumRecord, VotersAt, quorum_records
 from wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, decode_control_record
 from wire.errors import DecodeError
 from wire.log_scan import Damage, ScannedBatch, scan_batches
@@ -81,6 +81,8 @@ def problem_of(path: Path, epoch: int, fs: FileSystem = POSIX) -> str | None:
                 return f"a batch is of leader epoch {found.header.partition_leader_epoch}, not {epoch}"
             if last is None and not isinstance(_control(found, 0), SnapshotHeaderRecord):
                 return "it does not begin with a snapshot header"
+            if found.header.is_control:
+                _check_control_batch(found)
             last = found
         if last is None:
             return "it is empty"
@@ -89,6 +91,16 @@ def problem_of(path: Path, epoch: int, fs: FileSystem = POSIX) -> str | None:
     except DecodeError as error:
         return str(error)
     return None
+
+
+def _check_control_batch(found: ScannedBatch) -> None:
+    """Raises DecodeError where a record cannot be read: who votes must be known once the log is gone."""
+    batch = log_batch(bytes(found.data))
+    for record in batch.records:
+        decode_control_record(record.key, record.value)
+    for said in quorum_records(batch):
+        if isinstance(said, VotersAt) and len(said.voters) == 0:
+            raise DecodeError("its voter set is empty")
 
 
 def _control(found: ScannedBatch, index: int) -> object:

@@ -5,6 +5,7 @@ its name flushed: under its final name there is never one that is not whole, whe
 """
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,9 +41,16 @@ class _Incoming:
 class SnapshotStore:
     """Satisfies raft.adapters.driver_ports.SnapshotPort. All methods belong to one thread, not the loop's."""
 
-    def __init__(self, folder: Path, fs: FileSystem = POSIX) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        fs: FileSystem = POSIX,
+        objection: Callable[[Path, OffsetAndEpoch], str | None] = lambda _part, _snapshot_id: None,
+    ) -> None:
+        """`objection` says why the state machine cannot do with a file that is a whole snapshot; None if it can."""
         self._folder = folder
         self._fs = fs
+        self._objection = objection
         self._incoming: _Incoming | None = None
 
     def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int]:
@@ -102,6 +110,12 @@ class SnapshotStore:
             self.drop()
             raise SnapshotUnsound(
                 f"the snapshot that came in as {incoming.part.name} is not whole: {problem}"
+            )
+        objection = self._objection(incoming.part, snapshot_id)
+        if objection is not None:
+            self.drop()
+            raise SnapshotUnsound(
+                f"the snapshot that came in as {incoming.part.name} cannot be loaded: {objection}"
             )
         self._fs.close(incoming.descriptor)
         self._incoming = None

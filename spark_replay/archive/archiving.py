@@ -7,12 +7,12 @@ into the manifest, so that a run which is stopped anywhere leaves an archive tha
 is a folder of metadata folders, one for each member, and can be read as such by everything that reads logs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from spark_replay.archive.files import PART_SUFFIX, ArchiveFiles, locked
+from spark_replay.archive.files import PART_SUFFIX, ArchiveFiles, link_in, locked
 from spark_replay.archive.manifest import (
     FORMAT,
     MANIFEST,
@@ -67,7 +67,9 @@ def archive(
         if not manifest.entries:
             manifest.add(ArchiveEntry(format=FORMAT, made_ms=now_ms()))
         pending = Pending(to)
+        _check_links(to, manifest.members)
         plans = _plans(to, manifest, pending, found, include_active=include_active)
+        _check_links(to, [plan.entry.folder for plan in plans])
         run = Run(to, manifest, pending, disk, progress, written=written)
         reports = [run.carry_out(plan) for plan in plans]
         return ArchiveReport(
@@ -98,6 +100,15 @@ def _check_place(to: Path, found: Sequence[LogFile]) -> None:
         raise NotAnArchive(
             f"{to} is neither empty nor an archive (there is no {MANIFEST} in it); name another folder"
         )
+
+
+def _check_links(to: Path, members: Iterable[str]) -> None:
+    for member in members:
+        link = link_in(to / member)
+        if link is not None:
+            raise NotAnArchive(
+                f"{link} is a symbolic link, which is not followed: move what it leads to here"
+            )
 
 
 def _plans(

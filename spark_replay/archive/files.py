@@ -1,8 +1,10 @@
 """What an archive does to files: each step durable before the next, none of them harmful if it is the last one."""
 
+import errno
 import fcntl
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,8 +13,8 @@ from typing import BinaryIO, Final
 
 from spark_replay.archive.manifest import FileEntry
 from spark_replay.bases import is_whole_snapshot
-from spark_replay.files import map_file, open_listed
-from spark_replay.sources import FileKind, LogFile
+from spark_replay.files import NotRegular, map_file, open_listed
+from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile
 from wire.log_scan import Damage, scan_batches
 
 PART_SUFFIX: Final = ".part"
@@ -113,8 +115,11 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
     if shared and not path.exists():
         yield
         return
-    descriptor = os.open(path, os.O_NOFOLLOW | (os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT), 0o600)
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT)
+    descriptor = os.open(path, flags, 0o600)
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise NotRegular(errno.EINVAL, "it is no regular file", str(path))
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -122,6 +127,12 @@ def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def link_in(member_folder: Path) -> Path | None:
+    """The folder of a member, or that of its log, where one of them is a symbolic link: it may lead anywhere."""
+    folders = (member_folder, member_folder / METADATA_FOLDER)
+    return next((folder for folder in folders if folder.is_symlink()), None)
 
 
 def digest(path: Path, prefix_bytes: int = 0) -> Digest:

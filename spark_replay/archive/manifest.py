@@ -6,10 +6,12 @@ that follow changes the last one, the head: kept elsewhere, it proves everything
 
 import hashlib
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from spark_replay.json_values import check_values
 from spark_replay.sources import FileKind
 
 MANIFEST: Final = "archive.jsonl"
@@ -114,6 +116,9 @@ _KINDS: Final[dict[str, type[Entry]]] = {
     "gap": GapEntry,
     "run": RunEntry,
 }
+# Of files and folders of the archive.
+_FILE_NAMES: Final = frozenset({"folder", "member", "name"})
+_FILE_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -196,7 +201,7 @@ def read_manifest(folder: Path) -> ArchiveManifest:
     for number, line in enumerate(text.splitlines(), 1):
         try:
             manifest.add(_entry(line))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ManifestBroken(f"{path}, line {number}: cannot be read: {error!r}") from None
         if manifest.lines[-1] != line:
             raise ManifestBroken(f"{path}, line {number}: {_difference(line)}")
@@ -209,11 +214,23 @@ def read_manifest(folder: Path) -> ArchiveManifest:
 
 
 def _entry(line: str) -> Entry:
+    """Raises ValueError, KeyError, TypeError or RecursionError."""
     content = json.loads(line)
     kind = _KINDS[content["kind"]]
-    return kind(
+    entry = kind(
         **{key: value for key, value in content.items() if key not in ("line", "previous", "kind", "hash")}
     )
+    _check_values(entry)
+    return entry
+
+
+def _check_values(entry: Entry) -> None:
+    """The hashes say that the lines belong together, not who wrote them: a name must not lead out of the archive.
+    Raises ValueError."""
+    check_values(entry)
+    for name in _FILE_NAMES.intersection(entry.__slots__):
+        if not _FILE_NAME.fullmatch(value := getattr(entry, name)):
+            raise ValueError(f"{name} is {value!r}, which is not the name of a file or folder in the archive")
 
 
 def _difference(line: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from spark_replay.archive.files import Digest, described, digest, locked
+from spark_replay.archive.files import Digest, described, digest, link_in, locked
 from spark_replay.archive.manifest import (
     MANIFEST,
     ArchiveManifest,
@@ -91,6 +91,11 @@ def verify_archive(
             return Verified(folder=str(folder), head=None, lines=0, members=(), findings=(finding,))
         findings = [*_head(manifest, head)]
         for member in manifest.members.values():
+            link = link_in(folder / member.folder)
+            if link is not None:
+                message = "is a symbolic link, which is not followed: nothing of this log was checked"
+                findings.append(Finding(kind="member", path=str(link.relative_to(folder)), message=message))
+                continue
             findings += _member(folder, member)
             for entry in _entries(manifest, member.folder):
                 progress(f"checking {member.folder}/{entry.name}")

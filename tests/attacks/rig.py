@@ -52,7 +52,12 @@ class Rig:
 
 @asynccontextmanager
 async def rig(
-    folder: Path, *, topics: int = 100, allows_clients: bool = True, config: str = ""
+    folder: Path,
+    *,
+    topics: int = 100,
+    allows_clients: bool = True,
+    config: str = "",
+    creates_topics: bool = False,
 ) -> AsyncIterator[Rig]:
     """Anybody may do everything, or else clients nothing and brokers, whose connections are other ones, what they
     must."""
@@ -121,7 +126,7 @@ async def rig(
         forwarder=Forwarder(channel, RepeatedRequests(lambda _image, _name: ())),
         cluster_id="the-cluster",
         dice=Dice(),
-        auto_create_topics=False,
+        auto_create_topics=creates_topics,
         node_id=1,
         gate=Gate(Authorizer(AuthorizerConfig(super_users=users)), denials),
     )

@@ -62,5 +62,6 @@ def _parked(host: Host) -> list[str]:
     if not isinstance(role, Leader):
         return []
     return [
-        f"fetch of {parked.request.replica.id} at {parked.request.fetch_offset}" for parked in role.parked
+        f"fetch of {parked.request.replica.id} at {parked.request.fetch_offset}"
+        for parked in role.parked.values()
     ]

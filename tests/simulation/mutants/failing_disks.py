@@ -92,10 +92,9 @@ def displaced_fetch_is_answered_with_nothing() -> Patch:
     """Only a Fetch from the end of the log is answered without records."""
 
     def curt(replica: Replica, leader: Leader, request: FetchRequest) -> None:
-        earlier = [parked for parked in leader.parked if parked.request.replica == request.replica]
-        for parked in earlier if request.replica.id >= 0 else ():
-            replica.respond(parked.request_id, serving._fetch_response(replica))
-            leader.parked.remove(parked)
+        earlier = leader.parked.pop(request.replica, None)
+        if earlier is not None:
+            replica.respond(earlier.request_id, serving._fetch_response(replica))
 
     return everywhere(serving._displace_earlier_fetch, curt)
 

@@ -136,7 +136,7 @@ def long_poll_that_does_not_wait() -> Patch:
     complete = serving.complete_parked_fetches
 
     def impatient(replica: Replica, leader: Leader, now_ms: int) -> None:
-        for parked in leader.parked:
+        for parked in leader.parked.values():
             parked.deadline_ms = now_ms
         complete(replica, leader, now_ms)
 

@@ -1,0 +1,250 @@
+"""Followers that ask under thousands of names, or park thousands of Fetches, must not hold up the leader.
+
+A replica that fetches is known by its id and directory, and both are what it says they are. A hundred connections with
+sixteen parked Fetches each, all of other replicas, held a leader up for several seconds.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count, repeat
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from raft import serving
+from raft.adapters.kafka_codec.codec import CALLED_APIS, RAFT_APIS, api_key_of, decode_response
+from raft.adapters.kafka_codec.codec import encode_request as encode_body
+from raft.batches import OffsetAndEpoch
+from raft.messages import (
+    MAX_EPOCH,
+    AddRaftVoterRequest,
+    BeginQuorumEpochRequest,
+    DescribeQuorumRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    RemoveRaftVoterRequest,
+    Request,
+    UpdateRaftVoterRequest,
+    VoteRequest,
+)
+from raft.roles import Leader
+from raft.voters import Endpoint, ReplicaKey
+from tests.attacks.rig import rig, send
+from tests.support.cluster import Cluster
+from tests.unit.raft.context import RaftContext
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.headers import decode_response as decode_frame
+from wire.protocol.headers import encode_request
+
+# About a millisecond of Python.
+MOST_CALLS = 5_000
+FOR_EVER_MS = 2**31 - 1
+ANONYMOUS = ReplicaKey(-1)
+
+
+def strangers() -> Iterator[ReplicaKey]:
+    return (ReplicaKey(1_000 + number, UUID(int=number + 1)) for number in count())
+
+
+def leading() -> tuple[RaftContext, Leader]:
+    """A leader whose voter 2 has its first record, as it will have all that the leader has."""
+    context = RaftContext()
+    epoch = context.become_leader()
+    context.receive(context.fetch(2, 1, epoch))
+    context.now_ms += 1
+    leader = context.node.replica.role
+    assert isinstance(leader, Leader)
+    return context, leader
+
+
+def waiting(context: RaftContext, replica: ReplicaKey, wait_ms: int = FOR_EVER_MS) -> FetchRequest:
+    fetch = context.fetch(2, context.log_end_offset, context.node.leader_epoch, context.node.high_watermark)
+    return replace(fetch, replica=replica, max_wait_ms=wait_ms)
+
+
+def calls_of_a_fetch(context: RaftContext, request: FetchRequest) -> int:
+    calls = 0
+
+    def noted(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(noted)
+    try:
+        context.receive_without_a_turn(request)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def test_replicas_under_ever_new_names_are_not_all_remembered() -> None:
+    """Each new name took longer than the one before: all known ones were looked at."""
+    context, leader = leading()
+    names = strangers()
+    for _ in range(2_000):
+        context.receive_without_a_turn(waiting(context, next(names), 0))
+    context.turn()
+    assert len(leader.progress) <= serving.MAX_OBSERVERS + 2
+    assert calls_of_a_fetch(context, waiting(context, next(names))) < MOST_CALLS
+    assert ReplicaKey(2, UUID(int=2)) in leader.progress or ReplicaKey(2) in leader.progress
+
+
+NAMES: dict[str, Callable[[], Iterator[ReplicaKey]]] = {
+    "named": strangers,
+    "anonymous": lambda: repeat(ANONYMOUS),
+    # A static voter is known by its id, whatever directory it names.
+    "as a voter": lambda: (ReplicaKey(2, UUID(int=number + 1)) for number in count()),
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_fetches_are_not_parked_without_end(kind: str) -> None:
+    context, leader = leading()
+    names = NAMES[kind]()
+    for _ in range(2_000):
+        context.receive_without_a_turn(waiting(context, next(names)))
+    assert len(leader.parked) <= serving.MAX_PARKED
+    assert calls_of_a_fetch(context, waiting(context, next(names))) < MOST_CALLS
+    before = len(context.responses)
+    context.turn()
+    assert len(context.responses) - before >= 2_000 - serving.MAX_PARKED, "the others are answered at once"
+
+
+def test_a_commit_answers_the_voters_first_and_the_others_in_slices() -> None:
+    context, leader = leading()
+    names = strangers()
+    for _ in range(serving.MAX_PARKED - 1):
+        context.receive_without_a_turn(waiting(context, next(names)))
+    context.receive(waiting(context, ReplicaKey(2)))
+    voters_fetch = context.last_request_id
+    context.turn()
+    context.responses.clear()
+    context.auto_flush = False
+    context.node.propose(context.now_ms, context.node.leader_epoch, [b"value"])
+    ready = context.turn()
+    assert len(context.responses) == serving.ANSWERS_A_TURN + 1
+    answer = context.responses[voters_fetch]
+    assert isinstance(answer, FetchResponse)
+    assert answer.error == 0
+    while leader.parked:
+        assert ready.deadline_ms == context.now_ms + 1, "the next slice is due at once"
+        before = len(context.responses)
+        ready = context.advance(1)
+        assert 0 < len(context.responses) - before <= serving.ANSWERS_A_TURN
+
+
+def test_a_voters_fetch_is_not_displaced_by_those_of_others() -> None:
+    context, _ = leading()
+    names = strangers()
+    assert context.receive(waiting(context, ReplicaKey(2))) is None
+    voters_fetch = context.last_request_id
+    for _ in range(serving.MAX_PARKED + 1):
+        context.receive_without_a_turn(waiting(context, next(names)))
+    context.turn()
+    assert voters_fetch not in context.responses
+
+
+@pytest.mark.slow
+def test_a_leader_keeps_its_epoch_while_strangers_park_their_fetches(tmp_path: Path) -> None:
+    names = strangers()
+
+    def fetch(correlation_id: int, offset: int, epoch: int) -> bytes:
+        request = FetchRequest(
+            cluster_id=None,
+            replica=next(names),
+            current_leader_epoch=epoch,
+            fetch_offset=offset,
+            last_fetched_epoch=epoch,
+            max_wait_ms=FOR_EVER_MS,
+            max_bytes=2**31 - 1,
+        )
+        return encode_request(ApiKey.FETCH, 17, correlation_id, "attacker", encode_body(request, 17))
+
+    with Cluster(tmp_path, controllers=3, brokers=0) as cluster:
+        cluster.start()
+        cluster.leader_id()
+        before = cluster.quorum()
+        port = cluster.ports[before.leader_id]
+
+        async def attack(rounds: int = 3, connections: int = 400) -> list[bytes | None]:
+            answers: list[bytes | None] = []
+            for _ in range(rounds):
+                offset = before.high_watermark
+                requests = (fetch(number, offset, before.leader_epoch) for number in range(connections))
+                answers += await asyncio.gather(*(send(port, request) for request in requests))
+            return answers
+
+        answers = asyncio.run(attack())
+        assert all(answers), "each Fetch is answered"
+        after = cluster.quorum()
+        assert (after.leader_id, after.leader_epoch) == (before.leader_id, before.leader_epoch)
+        assert len(after.observers) <= serving.MAX_OBSERVERS
+
+
+ATTACKER = ReplicaKey(2, UUID(int=2))
+ENDPOINTS = (Endpoint("CONTROLLER", "attacker.example", 9093),)
+OF_THE_QUORUM: tuple[Request, ...] = (
+    VoteRequest(
+        cluster_id=None,
+        replica_epoch=MAX_EPOCH,
+        candidate=ATTACKER,
+        voter=ReplicaKey(1),
+        last_offset=2**62,
+        last_offset_epoch=MAX_EPOCH - 1,
+        pre_vote=False,
+    ),
+    BeginQuorumEpochRequest(cluster_id=None, leader_id=2, leader_epoch=MAX_EPOCH, leader_endpoints=ENDPOINTS),
+    EndQuorumEpochRequest(
+        cluster_id=None, leader_id=2, leader_epoch=MAX_EPOCH, preferred_candidates=(ATTACKER,)
+    ),
+    FetchRequest(
+        cluster_id=None,
+        replica=ATTACKER,
+        current_leader_epoch=1,
+        fetch_offset=2**62,
+        last_fetched_epoch=1,
+        max_wait_ms=FOR_EVER_MS,
+        max_bytes=2**31 - 1,
+    ),
+    FetchSnapshotRequest(
+        cluster_id=None,
+        replica=ATTACKER,
+        current_leader_epoch=1,
+        snapshot_id=OffsetAndEpoch(2**62, MAX_EPOCH),
+        position=2**62,
+        max_bytes=2**31 - 1,
+    ),
+    DescribeQuorumRequest(),
+    AddRaftVoterRequest(cluster_id=None, timeout_ms=FOR_EVER_MS, voter=ATTACKER, endpoints=ENDPOINTS),
+    RemoveRaftVoterRequest(cluster_id=None, voter=ReplicaKey(1)),
+    UpdateRaftVoterRequest(
+        cluster_id=None, current_leader_epoch=MAX_EPOCH, voter=ATTACKER, endpoints=ENDPOINTS
+    ),
+)
+
+
+def test_no_request_of_the_quorum_passes_without_its_permission(tmp_path: Path) -> None:
+    """Whether the sender leads, votes or follows is only what it says. What passes reaches the replica, which is none
+    in the rig: the connection would be closed."""
+    assert {api_key_of(request) for request in OF_THE_QUORUM} == set(RAFT_APIS)
+
+    async def test() -> None:
+        async with rig(tmp_path, topics=1, allows_clients=False) as built:
+            for request in OF_THE_QUORUM:
+                api_key = api_key_of(request)
+                version = CALLED_APIS[api_key][1]
+                frame = encode_request(api_key, version, 1, "attacker", encode_body(request, version))
+                answer = await send(built.controller.bound_port, frame)
+                assert answer is not None, f"{api_key.name} reached the replica"
+                _, entity = decode_frame(api_key, version, answer)
+                error = decode_response(api_key, entity).error
+                assert error is ErrorCode.cluster_authorization_failed, api_key.name
+
+    asyncio.run(test())

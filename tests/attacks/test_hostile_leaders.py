@@ -1,0 +1,336 @@
+"""What a leader that lies answers must not end a follower without a word, destroy what it has, or keep it busy.
+
+Raft trusts a voter with valid credentials to keep to the protocol. So what it says of records that are not committed
+here counts; nothing else does.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from cli.config.materialise import free_ports
+from cli.exit_status import ExitStatus
+from cli.main import run
+from cli.nodes.snapshot_loading import SnapshotLoading
+from cli.processes import NodeProcess, wait_until
+from raft.adapters.kafka_codec import fetch as fetch_codec
+from raft.adapters.snapshot_store import SnapshotStore, SnapshotUnsound
+from raft.batches import LogBatch, OffsetAndEpoch, build_batch
+from raft.errors import LogDivergedBelowHighWatermarkError
+from raft.inputs import SnapshotPieceWritten, SnapshotRefused
+from raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+)
+from raft.quorum_records import voters_record
+from raft.ready import QuorumState, SnapshotChunk
+from raft.voters import ReplicaKey, Voter, VoterSet
+from tests.unit.cli.fake_cluster import fake_node
+from tests.unit.raft.context import RaftContext, batch
+from wire.control_records import (
+    ControlRecord,
+    ControlRecordType,
+    KRaftVersionRecord,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    VotersRecord,
+    encode_control_record,
+)
+from wire.metadata_records.features import NoOpRecord
+from wire.metadata_records.topics import PartitionRecord
+from wire.protocol.api_keys import ApiKey
+from wire.record_batch import write_batch
+from wire.record_frame import encode_record
+
+EPOCH = 3
+COMMITTED, END = 4, 6
+
+
+def following() -> tuple[RaftContext, FetchResponse]:
+    """A follower with six records, of which four are committed, and an answer that has nothing new."""
+    context = RaftContext(
+        (1, 2),  # so that there is no other to be asked meanwhile
+        log=[batch(0, 1, 2), batch(2, 2, 2), batch(4, 2, 2)],
+        state=QuorumState(leader_epoch=EPOCH, leader_id=2),
+    )
+    answer = context.fetched(high_watermark=COMMITTED)
+    assert isinstance(answer, FetchResponse)
+    (fetch,) = context.sent(FetchRequest)
+    context.answer(fetch, answer)
+    assert (context.node.high_watermark, context.log_end_offset) == (COMMITTED, END)
+    return context, answer
+
+
+def control(key: bytes, value: bytes, epoch: int = EPOCH) -> bytes:
+    return build_batch(END, epoch, 1, [(key, value)], control=True).data
+
+
+def of_type(control_type: int, value: bytes) -> bytes:
+    return control(b"\0\0" + control_type.to_bytes(2, "big"), value)
+
+
+def voters(*ids: int) -> bytes:
+    directory = UUID(int=9)
+    named = VoterSet({each: Voter(ReplicaKey(each, directory)) for each in ids})
+    return control(*encode_control_record(voters_record(named)))
+
+
+def voter_twice() -> bytes:
+    record = voters_record(VoterSet({1: Voter(ReplicaKey(1, UUID(int=9)))}))
+    return control(*encode_control_record(replace(record, voters=record.voters * 2)))
+
+
+def with_changed_byte(made: LogBatch) -> bytes:
+    return made.data[:-1] + bytes([made.data[-1] ^ 1])
+
+
+RECORDS: dict[str, Callable[[], bytes]] = {
+    "garbage": lambda: b"\xff" * 1_000,
+    "zeros": lambda: bytes(1_000),
+    "a wrong checksum": lambda: with_changed_byte(batch(END, EPOCH)),
+    "a gap": lambda: batch(END + 1, EPOCH).data,
+    "what is there already": lambda: batch(0, 1, 2).data,
+    "a later epoch": lambda: batch(END, EPOCH + 1).data,
+    "an epoch that goes back": lambda: batch(END, 1).data,
+    "an epoch below zero": lambda: batch(END, -1).data,
+    "no voters": voters,
+    "a voter below zero": lambda: voters(1, 2, -3),
+    "voters that cannot be read": lambda: of_type(ControlRecordType.KRAFT_VOTERS, b"\0\0\xff\xff"),
+    "a kraft.version that cannot be read": lambda: of_type(ControlRecordType.KRAFT_VERSION, b""),
+    "a voter that is there twice": voter_twice,
+}
+# Readers pass over control records that they do not know, as those of later releases.
+TAKEN: dict[str, Callable[[], bytes]] = {
+    "an absurd kraft.version": lambda: control(
+        *encode_control_record(KRaftVersionRecord(k_raft_version=32_767))
+    ),
+    "an unknown control record": lambda: of_type(99, b"\xff"),
+    "a control record without a key": lambda: control(b"", b""),
+    "a leader change that cannot be read": lambda: of_type(ControlRecordType.LEADER_CHANGE, b"\xff"),
+}
+WITHOUT_NEWS = {
+    "a high watermark beyond the log",
+    "a high watermark that goes back",
+    "a high watermark below zero",
+    "another leader",
+    "a leader that is no voter",
+}
+ANSWERS: dict[str, Callable[[FetchResponse], FetchResponse]] = {
+    **{
+        name: lambda answer, made=made: replace(answer, records=made())  # type: ignore[misc]
+        for name, made in (RECORDS | TAKEN).items()
+    },
+    "a high watermark beyond the log": lambda answer: replace(answer, high_watermark=2**63 - 1),
+    "a high watermark that goes back": lambda answer: replace(answer, high_watermark=0),
+    "a high watermark below zero": lambda answer: replace(answer, high_watermark=-(2**63)),
+    "an epoch that has gone": lambda answer: replace(answer, leader_epoch=EPOCH - 1),
+    "an epoch below zero as its own": lambda answer: replace(answer, leader_epoch=-1),
+    "an epoch without a successor": lambda answer: replace(answer, leader_epoch=2**31 - 1),
+    "another leader": lambda answer: replace(answer, leader_id=3),
+    "a leader that is no voter": lambda answer: replace(answer, leader_id=99),
+    "a divergence at the end of the log": lambda answer: replace(answer, diverging=OffsetAndEpoch(END, 2)),
+    "a divergence beyond the log": lambda answer: replace(answer, diverging=OffsetAndEpoch(2**62, 2)),
+    "a divergence in a later epoch": lambda answer: replace(answer, diverging=OffsetAndEpoch(2**62, 2**30)),
+    "a divergence below zero": lambda answer: replace(answer, diverging=OffsetAndEpoch(-1, 2)),
+    "a snapshot that is there": lambda answer: replace(answer, snapshot_id=OffsetAndEpoch(0, 0)),
+    "a snapshot below zero": lambda answer: replace(answer, snapshot_id=OffsetAndEpoch(-5, 1)),
+    "a snapshot of a later epoch": lambda answer: replace(answer, snapshot_id=OffsetAndEpoch(9, EPOCH + 1)),
+    "a snapshot of what is committed": lambda answer: replace(answer, snapshot_id=OffsetAndEpoch(3, 2)),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_lie_costs_a_follower_nothing_and_is_not_asked_for_again_at_once(name: str) -> None:
+    context, honest = following()
+    end = END + 1 if name in TAKEN else END
+    for _ in range(3):
+        fetches = context.sent(FetchRequest)
+        if not fetches:
+            context.advance(context.config.retry_backoff_ms)
+            fetches = context.sent(FetchRequest)
+        before = (context.log_end_offset, context.node.high_watermark)
+        context.answer(fetches[0], ANSWERS[name](honest))
+        assert context.log_end_offset == end
+        assert COMMITTED <= context.node.high_watermark <= end
+        if (context.log_end_offset, context.node.high_watermark) == before:
+            # An answer without news is as cheap to give as to ask for, and an honest leader may have to give it.
+            assert name in WITHOUT_NEWS or not context.sent(FetchRequest), "it asks again without a pause"
+    assert context.node.role in ("follower", "unattached")
+    assert context.node.leader_epoch == EPOCH
+
+
+@pytest.mark.parametrize("point", [OffsetAndEpoch(0, 0), OffsetAndEpoch(3, 2), OffsetAndEpoch(1, 1)])
+def test_a_divergence_below_what_is_committed_ends_the_follower_with_a_reason(point: OffsetAndEpoch) -> None:
+    context, honest = following()
+    (fetch,) = context.sent(FetchRequest)
+    with pytest.raises(LogDivergedBelowHighWatermarkError, match="one of the two logs has lost data"):
+        context.answer(fetch, replace(honest, diverging=point))
+    assert context.log_end_offset == END
+
+
+PIECES: dict[str, dict[str, object]] = {
+    "no bytes": {"data": b"", "size": 100},
+    "a size below zero": {"data": b"x", "size": -1},
+    "another position": {"data": b"x", "size": 100, "position": 50},
+    "another snapshot": {"data": b"x", "size": 100, "snapshot_id": OffsetAndEpoch(10, EPOCH)},
+    "no snapshot at all": {"data": b"x", "size": 100, "snapshot_id": None},
+    "bytes that are no snapshot": {"data": b"x" * 100, "size": 100},
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_a_snapshot_that_is_none_leaves_the_log_and_is_fetched_again_after_a_pause(name: str) -> None:
+    context, honest = following()
+    snapshot_id = OffsetAndEpoch(9, EPOCH)
+    for _ in range(3):
+        fetches = context.sent(FetchRequest)
+        if not fetches:
+            context.advance(context.config.retry_backoff_ms)
+            fetches = context.sent(FetchRequest)
+        context.answer(fetches[0], replace(honest, snapshot_id=snapshot_id))
+        (asked,) = context.sent(FetchSnapshotRequest)
+        piece = FetchSnapshotResponse(leader_id=2, leader_epoch=EPOCH, snapshot_id=snapshot_id)
+        context.answer(asked, replace(piece, **PIECES[name]))  # type: ignore[arg-type]
+        if context.node.replica.installing is not None:
+            context.feed(SnapshotPieceWritten())
+            context.feed(SnapshotRefused(snapshot_id))
+        assert (context.log_end_offset, context.node.high_watermark) == (END, COMMITTED)
+        assert not context.sent(FetchRequest), "it asks again without a pause"
+
+
+PARTITION = encode_record(
+    PartitionRecord(partition_id=0, topic_id=UUID(int=1), replicas=(1,), isr=(1,), leader=1)
+)
+HEADER = SnapshotHeaderRecord(last_contained_log_timestamp=1)
+FOOTER = SnapshotFooterRecord()
+Pair = tuple[bytes | None, bytes | None]
+
+
+def snapshot(*more: ControlRecord, between: tuple[Pair, ...] = (), control: bool = False) -> bytes:
+    """A whole file as far as its batches, its header and its footer go."""
+    batches: list[tuple[list[Pair], bool]] = [
+        ([encode_control_record(each) for each in (HEADER, *more)], True)
+    ]
+    batches += [([pair], control) for pair in between] + [([encode_control_record(FOOTER)], True)]
+    data, offset = b"", 0
+    for records, is_control in batches:
+        data += write_batch(
+            base_offset=offset, leader_epoch=EPOCH, timestamp_ms=1, records=records, control=is_control
+        )
+        offset += len(records)
+    return data
+
+
+SNAPSHOTS: dict[str, Callable[[], bytes]] = {
+    "no voters": lambda: snapshot(VotersRecord(voters=())),
+    "voters that cannot be read": lambda: snapshot(
+        between=((b"\0\0" + ControlRecordType.KRAFT_VOTERS.to_bytes(2, "big"), b"\xff"),), control=True
+    ),
+    "a control record without a key": lambda: snapshot(between=((b"", b""),), control=True),
+    "a metadata record that cannot be read": lambda: snapshot(between=((None, b"\xff\xff\xff"),)),
+    "a record of a partition without its topic": lambda: snapshot(between=((None, PARTITION),)),
+}
+
+
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_a_snapshot_is_looked_at_before_the_log_is_dropped_for_it(name: str, tmp_path: Path) -> None:
+    """Its file took the place of the log, and could not be loaded then, nor at any start."""
+    content, snapshot_id = SNAPSHOTS[name](), OffsetAndEpoch(9, EPOCH)
+    store = SnapshotStore(tmp_path, objection=SnapshotLoading(tmp_path).objection)
+    store.write_chunk(SnapshotChunk(snapshot_id, 0, content, True))
+    with pytest.raises(SnapshotUnsound, match=r"is not whole|cannot be loaded"):
+        store.finish(snapshot_id)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sound_snapshot_is_loaded_once(tmp_path: Path) -> None:
+    snapshot_id = OffsetAndEpoch(9, EPOCH)
+    loading = SnapshotLoading(tmp_path)
+    store = SnapshotStore(tmp_path, objection=loading.objection)
+    store.write_chunk(SnapshotChunk(snapshot_id, 0, snapshot(), True))
+    store.finish(snapshot_id)
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(b"")
+    assert loading.load(snapshot_id).image.provenance.last_contained_offset == 8
+
+
+CONFIG = """\
+[cluster]
+"cluster.id" = "4L6g3nShT-eMCtK--X86sw"
+[[nodes]]
+"node.id" = 1
+"process.roles" = "controller"
+"listeners" = "CONTROLLER://127.0.0.1:{port}"
+"log.dirs" = "{folder}/data"
+"controller.listener.names" = "CONTROLLER"
+"controller.quorum.voters" = "1@127.0.0.1:{port},2@127.0.0.1:{leader}"
+"""
+
+
+class Liar:
+    """The leader of epoch 3, which sends six records, and a lie in each answer from then on."""
+
+    def __init__(self) -> None:
+        self.lies: list[Callable[[FetchResponse], FetchResponse]] = []
+        self.told = 0
+        self.honest = FetchResponse(
+            leader_id=2, leader_epoch=EPOCH, high_watermark=COMMITTED, log_start_offset=0
+        )
+
+    def answer_fetch(self, request: object) -> Mapping[str, object]:
+        fetch = fetch_codec.CODEC.decode_request(request)
+        answer = self.honest
+        if fetch.current_leader_epoch == EPOCH and fetch.fetch_offset == 0:
+            records = [(None, encode_record(NoOpRecord()))] * 2
+            batches = (build_batch(offset, EPOCH, 1, records) for offset in range(0, END, 2))
+            answer = replace(answer, records=b"".join(each.data for each in batches))
+        elif self.lies and fetch.fetch_offset >= END:
+            answer = self.lies[self.told % len(self.lies)](answer)
+            self.told += 1
+        return fetch_codec.CODEC.encode_response(answer, None)
+
+
+@pytest.mark.slow
+def test_a_node_outlives_a_leader_that_lies_and_ends_with_a_reason_where_it_must(tmp_path: Path) -> None:
+    liar = Liar()
+    refused = {
+        ApiKey.VOTE: lambda _: {"error_code": 0, "topics": []},
+        ApiKey.FETCH: liar.answer_fetch,
+        ApiKey.FETCH_SNAPSHOT: lambda _: {"throttle_time": 0, "error_code": 98, "topics": []},
+    }
+    (port,) = free_ports(1)
+    config = tmp_path / "quorum.toml"
+    with fake_node(refused) as leader:
+        config.write_text(CONFIG.format(folder=tmp_path, port=port, leader=leader.port))
+        assert run(["format", "-c", str(config)]) == 0
+        process = NodeProcess(config, 1, tmp_path / "node.out")
+        segment = tmp_path / "data" / "__cluster_metadata-0" / "00000000000000000000.log"
+        try:
+            process.start()
+            assert wait_until(lambda: segment.exists() and segment.stat().st_size > 0, 60), process.output()
+            taken = segment.read_bytes()
+            # All its records are of this epoch, so that each divergence in an earlier one is below what is committed.
+            liar.lies = [
+                lie
+                for name, lie in ANSWERS.items()
+                if name not in TAKEN
+                and (answer := lie(liar.honest)).leader_epoch == EPOCH
+                and (answer.diverging is None or answer.diverging.epoch > EPOCH)
+            ]
+            assert wait_until(lambda: liar.told > 3 * len(liar.lies) or not process.is_running, 60)
+            assert process.is_running, process.output()
+            assert segment.read_bytes() == taken
+            liar.lies = [lambda answer: replace(answer, diverging=OffsetAndEpoch(1, EPOCH))]
+            assert wait_until(lambda: not process.is_running, 30)
+            assert process.exit_status == ExitStatus.DAMAGED_INPUT
+            assert "one of the two logs has lost data" in process.output()
+            assert "internal error" not in process.output()
+            assert "Traceback" not in process.output()
+            assert segment.read_bytes() == taken
+        finally:
+            process.kill()

@@ -1,0 +1,226 @@
+"""A folder of audit tables from elsewhere: what is wrong with it is told in one line, and it chooses no code to run."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cli.audit.answer_files import _csv_cell
+from cli.main import run
+from spark_replay.audit_folder import MANIFEST as AUDIT_MANIFEST
+from spark_replay.audit_folder import AuditedSource, AuditManifest, NoAudit, read_manifest, write_manifest
+from spark_replay.bases import StateBase
+from spark_replay.members import Member
+from spark_replay.sources import FileKind, LogFile
+from tests.spark.conftest import spark  # noqa: F401 - the session of all tests
+from tests.spark.test_audit_command import shared_session  # noqa: F401
+from tests.support.sample_logs import write_sample
+
+WRONG: list[object] = ["text", -2, 1.5, None, [], {}, True, 2**70, [[]], {"a": 1}]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Of everything in the JSON."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in items:
+        yield (*path, key)
+        yield from places(each, (*path, key))
+
+
+def with_value(content: Any, path: tuple[Any, ...], value: object) -> Any:
+    changed = json.loads(json.dumps(content))
+    at = changed
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return changed
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    file = LogFile(
+        path="/log/0.log",
+        name="0.log",
+        source="node-1",
+        kind=FileKind.LOG,
+        size_in_bytes=100,
+        base_offset=0,
+    )
+    source = AuditedSource(
+        source="node-1",
+        files=(file,),
+        member=Member(cluster_id="a", node_id=1),
+        base=StateBase(source="node-1", snapshot=None, from_offset=0),
+        start_offset=0,
+        end_offset=10,
+    )
+    write_manifest(
+        tmp_path, AuditManifest(inputs=("/log",), made_ms=1, sources=(source,), rows={"topics": 1})
+    )
+    return tmp_path / AUDIT_MANIFEST
+
+
+def test_a_manifest_with_wrong_values_is_told_and_is_no_traceback(manifest: Path) -> None:
+    content = json.loads(manifest.read_text())
+    for path in places(content):
+        for value in WRONG:
+            manifest.write_text(json.dumps(with_value(content, path, value)))
+            try:
+                read = read_manifest(manifest.parent)
+            except NoAudit:
+                continue
+            is_lawful = (
+                isinstance(value, str | list)
+                or value is None
+                or (path[-1], value)
+                in (
+                    ("rows", {"a": 1}),
+                    ("inputs", {"a": 1}),
+                    ("format", True),
+                )
+            )
+            assert is_lawful or value == {}, (path, value, read)
+
+
+@pytest.mark.parametrize("name", ["jdbc", "binaryFile", "org.example.Evil", "", "PARQUET"])
+def test_a_manifest_does_not_choose_what_spark_loads(manifest: Path, name: str) -> None:
+    content = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**content, "table_format": name}))
+    with pytest.raises(NoAudit, match="table_format"):
+        read_manifest(manifest.parent)
+
+
+def test_deep_json_is_told(manifest: Path) -> None:
+    manifest.write_text("[" * 100_000)
+    with pytest.raises(NoAudit):
+        read_manifest(manifest.parent)
+
+
+@pytest.mark.parametrize(
+    "start", ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20"]
+)
+def test_no_cell_of_a_csv_file_is_a_formula(start: str) -> None:
+    """A spreadsheet runs a cell that begins so; the full-width ones are what some take for the others."""
+    formula = f"{start}cmd|' /C calc'!A0"
+    for value in (formula, [formula, "x"]):
+        assert _csv_cell(value).startswith("'")
+    assert _csv_cell(-5) == "-5", "a number is one"
+    assert _csv_cell("orders") == "orders"
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"PAR1" + b"\xff" * 100 + b"PAR1")
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def other_types(path: Path) -> None:
+    table = pq.read_table(path)
+    columns = {name: pa.array([[{"a": "x" * 1_000}]] * table.num_rows) for name in table.column_names}
+    pq.write_table(pa.table(columns), path)
+
+
+FORGERIES: dict[str, Callable[[Path], None]] = {"garbage": garbage, "empty": emptied, "types": other_types}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+@pytest.mark.usefixtures("shared_session")
+def test_hostile_parquet_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = tmp_path / "made"
+    assert run(["audit", "build", str(write_sample(tmp_path / "log", torn=False)), "--out", str(made)]) in (
+        0,
+        3,
+    )
+    for name, forge in FORGERIES.items():
+        shutil.copytree(made, tmp_path / name)
+        for path in (tmp_path / name).rglob("*.parquet"):
+            forge(path)
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+        for question in (("as-of",), ("who",), ("unavailable",)):
+            capsys.readouterr()
+            status = run(["audit", question[0], str(tmp_path / name)])
+            captured = capsys.readouterr()
+            # Spark takes a file without bytes for one without rows.
+            assert status != 0 or forge is emptied, name
+            told = [line for line in captured.err.splitlines() if line.startswith("error: ")]
+            assert len(told) == (status != 0), captured.err
+            assert "internal error" not in captured.err
+            assert "Traceback" not in captured.err
+            assert len(captured.err) < 4_000
+
+
+SESSION = """
+import sys
+from pathlib import Path
+from spark_replay.session import start_session
+spark = start_session(Path(sys.argv[1]), master="local[1]", small=True)
+spark.range(10).repartition(2).count()
+gateway = spark.sparkContext._gateway
+print(gateway.proc.pid)
+print(gateway.gateway_parameters.port, flush=True)
+sys.stdin.readline()
+spark.stop()
+"""
+
+
+def listeners_of(pid: int) -> set[str]:
+    """The addresses, as the kernel writes them, on which this process listens."""
+    inodes = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        target = str(descriptor.readlink()) if descriptor.is_symlink() else ""
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            parts = line.split()
+            if parts[3] == "0A" and parts[9] in inodes:
+                found.add(parts[1])
+    return found
+
+
+LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_listens_on_loopback_alone_and_its_gateway_wants_a_token(tmp_path: Path) -> None:
+    """py4j runs any Java that it is asked for, so that another user of this machine must not reach it."""
+    session = subprocess.Popen(
+        [sys.executable, "-c", SESSION, tmp_path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert session.stdin is not None
+    assert session.stdout is not None
+    try:
+        pid, port = int(session.stdout.readline()), int(session.stdout.readline())
+        addresses = listeners_of(pid)
+        assert len(addresses) >= 2, "the gateway and the block manager at least"
+        assert {each.partition(":")[0] for each in addresses} <= set(LOOPBACK), addresses
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as stranger:
+            stranger.sendall(b"r\nu\njava.lang.Runtime\ne\n")
+            answer = stranger.recv(1_000)
+        assert not answer.startswith(b"!y"), answer
+        for line in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+            assert b"secret" not in line.lower(), "every user sees the command line"
+        assert Path(f"/proc/{pid}/environ").stat().st_mode & 0o077 == 0
+    finally:
+        session.communicate("\n", timeout=120)
