@@ -30,7 +30,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
-$(STAMP): pyproject.toml requirements.lock tools/make_venv.sh
+$(STAMP): pyproject.toml requirements.lock tools/make_venv.sh cli/kquorum
 	@bash tools/make_venv.sh $(VENV)
 	@touch $(STAMP)
 

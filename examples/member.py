@@ -52,15 +52,19 @@ async def watch(cluster: BrokerStub, me: pb.HeartbeatRequest) -> None:
 
 async def widen(cluster: BrokerStub, me: pb.HeartbeatRequest, serving: set, partitions: dict) -> None:
     """In-sync sets, by whom they lack. A member with data would ask first who has caught up; this one has none."""
-    request = pb.AlterPartitionRequest(broker_id=me.broker_id, broker_epoch=me.broker_epoch)
+    changes = []
     for each in partitions.values():
         in_sync = [replica for replica in each.replicas if replica in each.isr or replica in serving]
         if each.leader == me.broker_id and len(in_sync) > len(each.isr):
-            change = request.partitions.add(topic_id=each.topic_id, partition_id=each.partition_id)
+            change = pb.PartitionChange(topic_id=each.topic_id, partition_id=each.partition_id)
             change.leader_epoch, change.partition_epoch = each.leader_epoch, each.partition_epoch
             change.isr.extend(pb.InSyncReplica(broker_id=replica) for replica in in_sync)
-    for outcome in (await cluster.AlterPartition(request)).partitions if request.partitions else ():
-        print("isr reported:", outcome.error, list(outcome.isr), flush=True)
+            changes.append(change)
+    for start in range(0, len(changes), 100):  # a request has at most 2,000 partitions and members together
+        request = pb.AlterPartitionRequest(broker_id=me.broker_id, broker_epoch=me.broker_epoch)
+        request.partitions.extend(changes[start : start + 100])
+        for outcome in (await cluster.AlterPartition(request)).partitions:
+            print("isr reported:", outcome.error, list(outcome.isr), flush=True)
 
 
 async def main(address: str, broker_id: str) -> None:

@@ -64,6 +64,12 @@ install --require-hashes -r "$build_backend"
 install --require-hashes --no-build-isolation --use-pep517 -r "$lock"
 # editable_mode=compat puts the sources on the path by a plain .pth file: Spark's workers and mypy understand it.
 install --no-build-isolation --editable "$root" --config-settings editable_mode=compat
+# pip's script for the command imports `re` before any line of ours can handle Ctrl-C; cli/kquorum handles it first. The
+# two lines of shell are those with which pip starts a Python whose path is long or has blanks.
+{
+    printf '#!/bin/sh\n%s\n%s\n' "'''exec' \"$(cd "$venv/bin" && pwd)/python\" \"\$0\" \"\$@\"" "' '''"
+    tail -n +2 "$root/cli/kquorum"
+} >"$venv/bin/kquorum"
 # Whatever PYTHONDONTWRITEBYTECODE says: else each of a cluster's processes would compile them again. Templates and the
 # tests of packages need not be sound.
 "$venv/bin/python" -m compileall -qq -j 0 -x '/tests?/' "$venv"/lib/python*/site-packages || true

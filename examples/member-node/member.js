@@ -54,9 +54,11 @@ async function live(address, id) {
       if (leader === id && inSync.length > isr.length)
         wider.push({ topic_id, partition_id, leader_epoch, partition_epoch, isr: inSync.map((each) => ({ broker_id: each })) });
     }
-    if (wider.length === 0) return;
-    const answer = await call("AlterPartition", { broker_id: id, broker_epoch, partitions: wider });
-    for (const each of answer.partitions) console.log(`isr reported: ${each.error} [${each.isr.join(", ")}]`);
+    for (let start = 0; start < wider.length; start += 100) { // a request has at most 2,000 partitions and members together
+      const some = wider.slice(start, start + 100);
+      const answer = await call("AlterPartition", { broker_id: id, broker_epoch, partitions: some });
+      for (const each of answer.partitions) console.log(`isr reported: ${each.error} [${each.isr.join(", ")}]`);
+    }
   }
 
   for (let wasFenced = true, answer = {}; !answer.should_shut_down; wasFenced = answer.is_fenced) {

@@ -95,3 +95,23 @@ def test_no_traceback_before_the_first_module_of_ours_is_there(moment: str) -> N
         check=False,
     )
     assert (done.returncode, done.stderr) in [(-signal.SIGINT, ""), (130, "interrupted\n")], done
+
+
+def test_the_command_starts_from_a_folder_with_blanks(tmp_path: Path) -> None:
+    """The kernel ends an interpreter's path at the first blank, and cuts a long one off."""
+    environment = tmp_path / "a folder with blanks" / ("long" * 60)
+    (environment / "bin").mkdir(parents=True)
+    python, script = environment / "bin" / "python", environment / "bin" / "kquorum"
+    python.symlink_to(sys.executable)
+    installed = Path(sys.executable).with_name("kquorum").read_text()
+    script.write_text(installed.replace(str(Path(sys.executable).parent), str(environment / "bin")))
+    script.chmod(0o755)
+    done = subprocess.run(
+        [script, "--version"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done
