@@ -1,6 +1,7 @@
 """Kafka's `DumpLogSegments` reads every record that we can write as `kquorum log dump` does."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,8 +52,14 @@ def audit_note() -> bytes:
     return encode_record(NoOpRecord(unknown_tagged_fields=((AUDIT_NOTE_TAG, NOTE.SerializeToString()),)), 0)
 
 
+def fullest_voters() -> VotersRecord:
+    """Each voter with an id of its own: a set that names one twice is damage."""
+    record = fullest(plan_of(VotersRecord, 0))
+    return replace(record, voters=tuple(replace(each, voter_id=n) for n, each in enumerate(record.voters, 1)))
+
+
 def control_records() -> tuple[ControlRecord, ...]:
-    voters = fullest(plan_of(VotersRecord, 0))
+    voters = fullest_voters()
     granting = (LeaderChangeVoter(voter_id=1), LeaderChangeVoter(voter_id=3))
     leader = LeaderChangeMessage(
         leader_id=1, voters=(*granting, LeaderChangeVoter(voter_id=2)), granting_voters=granting
@@ -125,7 +132,7 @@ def test_kafka_reads_snapshots(kafka: Kafka, tmp_path: Path, codec: CompressionC
         timestamp_ms=1_700_000_000_000,
         last_contained_log_timestamp_ms=1_600_000_000_000,
         codec=codec,
-        voters=fullest(plan_of(VotersRecord, 0)),
+        voters=fullest_voters(),
         kraft_version=1,
     )
     paths = [tmp_path / snapshot_id.file_name, tmp_path / SnapshotId(2000, 9).file_name]
