@@ -54,7 +54,7 @@ def audit_note() -> bytes:
 
 def fullest_voters() -> VotersRecord:
     """Each voter with an id of its own: a set that names one twice is damage."""
-    record = fullest(plan_of(VotersRecord, 0))
+    record: VotersRecord = fullest(plan_of(VotersRecord, 0))
     return replace(record, voters=tuple(replace(each, voter_id=n) for n, each in enumerate(record.voters, 1)))
 
 
