@@ -1,5 +1,6 @@
 """What a handler is told of the time that a request lay here, and what goes out together."""
 
+import gc
 import struct
 import threading
 from functools import cache
@@ -172,8 +173,8 @@ def test_a_version_that_is_warm_is_not_frozen_again(monkeypatch: pytest.MonkeyPa
     """gc.freeze keeps for good what is garbage then: once for each version, and after the young garbage is gone."""
     done: list[str] = []
     monkeypatch.setattr(warm_up, "_WARM", set())
-    monkeypatch.setattr(warm_up.gc, "collect", lambda generation: done.append(f"collect {generation}"))
-    monkeypatch.setattr(warm_up.gc, "freeze", lambda: done.append("freeze"))
+    monkeypatch.setattr(gc, "collect", lambda generation: done.append(f"collect {generation}"))
+    monkeypatch.setattr(gc, "freeze", lambda: done.append("freeze"))
     for _ in range(2):
         warm_up.warm_version(ECHO, OLD)
     assert done == ["collect 1", "freeze"]
