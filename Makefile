@@ -36,6 +36,7 @@ $(STAMP): pyproject.toml requirements.lock tools/make_venv.sh cli/kquorum
 
 .PHONY: setup
 setup: $(STAMP)  ## make .venv and install the project into it
+	@bash tools/make_venv.sh --check $(VENV)
 	@echo "kquorum: $(VENV) is ready"
 
 .PHONY: java

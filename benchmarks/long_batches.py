@@ -86,7 +86,7 @@ def longest(machine: BrokerStateMachine, batch: LogBatch, *, in_slices: bool) ->
     while not is_done:
         began = time.process_time()
         if in_slices:
-            is_done = machine.handle_commit_slice(0, batch)
+            is_done = machine.handle_commit_slice(0, [batch])
         else:
             machine.handle_commit(0, [batch])
             is_done = True

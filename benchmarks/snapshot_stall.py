@@ -100,6 +100,8 @@ class NoNetwork:
 class Commits:
     """The state machine: it only takes the time."""
 
+    is_in_transaction = False
+
     def __init__(self) -> None:
         self.due_s: deque[float] = deque()
         self.took_ms: list[float] = []
@@ -112,8 +114,8 @@ class Commits:
                 for _ in range(batch.last_offset - batch.base_offset + 1):
                     self.took_ms.append((now_s - self.due_s.popleft()) * 1000)
 
-    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
-        self.handle_commit(now_ms, [batch])
+    def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
+        self.handle_commit(now_ms, batches)
         return True
 
     def handle_snapshot(self, now_ms: int, state: object) -> None:  # noqa: ARG002

@@ -44,6 +44,10 @@ class BrokerStateMachine:
         return self.loader.state_hash
 
     @property
+    def is_in_transaction(self) -> bool:
+        return self.loader.is_in_transaction
+
+    @property
     def applied_offset(self) -> int:
         """-1 before any metadata."""
         return self.feed.applied_offset
@@ -52,9 +56,9 @@ class BrokerStateMachine:
         self._now_ms = now_ms
         self.loader.handle_commit(batches)
 
-    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
+    def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
         self._now_ms = now_ms
-        return self.loader.handle_slice(batch)
+        return self.loader.handle_slice(batches)
 
     def handle_snapshot(self, now_ms: int, state: object) -> None:
         assert isinstance(state, LoadedSnapshot), state

@@ -20,11 +20,29 @@ from wire.uuids import uuid_from_text
 PAUSE_S = 0.1
 LOOK_AGAIN_S = 0.02
 LAST_LOOK_S = 0.3  # before the time is up: a look that the end of the time cuts off tells nothing
+# While nodes are restarted one by one, two of three may refuse connections for a moment.
+LOST_FOR_S = 1.0
 _NONE, _REQUEST_TIMED_OUT, _DUPLICATE_VOTER, _VOTER_NOT_FOUND = 0, 7, 126, 127
 _UPGRADE_ONLY = 1
 DOUBT = "the request may have been carried out: look with `kquorum quorum status`"
 
 Look = Callable[[QuorumView], list[Check]]
+
+
+class LostMajority:
+    """Whether there has been no majority in every round for so long, hence in two rounds at least."""
+
+    def __init__(self) -> None:
+        self._since_s: float | None = None
+
+    def lasts(self, now_s: float, *, is_lost: bool) -> bool:
+        """To be called after each round."""
+        if not is_lost:
+            self._since_s = None
+            return False
+        if self._since_s is None:
+            self._since_s = now_s
+        return now_s - self._since_s >= LOST_FOR_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,10 +154,12 @@ async def _change(
     """
     leader = client.answered_by
     was_asked = False
+    loop = asyncio.get_running_loop()
+    lost = LostMajority()
 
     def is_hopeless(question: Question) -> bool:
         is_lost = client.known.lack_a_majority(answering=question.refused, silent=question.silent)
-        return is_lost and client.leader_timeout_ms is not None
+        return lost.lasts(loop.time(), is_lost=is_lost) and client.leader_timeout_ms is not None
 
     while True:
         try:
@@ -161,7 +181,7 @@ async def _change(
             return
         if code != _REQUEST_TIMED_OUT:
             check_error(code, response.error_message, what)
-        if asyncio.get_running_loop().time() >= client.deadline - PAUSE_S:
+        if loop.time() >= client.deadline - PAUSE_S:
             reason = f" ({response.error_message})" if response.error_message else ""
             raise CliError(
                 f"the leader did not say within {client.timeout_ms} ms that it is done{reason}; {DOUBT}",
@@ -204,11 +224,11 @@ async def wait_for(client: ClusterClient, is_reached: Callable[[QuorumView], boo
                 break
             await asyncio.sleep(LOOK_AGAIN_S)
     except Unanswered as error:
-        when = f"before the leader was lost ({error})"
+        missed = f": {error}"  # which says how long it was asked for, where the time was up
     else:
-        when = f"within {client.timeout_ms} ms"
+        missed = f" within {client.timeout_ms} ms"
     raise CliError(
-        f"{what} was agreed to, but did not show {when}; see `kquorum quorum status`",
+        f"{what} was agreed to, but did not show{missed}; see `kquorum quorum status`",
         status=ExitStatus.FAILED,
     )
 

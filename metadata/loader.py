@@ -4,8 +4,9 @@ Outside transactions each call makes one image. The records between Begin and En
 many calls they span, and are discarded at Abort itself: what follows an Abort in the same batch is not mixed with
 what it aborted.
 
-A batch of very many records is applied in slices, between which the caller may do other things. Until the last slice
-the image, its hash and what publishers know are as before.
+A batch of very many records, and the batches of a transaction, whose End publishes all of it, are applied in slices,
+between which the caller may do other things. Until the last slice the image, its hash and what publishers know are as
+before.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -62,20 +63,24 @@ class MetadataLoader:
         self._under_way: Slices | None = None
 
     @property
+    def is_in_transaction(self) -> bool:
+        return self.transaction_start_offset is not None
+
+    @property
     def last_applied_offset(self) -> int:
         """The last offset in the image; it stands still while a transaction is open."""
         return self.image.provenance.last_contained_offset
 
     def handle_commit(self, batches: Sequence[LogBatch]) -> MetadataImage | None:
         """Apply committed batches; answers the new image, or None where a transaction is still open."""
-        assert self._under_way is None, "a batch that was begun in slices is finished first"
+        assert self._under_way is None, "what was begun in slices is finished first"
         return _finished(self._apply(batches))
 
-    def handle_slice(self, batch: LogBatch) -> bool:
-        """Apply some more of a committed batch; whether all of it is applied then. To be called with the same batch
-        until it is, unless a snapshot comes in between."""
+    def handle_slice(self, batches: Sequence[LogBatch]) -> bool:
+        """Apply some more of committed batches; whether all of them are applied then. To be called with the same
+        batches until they are, unless a snapshot comes in between."""
         if self._under_way is None:
-            self._under_way = self._apply([batch])
+            self._under_way = self._apply(batches)
         under_way, self._under_way = self._under_way, None
         try:
             next(under_way)
@@ -127,7 +132,8 @@ class MetadataLoader:
             for records in self._unseen(batch):
                 if not is_first:
                     yield
-                    yield from self._settle(is_done=False)
+                # Before the first, too: small batches of a long transaction come together to much.
+                yield from self._settle(is_done=False)
                 is_first = False
                 published = (yield from self._replay_some(batch, records, timestamp_ms)) or published
         self._position = Provenance(

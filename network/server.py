@@ -127,6 +127,7 @@ class KafkaServer:
             self._timer.cancel()
         await self._close_connections()
         self._state.reader.close()
+        self._state.importer.close()
 
     async def _close_connections(self) -> None:
         connections = tuple(self._state.connections)

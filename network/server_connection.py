@@ -178,7 +178,7 @@ class ServerConnection(asyncio.Protocol):
                 self._take_turn_soon()
                 return
             while backlog and self._may_serve():
-                if (cold := cold_version(backlog[0][0])) is not None:
+                if (cold := cold_version(backlog[0][0])) is not None and self._serving.reads(*cold):
                     self._warm(*cold)
                     break
                 self._serve(*self._intake.pop())
@@ -213,7 +213,7 @@ class ServerConnection(asyncio.Protocol):
     def _warm(self, api_key: int, version: int) -> None:
         """The first request in an old version waits, and what is behind it, until the version is imported aside."""
         self._is_reading = True
-        warming = self._state.reader.begin(partial(warm_version, api_key, version))
+        warming = self._state.importer.begin(partial(warm_version, api_key, version))
         warming.add_done_callback(partial(self._has_warmed, api_key, version))
 
     def _has_warmed(self, api_key: int, version: int, warming: "asyncio.Future[None]") -> None:

@@ -68,6 +68,8 @@ class ServerState:
     admission: Admission = admit_all
     # Where long requests are read.
     reader: Aside = field(default_factory=lambda: Aside("long-requests"))
+    # Where the classes of old versions are imported: nobody's long request delays a peer that asks in one.
+    importer: Aside = field(default_factory=lambda: Aside("old-versions"))
     counters: ServerCounters = field(default_factory=ServerCounters)
     connections: set[Member] = field(default_factory=set)
     connection_ids: "count[int]" = field(default_factory=lambda: count(1))

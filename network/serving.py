@@ -82,13 +82,12 @@ class RequestServing:
         if self._is_gated and self._authentication.principal is None:
             self._count_stranger()
         try:
-            header, position = decode_request_header(frame)
+            header, position = decode_request_header(frame, self.reads)
         except UnsupportedRequest as error:
-            self._serve_unsupported(error.header)
-            return None
-        lowest, highest = state.supported.get(header.api_key, _NO_VERSION)
-        if not lowest <= header.api_version <= highest:
-            self._serve_unsupported(header)
+            refused = error.header
+            if self._offers(refused.api_key, refused.api_version):
+                self._refuse_unauthenticated(refused)
+            self._serve_unsupported(refused)
             return None
         now_s = self._now_s()
         if self._is_gated and not self._authentication.may_ask(header.api_key, now_s):
@@ -124,6 +123,16 @@ class RequestServing:
             state.handler(replace(context, elements=elements, waited_ms=waited_ms), request, reply)
 
         return Reading(read, go_on, reply)
+
+    def reads(self, api_key: int, version: int) -> bool:
+        """Whether more than the header's beginning is read of such requests: only of what is offered, and open to the
+        peer. What is refused in any case is not imported for it."""
+        is_open = self._authentication.principal is not None or api_key in BEFORE_AUTHENTICATION
+        return is_open and self._offers(api_key, version)
+
+    def _offers(self, api_key: int, version: int) -> bool:
+        lowest, highest = self._state.supported.get(api_key, _NO_VERSION)
+        return lowest <= version <= highest
 
     def _open(self, context: RequestContext, api: ApiVersion, received_at_s: float) -> PendingReply:
         return self._replies.open(api, context.header.correlation_id, received_at_s, len(context.frame))

@@ -127,13 +127,19 @@ class StateMachine(Protocol):
     """Fed by the driver, in log order, each batch at most once per process life; what it was not given is in a snapshot
     that it was."""
 
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether batches are to come in slices now: any of them may end a transaction that took very many records."""
+        ...
+
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
         """Committed batches, control batches included; on the leader also those it proposed itself."""
         ...
 
-    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
-        """One committed batch of very many records: some more of it, and whether all of it is done. Called again with
-        the same batch until it is, before anything else is committed; only a snapshot may come first."""
+    def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
+        """One committed batch of very many records, or batches of a transaction: some more of them, and whether all of
+        them are done. Called again with the same batches until they are, before anything else is committed; only a
+        snapshot may come first."""
         ...
 
     def handle_snapshot(self, now_ms: int, state: object) -> None:

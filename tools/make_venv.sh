@@ -2,10 +2,16 @@
 # Makes the virtual environment $1 and installs the project into it, or says in one line what is missing.
 # The packages are those of requirements.lock, and pip refuses a file whose SHA-256 is not listed there.
 # With a lock of its own as $2, the environment has the packages of that lock, and not the project.
-# An environment that was interrupted half way is thrown away rather than trusted.
+# An environment that was interrupted half way while it was made is thrown away rather than trusted; one that was there
+# before stays. With --check it only says whether FOLDER has another Python than the one that PYTHON names.
 set -euo pipefail
 
-venv=${1:?usage: make_venv.sh FOLDER [LOCK]}
+only_checks=
+if [ "${1:-}" = --check ]; then
+    only_checks=yes
+    shift
+fi
+venv=${1:?usage: make_venv.sh [--check] FOLDER [LOCK]}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 lock=${2:-$root/requirements.lock}
 
@@ -29,6 +35,20 @@ find_python() {
     return 1
 }
 
+installation_of() {
+    "$1" -c 'import sys; print(sys.base_prefix, sys.version)' 2>/dev/null
+}
+
+warn_of_another_python() {
+    [ -n "${PYTHON:-}" ] && [ "$(installation_of "$PYTHON")" != "$(installation_of "$venv/bin/python")" ] || return 0
+    echo "kquorum: PYTHON=$PYTHON is not the Python of $venv, which stays in use; to make it again: rm -r $venv" >&2
+}
+
+if [ -n "$only_checks" ]; then
+    warn_of_another_python
+    exit
+fi
+
 python=$(find_python) || fail "no Python 3.11 or newer on PATH (found: $(python3 --version 2>&1 || echo none)). \
 Install one, or name it: make PYTHON=/path/to/python3.11 ..."
 
@@ -40,16 +60,25 @@ fi
 started=$SECONDS
 if [ -e "$venv/.kquorum-installed" ] && is_new_enough "$venv/bin/python"; then
     echo "kquorum: bringing $venv up to date with ${lock##*/}"
+    warn_of_another_python
+    is_made_here=
 else
     echo "kquorum: making $venv with $("$python" --version) ($python); packages are downloaded once"
     rm -rf "$venv"
+    is_made_here=yes
     trap 'rm -rf "$venv"' ERR INT TERM
     "$python" -m venv "$venv"
 fi
 # pip compiles one module after the other, for as long as all the rest takes; all cores do it below.
 install() {
-    "$venv/bin/python" -m pip install --quiet --no-compile --no-deps "$@" \
-        || { rm -rf "$venv"; fail "the packages of ${lock##*/} could not be installed; see pip's message above" 1; }
+    "$venv/bin/python" -m pip install --quiet --no-compile --no-deps "$@" && return
+    local message="the packages of ${lock##*/} could not be installed; see pip's message above"
+    if [ -n "$is_made_here" ]; then
+        rm -rf "$venv"
+    else
+        message="$message. $venv is kept, and may lack what is newer in the lock"
+    fi
+    fail "$message" 1
 }
 if [ $# -gt 1 ]; then
     install --require-hashes --only-binary :all: -r "$lock"

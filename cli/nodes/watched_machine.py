@@ -28,16 +28,20 @@ class WatchedMachine:
         self.leaders_seen = 0
         self.snapshots_loaded = 0
 
+    @property
+    def is_in_transaction(self) -> bool:
+        return self._inner.is_in_transaction
+
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
         self.last_commit_ms = now_ms
         self._inner.handle_commit(now_ms, batches)
         self._snapshots.handle_commit(now_ms, batches)
 
-    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
+    def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
         self.last_commit_ms = now_ms
-        is_done = self._inner.handle_commit_slice(now_ms, batch)
+        is_done = self._inner.handle_commit_slice(now_ms, batches)
         if is_done:
-            self._snapshots.handle_commit(now_ms, [batch])
+            self._snapshots.handle_commit(now_ms, batches)
         return is_done
 
     def handle_snapshot(self, now_ms: int, state: object) -> None:

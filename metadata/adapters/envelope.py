@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from kio.schema.errors import ErrorCode
@@ -18,10 +19,10 @@ from metadata.forwarding import (
 from wire.codec import decode_bounded, elements_read
 from wire.errors import DecodeError
 from wire.operator_reason import reason_of
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
+from wire.protocol.api_keys import ApiKey, api_name
+from wire.protocol.apis import is_supported, request_class, response_class
 from wire.protocol.entities import build
-from wire.protocol.headers import decode_request_header, encode_response
+from wire.protocol.headers import UnsupportedRequest, decode_request_header, encode_response
 
 log = logging.getLogger("metadata.envelope")
 
@@ -61,18 +62,27 @@ class Unwrapped:
         return replace(self.request, body=body), elements_read()
 
 
+def is_unwrapped(served: Mapping[ApiKey, tuple[int, int]], api_key: int, version: int) -> bool:
+    """Whether such a request is read inside of an envelope; what is refused in any case is not imported for it."""
+    return api_key in FORWARDABLE_APIS and api_key in served and is_supported(api_key, version)
+
+
 def unwrap(envelope: Any, served: Mapping[ApiKey, tuple[int, int]]) -> Unwrapped:
     """The request inside; raises EnvelopeRefusedError in the order in which Kafka checks (kraft-semantics B19)."""
     principal = _principal(envelope.request_principal)
     address = _address(envelope.client_host_address)
     data = envelope.request_data
     try:
-        header, position = decode_request_header(data)
+        header, position = decode_request_header(data, partial(is_unwrapped, served))
+    except UnsupportedRequest as error:
+        refused = error.header
+        if is_supported(refused.api_key, refused.api_version):
+            name = api_name(refused.api_key)
+            raise EnvelopeRefusedError(ErrorCode.invalid_request, f"{name} is not to be forwarded") from None
+        raise _unreadable(error) from None
     except DecodeError as error:
         raise _unreadable(error) from None
     api_key = ApiKey(header.api_key)
-    if api_key not in FORWARDABLE_APIS or api_key not in served:
-        raise EnvelopeRefusedError(ErrorCode.invalid_request, f"{api_key.name} is not to be forwarded")
     request = ControllerRequest(
         api_key=api_key,
         api_version=header.api_version,

@@ -12,7 +12,14 @@ from typing import Any, Protocol
 
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.envelope import EnvelopeRefusedError, refusal_of, unwrap, wrap, wrap_entity
+from metadata.adapters.envelope import (
+    EnvelopeRefusedError,
+    is_unwrapped,
+    refusal_of,
+    unwrap,
+    wrap,
+    wrap_entity,
+)
 from metadata.adapters.request_bounds import RequestBounds
 from metadata.adapters.requests import controller_request, refused_entity
 from metadata.authorizer.gate import Gate, Passage
@@ -200,7 +207,7 @@ class ControllerListener:
 
     def _serve_envelope(self, context: RequestContext, envelope: Any, reply: Reply) -> None:
         cold = cold_version(envelope.request_data)
-        if cold is None:
+        if cold is None or not is_unwrapped(self.supported, *cold):
             self._open_envelope(context, envelope, reply)
             return
         warming = self._aside.begin(partial(warm_version, *cold))

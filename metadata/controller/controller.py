@@ -42,12 +42,17 @@ NO_ERROR = ApiError(ErrorCode.none)
 class Controller(ControllerCore):
     """Implements raft.ports.StateMachine. `publishers` get each committed image with the delta that led to it."""
 
+    @property
+    def is_in_transaction(self) -> bool:
+        """As the committed records say."""
+        return self._timeline.loader.is_in_transaction
+
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:  # noqa: ARG002 - the port's signature
         self._timeline.commit(batches)
         self._replies.complete(self._timeline.loader.last_applied_offset)
 
-    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:  # noqa: ARG002 - the port's signature
-        is_done = self._timeline.commit_slice(batch)
+    def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:  # noqa: ARG002 - the port's signature
+        is_done = self._timeline.commit_slice(batches)
         if is_done:
             self._replies.complete(self._timeline.loader.last_applied_offset)
         return is_done

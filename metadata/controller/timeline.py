@@ -151,12 +151,12 @@ class Timeline:
             else:
                 self._commit_own(batch)
 
-    def commit_slice(self, batch: LogBatch) -> bool:
-        """Some more of a long batch; whether all of it is committed then."""
+    def commit_slice(self, batches: Sequence[LogBatch]) -> bool:
+        """Some more of these batches; whether all of them are committed then."""
         if self._proposed:
-            self.commit([batch])
+            self.commit(batches)
             return True
-        return self.loader.handle_slice(batch)
+        return self.loader.handle_slice(batches)
 
     def handle_snapshot(self, snapshot: LoadedSnapshot) -> None:
         """Start over from a snapshot: a standby that had fallen far behind was sent one, or has just begun with its

@@ -39,7 +39,7 @@ class TopicsDelta:
     def __init__(self, image: TopicsImage) -> None:
         self._image = image
         self._pending: dict[UUID, dict[int, PartitionState]] = {}
-        self._pending_count = 0
+        self._pending_count = 0  # partitions, and a topic counts as one
         self._settled: dict[UUID, list[Column]] = {}
         self.created_topic_ids: set[UUID] = set()
         self.deleted_topic_ids: set[UUID] = set()
@@ -74,6 +74,7 @@ class TopicsDelta:
         topic = TopicImage(name=record.name, id=record.topic_id, partitions=EMPTY_PARTITIONS)
         self._image = self._image.with_topic(topic)
         self._pending[topic.id] = {}
+        self._pending_count += 1
         self.created_topic_ids.add(topic.id)
 
     def replay_partition(self, record: PartitionRecord) -> None:
@@ -120,7 +121,7 @@ class TopicsDelta:
         """Answers the removed topic; one made in this same delta was never there, so it is not "deleted" either."""
         topic = self._topic(record.topic_id)
         self._image = self._image.without_topic(topic)
-        self._pending.pop(topic.id, None)
+        self._take_pending(topic.id)
         self._settled.pop(topic.id, None)
         if topic.id in self.created_topic_ids:
             self.created_topic_ids.remove(topic.id)
@@ -161,13 +162,15 @@ class TopicsDelta:
 
     def settle_some(self, most: int) -> bool:
         """Put what is pending for some topics into their tables, until so many partitions are in; whether more is
-        pending then."""
+        pending then. All of them together cost one image of the topics."""
+        topic_ids: list[UUID] = []
         count = 0
-        while self._pending and count < most:
-            topic_id = next(iter(self._pending))
-            count += 1 + len(self._pending[topic_id])
-            self._settle([topic_id])
-        self._pending_count = max(self._pending_count - count, 0) if self._pending else 0
+        for topic_id, pending in self._pending.items():
+            if count >= most:
+                break
+            topic_ids.append(topic_id)
+            count += 1 + len(pending)
+        self._settle(topic_ids)
         return bool(self._pending)
 
     @property
@@ -178,15 +181,22 @@ class TopicsDelta:
         pending = self._pending.get(topic_id)
         if pending is None:
             pending = self._pending[topic_id] = {}
+            self._pending_count += 1
+        self._pending_count += partition_id not in pending
         pending[partition_id] = state
-        self._pending_count += 1
         if self._pending_count >= MOST_PENDING:
             self.apply()
-            self._pending_count = 0
+
+    def _take_pending(self, topic_id: UUID) -> dict[int, PartitionState]:
+        pending = self._pending.pop(topic_id, None)
+        if pending is None:
+            return {}
+        self._pending_count -= 1 + len(pending)
+        return pending
 
     def _settle(self, topic_ids: Sequence[UUID]) -> None:
         """Put what is pending for these topics into their tables."""
-        self._settle_rows([(topic_id, table_of(self._pending.pop(topic_id))) for topic_id in topic_ids])
+        self._settle_rows([(topic_id, table_of(self._take_pending(topic_id))) for topic_id in topic_ids])
 
     def _settle_rows(self, tables: Sequence[tuple[UUID, PartitionTable]]) -> None:
         topics: dict[UUID, TopicImage] = {}

@@ -18,7 +18,8 @@ CHUNK_RECORDS = 1_000
 
 class CommitFeed:
     """Delivers in pieces of some batches, so that catching up never holds the loop for long; a batch that alone is too
-    long for that is delivered by the state machine in slices.
+    long for that, and the batches of a transaction, whose End is work for all of them, are delivered by the state
+    machine in slices.
 
     "You lead" waits until all that was committed when the core said so has been handed over; that another node
     or nobody leads is told at once, for a state machine must stop deciding even if it lags behind.
@@ -34,8 +35,8 @@ class CommitFeed:
         # The snapshot that is being made into the state machine's state: nothing is handed over meanwhile.
         self._loading: OffsetAndEpoch | None = None
         self._is_held = False
-        # The batch of which the state machine has done some.
-        self._begun: LogBatch | None = None
+        # The batches of which the state machine has done some.
+        self._begun: Sequence[LogBatch] | None = None
         self.applied_offset = applied_offset
 
     @property
@@ -104,7 +105,7 @@ class CommitFeed:
 
     def _next_batches(self) -> Sequence[LogBatch]:
         if self._begun is not None:
-            return [self._begun]
+            return self._begun
         batches = self._log.read_batches(self.applied_offset, CHUNK_BYTES, self._high_watermark)
         counts = accumulate(batch.next_offset - batch.base_offset for batch in batches)
         return batches[: max(1, sum(count <= CHUNK_RECORDS for count in counts))]
@@ -112,11 +113,12 @@ class CommitFeed:
     def _hand_over(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
         """Whether the state machine has done all of them."""
         first = batches[0]
-        if first.next_offset - first.base_offset <= CHUNK_RECORDS:
+        is_long = first.next_offset - first.base_offset > CHUNK_RECORDS
+        if not (is_long or self._begun or self._state_machine.is_in_transaction):
             self._state_machine.handle_commit(now_ms, batches)
             return True
-        is_done = self._state_machine.handle_commit_slice(now_ms, first)
-        self._begun = None if is_done else first
+        is_done = self._state_machine.handle_commit_slice(now_ms, batches)
+        self._begun = None if is_done else batches
         return is_done
 
     def _maybe_lead(self, now_ms: int) -> None:

@@ -25,6 +25,8 @@ CLUSTER_ID = "integration"
 class Recorder:
     """A state machine that keeps what it is given."""
 
+    is_in_transaction = False
+
     def __init__(self) -> None:
         self.values: list[bytes | None] = []
         self.leaders: list[tuple[int, int]] = []
@@ -34,8 +36,8 @@ class Recorder:
             record.value for batch in batches if not batch.is_control for record in batch.records
         )
 
-    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
-        self.handle_commit(now_ms, [batch])
+    def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
+        self.handle_commit(now_ms, batches)
         return True
 
     def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:

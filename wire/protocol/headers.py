@@ -6,13 +6,14 @@ known to be one of ours.
 """
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from wire.codec import decode, encode
 from wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
 from wire.primitives import read_uvarint, write_uvarint
-from wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version
+from wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version, is_supported
 
 if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload, ResponsePayload
@@ -56,8 +57,11 @@ class UnsupportedRequest(UnsupportedVersion):
         super().__init__(f"{api_name(header.api_key)} version {header.api_version} is not supported")
 
 
-def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
-    """Answers the header and the position of the body.
+def decode_request_header(
+    frame: bytes, is_read: Callable[[int, int], bool] = is_supported
+) -> tuple[RequestHeader, int]:
+    """Answers the header and the position of the body. `is_read` takes an API key and a version: a version that is not
+    read here is not imported either, and counts as not supported.
 
     Raises UnsupportedRequest, BufferUnderflow or DecodeError.
     """
@@ -69,9 +73,11 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
         ) from None
     client_id, position = _read_client_id(frame, client_id_length)
     try:
-        api = api_version(api_key, version)
+        api = api_version(api_key, version) if is_read(api_key, version) else None
     except UnsupportedVersion:
-        raise UnsupportedRequest(RequestHeader(api_key, version, correlation_id, client_id)) from None
+        api = None
+    if api is None:
+        raise UnsupportedRequest(RequestHeader(api_key, version, correlation_id, client_id))
     tagged_fields: tuple[tuple[int, bytes], ...] = ()
     if api.request_header_version >= 2:
         tagged_fields, position = read_tagged_fields(frame, position)

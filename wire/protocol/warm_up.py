@@ -33,8 +33,12 @@ def cold_version(request: bytes) -> tuple[int, int] | None:
 
 def warm_version(api_key: int, version: int) -> None:
     """An older version, once a client has asked in it. In any thread but that of a loop."""
+    if (api_key, version) in _WARM:
+        return  # several clients asked at once
     _warm(api_key, version)
-    # What was imported stays: the garbage collector need not go through it while requests wait.
+    # What was imported stays: the garbage collector need not go through it while requests wait. The young garbage of
+    # all others is collected before, or it would stay, too.
+    gc.collect(1)
     gc.freeze()
 
 

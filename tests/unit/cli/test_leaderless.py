@@ -161,6 +161,32 @@ def test_a_change_ends_when_the_leader_steps_down_for_want_of_a_majority(
     assert rest == f"node 2, node 3; 1 of 3 voters alive, 2 needed: start node 2 or node 3{doubt}"
 
 
+def test_a_change_outlasts_a_majority_that_is_gone_for_a_moment(tmp_path: Path) -> None:
+    """As in a rolling restart: two of three refuse connections, and the third does not lead just then."""
+    node = SteppingDown(lambda _: False)
+    made: list[int] = []
+
+    def remove(request: Any) -> dict[str, object]:
+        if not node.asked:
+            return node.remove(request)
+        made.append(request.voter_id)
+        return {"throttle_time": 0, "error_code": 0, "error_message": None}
+
+    def describe(request: Any) -> dict[str, object]:
+        response: dict[str, Any] = node.describe(request)
+        partition = response["topics"][0]["partitions"][0]
+        partition["current_voters"] = [
+            voter for voter in partition["current_voters"] if voter["replica_id"] not in made
+        ]
+        return response
+
+    answers = {ApiKey.DESCRIBE_QUORUM: describe, ApiKey.REMOVE_RAFT_VOTER: remove}
+    with fake_node(answers, {"metadata.version": 25, "kraft.version": 1}) as server:
+        path = config(tmp_path, [server.port, DEAD_PORT, DEAD_PORT + 1], dynamic=True)
+        assert run(["quorum", "remove-voter", "3", "-c", path, "--timeout-ms", "3600000"]) == 0
+    assert made == [3]
+
+
 def answers(*controllers: tuple[int, bool], voters: int) -> Leaderless:
     return Leaderless(
         controllers=tuple(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from cli.config.addresses import HostPort
 from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.quorum_view import QuorumView
-from cli.voter_changes import resolve
+from cli.voter_changes import LOST_FOR_S, LostMajority, resolve
 from cli.voter_checks import add_voter_checks, remove_voter_checks, transfer_checks, upgrade_checks
 from cli.voter_points import Candidate, Check
 
@@ -240,3 +240,13 @@ def test_what_was_typed_wins_over_the_config_and_that_over_the_registration() ->
         assert found.endpoint is not None
         assert found.endpoint.host == expected
         assert found.is_controller is True
+
+
+def test_a_majority_is_lost_when_it_is_missing_in_two_rounds_that_far_apart() -> None:
+    lost = LostMajority()
+    assert not lost.lasts(10.0, is_lost=True)
+    assert not lost.lasts(10.1, is_lost=True)
+    assert not lost.lasts(10.2, is_lost=False)
+    assert not lost.lasts(10.0 + LOST_FOR_S, is_lost=True)
+    assert not lost.lasts(10.0 + 2 * LOST_FOR_S - 0.1, is_lost=True)
+    assert lost.lasts(10.0 + 2 * LOST_FOR_S, is_lost=True)

@@ -1,14 +1,21 @@
 """The commands that change voters, against a server that answers what each test says."""
 
+import asyncio
 import json
 import time
 from typing import Any
 
 import pytest
 
+from cli.cluster_client import ClusterClient
+from cli.config.addresses import HostPort
+from cli.errors import CliError
 from cli.main import run
+from cli.question import Question, Unanswered
 from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.quorum_tables import silent_voters
+from cli.quorum_view import QuorumView
+from cli.voter_changes import wait_for
 from tests.unit.cli.fake_cluster import FakeNode, fake_node, quorum_response
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_from_text
@@ -230,6 +237,24 @@ def test_waiting_ends_with_the_time(capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().err
     assert "waiting: node 4 does not fetch from the leader" in told
     assert "add-voter 4 is not possible now" in told
+
+
+def test_a_change_that_does_not_show_in_time_says_nothing_of_a_lost_leader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The leader may only have been slow to answer the last look."""
+    told = "no answer to DescribeQuorum within 700 ms: a:1 has not answered"
+
+    async def look(_: ClusterClient) -> QuorumView:
+        raise Unanswered(Question(api_key=ApiKey.DESCRIBE_QUORUM, body={}), told)
+
+    monkeypatch.setattr("cli.voter_changes.look", look)
+    client = ClusterClient([HostPort("a", 1)], 700)
+    with pytest.raises(CliError) as failed:
+        asyncio.run(wait_for(client, lambda _: True, "add-voter 4"))
+    assert str(failed.value) == (
+        f"add-voter 4 was agreed to, but did not show: {told}; see `kquorum quorum status`"
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from metadata.image import state_hash_topics, topics_delta
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
 from metadata.image.state_hash import hash_of_image
+from metadata.image.state_hash_partitions import hash_of_rows
 from metadata.image.topics_delta import TopicsDelta
 from metadata.loader import RECORDS_AT_ONCE, MetadataLoader
 from raft.adapters.commit_feed import CommitFeed
@@ -102,7 +103,7 @@ class Listening:
             is_done = False
             while not is_done:
                 before = self.loader.image, self.loader.state_hash, len(self.published)
-                is_done = self.loader.handle_slice(batch)
+                is_done = self.loader.handle_slice([batch])
                 count += 1
                 if len(self.published) == before[2]:
                     assert (self.loader.image, self.loader.state_hash) == before[:2]
@@ -183,7 +184,7 @@ def test_a_snapshot_in_the_middle_of_a_batch_drops_it(small_slices: None) -> Non
     ahead, behind = Listening(), Listening()
     ahead.loader.handle_commit([batch])
     for _ in range(3):
-        assert not behind.loader.handle_slice(batch)
+        assert not behind.loader.handle_slice([batch])
     behind.loader.handle_snapshot(ahead.loader.image)
     more = build_batch(batch.next_offset, 3, 9000, [(None, encode_record(config(7_777)))])
     for each in (ahead, behind):
@@ -251,7 +252,53 @@ def test_what_is_replayed_one_by_one_is_put_into_its_tables_in_parts(monkeypatch
         for isr in (2, 3)
     ]
     long = build_batch(batch.next_offset, 3, 2000, [(None, value) for value in changes])
-    while not machine.handle_commit_slice(0, long):
+    while not machine.handle_commit_slice(0, [long]):
         turns.append(0)
     assert sum(turns) >= topics * size
     assert max(turns) <= RECORDS_AT_ONCE + size
+
+
+@pytest.mark.parametrize("size", [90, 450])
+def test_a_transaction_over_small_batches_is_published_in_slices(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """No batch is long, but the End is work for all of them; many topics come into one image of the topics."""
+    monkeypatch.setattr(topics_delta, "MUCH_PENDING", 2_000)
+    monkeypatch.setattr(state_hash_topics, "_ROWS_AT_ONCE", 50_000)
+    turns = [0]
+    images = [0]
+    put, hashed = TopicsDelta._settle_rows, hash_of_rows
+
+    def counted_put(self: TopicsDelta, tables: Sequence[tuple[UUID, Any]]) -> None:
+        turns[-1] += len(tables)
+        images[-1] += 1
+        put(self, tables)
+
+    def counted_hash(rows: Sequence[Any]) -> int:
+        turns[-1] += len(rows)
+        return hashed(rows)
+
+    monkeypatch.setattr(TopicsDelta, "_settle_rows", counted_put)
+    monkeypatch.setattr(state_hash_topics, "hash_of_rows", counted_hash)
+    records: list[MetadataRecord] = [BeginTransactionRecord(name="t")]
+    topics = 2_500
+    for number in range(topics):
+        records += [TopicRecord(name=f"t{number}", topic_id=topic_id(number)), partition(number, 0)]
+    records.append(EndTransactionRecord())
+    batches = batches_of(records, size=size)
+    log, machine = MemoryLog(), BrokerStateMachine(MetadataCache())
+    log.append(batches)
+    seen: list[int] = []
+    machine.observers.append(lambda _now_ms, _delta, image: seen.append(len(image.topics.by_id)))
+    feed = CommitFeed(log, machine, node_id=1, applied_offset=0)
+    feed.advance(len(records))
+    while feed.has_more:
+        assert not seen
+        turns.append(0)
+        images.append(0)
+        feed.deliver(0)
+    assert seen == [topics]
+    assert sum(turns) == 2 * topics
+    assert max(turns) <= RECORDS_AT_ONCE
+    assert max(images) <= 2
+    assert machine.state_hash == hash_of_image(machine.image)

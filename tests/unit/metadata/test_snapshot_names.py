@@ -26,6 +26,8 @@ NO_OP = NoOpRecord()
 class Node:
     """The loader and the policy of a running node, which takes a snapshot wherever one may be taken."""
 
+    is_in_transaction = False
+
     def __init__(self) -> None:
         self.loader = MetadataLoader()
         self.policy = SnapshotPolicy(EVERY_COMMIT, 0)
@@ -37,8 +39,8 @@ class Node:
             self.policy.handle_commit(len(batch.data))
             self._maybe_take(self.loader.image.provenance)
 
-    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
-        self.handle_commit(now_ms, [batch])
+    def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
+        self.handle_commit(now_ms, batches)
         return True
 
     def _maybe_take(self, provenance: Provenance) -> None:

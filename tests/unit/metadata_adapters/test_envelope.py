@@ -24,9 +24,9 @@ from metadata.forwarding import (
 from network.limits import ServerLimits
 from tests.unit.metadata_adapters.controllers import RunningController, run
 from wire.errors import DecodeError
-from wire.protocol import warm_up
+from wire.protocol import headers, warm_up
 from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, supported_versions
+from wire.protocol.apis import ApiVersion, request_class, supported_versions
 from wire.protocol.entities import build
 from wire.protocol.headers import decode_response, encode_request, encode_request_header
 
@@ -115,6 +115,34 @@ def test_the_request_inside_has_no_more_elements_than_one_that_comes_alone() -> 
 def test_what_may_not_be_forwarded_is_not_read() -> None:
     data = encode_request_header(ApiKey.BROKER_HEARTBEAT, 1, 7, None) + b"no body of it"
     assert refusal(request_data=data) is ErrorCode.invalid_request
+
+
+def test_what_may_not_be_forwarded_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a plaintext listener anybody may send an envelope."""
+    looked_up: list[int] = []
+    look_up = headers.api_version
+
+    def noted(api_key: int, version: int) -> ApiVersion:
+        looked_up.append(api_key)
+        return look_up(api_key, version)
+
+    monkeypatch.setattr(headers, "api_version", noted)
+    monkeypatch.setattr(listener, "warm_version", lambda api_key, _: looked_up.append(api_key))
+    monkeypatch.setattr(warm_up, "_WARM", warm_up._WARM - {(ApiKey.BROKER_HEARTBEAT, 0)})
+    inside = struct.pack(">hhih", ApiKey.BROKER_HEARTBEAT, 0, 7, -1) + b"\x00"
+
+    async def work() -> None:
+        async with RunningController(1, lambda _: None) as running:
+            channel = ControllerChannel(
+                lambda: running.address, client_id="t", request_timeout_ms=5000, retry_timeout_ms=5000
+            )
+            answer = await channel.request(ApiKey.ENVELOPE, envelope(request_data=inside))
+            channel.close()
+            assert answer.error_code is ErrorCode.invalid_request
+
+    run(work())
+    assert ApiKey.ENVELOPE in looked_up
+    assert ApiKey.BROKER_HEARTBEAT not in looked_up
 
 
 def test_a_flood_of_tagged_fields_is_not_read() -> None:

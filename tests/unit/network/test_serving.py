@@ -1,5 +1,7 @@
 """What a handler is told of the time that a request lay here, and what goes out together."""
 
+import gc
+import struct
 import threading
 from functools import cache
 from itertools import count
@@ -15,7 +17,7 @@ from network.authentication import Authentication
 from network.limits import ServerLimits
 from network.replies import ReplyQueue
 from network.requests import admit_all
-from network.security.listener_security import UNSECURED
+from network.security.listener_security import UNSECURED, ListenerSecurity
 from network.server_connection import ServerConnection
 from network.server_state import Peer
 from network.serving import RequestServing
@@ -30,7 +32,10 @@ from tests.unit.network.support import (
     raw_client,
     serving,
 )
+from tests.unit.network.test_listener_security import sasl
 from wire.protocol import apis, headers, warm_up
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.frames import encode_frame
 
 REQUESTS = 40
 
@@ -89,21 +94,27 @@ def test_replies_to_requests_that_came_together_go_out_together(
     assert burst_bytes or len(sent) == REQUESTS
 
 
-def test_an_old_version_is_imported_beside_the_loop(run: RunTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its classes and codecs take up to 60 ms, for the first client that asks: whoever that is."""
-    loaded: list[int] = []
+def loads_from_now_on(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """In which thread a class of which API is loaded, as if none had been."""
+    loaded: list[tuple[int, int]] = []
     load = apis._load_class
 
-    def noted(*arguments: Any) -> Any:
-        loaded.append(threading.get_ident())
-        return load(*arguments)
+    def noted(api_key: int, *arguments: Any) -> Any:
+        loaded.append((threading.get_ident(), api_key))
+        return load(api_key, *arguments)
 
-    request = echo_request("a", 7, version=OLD)
     monkeypatch.setattr(apis, "_load_class", noted)
     not_loaded = cache(apis.api_version.__wrapped__)
     for module in (apis, headers, network.serving, warm_up):
         monkeypatch.setattr(module, "api_version", not_loaded)
     monkeypatch.setattr(warm_up, "_WARM", set())
+    return loaded
+
+
+def test_an_old_version_is_imported_beside_the_loop(run: RunTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its classes and codecs take up to 60 ms, for the first client that asks: whoever that is."""
+    request = echo_request("a", 7, version=OLD)
+    loaded = loads_from_now_on(monkeypatch)
 
     async def check() -> None:
         async with serving() as server, raw_client(server) as client:
@@ -113,7 +124,60 @@ def test_an_old_version_is_imported_beside_the_loop(run: RunTest, monkeypatch: p
     serving_thread = threading.get_ident()
     run(check())
     assert loaded
-    assert serving_thread not in loaded
+    assert serving_thread not in {thread for thread, _ in loaded}
+
+
+@pytest.mark.parametrize("security", [UNSECURED, sasl()])
+def test_what_is_refused_is_not_imported(
+    run: RunTest, monkeypatch: pytest.MonkeyPatch, security: ListenerSecurity
+) -> None:
+    """An API that the listener does not offer, and before authentication one that it offers."""
+    api_key = ECHO if security.new_session else ApiKey.VOTE
+    request = encode_frame(struct.pack(">hhihB", api_key, 0, 7, -1, 0))
+    loaded = loads_from_now_on(monkeypatch)
+
+    async def check() -> None:
+        async with serving(security=security) as server, raw_client(server) as client:
+            client.writer.write(request)
+            assert await client.is_closed_by_server()
+            counters = server.counters
+            told = counters.unsupported_requests, counters.unauthenticated_connections_closed
+            assert told == ((0, 1) if security.new_session else (1, 0))
+
+    run(check())
+    assert loaded == []
+
+
+def test_an_old_version_does_not_wait_for_long_requests(
+    run: RunTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A peer's first Vote in an old version goes before what strangers have sent."""
+    request = echo_request("a", 7, version=OLD)
+    loads_from_now_on(monkeypatch)
+
+    async def check() -> None:
+        is_over = threading.Event()
+        async with serving() as server, raw_client(server) as client:
+            long = server._state.reader.begin(is_over.wait)
+            try:
+                client.writer.write(request)
+                assert await client.next_echo(OLD) == (7, "a")
+            finally:
+                is_over.set()
+            assert await long
+
+    run(check())
+
+
+def test_a_version_that_is_warm_is_not_frozen_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """gc.freeze keeps for good what is garbage then: once for each version, and after the young garbage is gone."""
+    done: list[str] = []
+    monkeypatch.setattr(warm_up, "_WARM", set())
+    monkeypatch.setattr(gc, "collect", lambda generation: done.append(f"collect {generation}"))
+    monkeypatch.setattr(gc, "freeze", lambda: done.append("freeze"))
+    for _ in range(2):
+        warm_up.warm_version(ECHO, OLD)
+    assert done == ["collect 1", "freeze"]
 
 
 def test_a_version_that_cannot_be_imported_ends_its_connection(

@@ -110,6 +110,8 @@ class RecordingStateStore(QuorumStateMemory):
 
 
 class RecordingStateMachine:
+    is_in_transaction = False
+
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.deadline_ms: int | None = None
@@ -117,8 +119,8 @@ class RecordingStateMachine:
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
         self._journal.append(("commit", *[item.base_offset for item in batches]))
 
-    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
-        self.handle_commit(now_ms, [batch])
+    def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
+        self.handle_commit(now_ms, batches)
         return True
 
     def handle_snapshot(self, now_ms: int, state: object) -> None:

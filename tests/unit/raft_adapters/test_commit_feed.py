@@ -17,12 +17,13 @@ class Heard:
         self.offsets: list[int] = []
         self.slices: list[tuple[int, int]] = []
         self.leaders: list[int] = []
+        self.is_in_transaction = False
 
     def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
         self.offsets += [batch.base_offset for batch in batches]
 
-    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
-        self.slices.append((now_ms, batch.base_offset))
+    def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
+        self.slices.append((now_ms, batches[0].base_offset))
         return len(self.slices) % SLICES == 0
 
     def handle_snapshot(self, now_ms: int, state: object) -> None:
@@ -74,6 +75,26 @@ def test_a_long_batch_is_handed_over_in_slices_and_leadership_waits_for_the_last
     assert feed.applied_offset == CHUNK_RECORDS + 2
     feed.deliver(4)
     assert (heard.offsets, heard.leaders, feed.has_more) == ([0, CHUNK_RECORDS + 2], [1], False)
+
+
+def test_batches_of_a_transaction_are_handed_over_in_slices() -> None:
+    log, heard = MemoryLog(), Heard()
+    log.append([build_batch(number, 1, 1, [(None, b"a")]) for number in range(3)])
+    feed = CommitFeed(log, heard, node_id=1, applied_offset=0)
+    feed.advance(1)
+    feed.deliver(0)
+    heard.is_in_transaction = True
+    feed.advance(2)
+    feed.deliver(1)
+    heard.is_in_transaction = False  # that batch has ended it, and its image is being made
+    feed.advance(3)
+    for turn in range(2, SLICES + 1):
+        assert feed.applied_offset == 1
+        feed.deliver(turn)
+    assert heard.slices == [(1, 1), (2, 1), (3, 1)]
+    assert feed.applied_offset == 2
+    feed.deliver(4)
+    assert (heard.offsets, feed.has_more) == ([0, 2], False)
 
 
 def test_many_records_in_few_bytes_are_not_handed_over_together() -> None:

@@ -20,6 +20,8 @@ from tests.unit.raft.context import LOCAL, RaftContext, batch
 class StateMachine:
     """Notes (first offset, values) of each batch and (leader, epoch) of each leadership, in order."""
 
+    is_in_transaction = False
+
     def __init__(self) -> None:
         self.heard: list[tuple[str, int, Any]] = []
 
@@ -28,8 +30,8 @@ class StateMachine:
             values = [] if each.is_control else [record.value for record in each.records]
             self.heard.append(("commit", each.base_offset, values))
 
-    def handle_commit_slice(self, now_ms: int, batch: LogBatch) -> bool:
-        self.handle_commit(now_ms, [batch])
+    def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
+        self.handle_commit(now_ms, batches)
         return True
 
     def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
