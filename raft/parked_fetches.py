@@ -62,6 +62,11 @@ class ParkedFetches:
         self._due.pop(name, None)
         return self._waiting.pop(name, None)
 
+    def take(self, names: Iterable[Name]) -> list[ParkedFetch]:
+        """Take out those of these names that wait, the oldest first."""
+        taken = [parked for parked in map(self.pop, names) if parked is not None]
+        return sorted(taken, key=lambda parked: parked.request_id)
+
     def find_due(self, log_end_offset: int, high_watermark: int, now_ms: int) -> None:
         """Those for which there are records, a newer high watermark (KIP-1166), or no more time. Neither offset goes
         back while a leader leads, so that whatever is due remains so."""

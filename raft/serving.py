@@ -192,17 +192,13 @@ def complete_parked_fetches(replica: Replica, leader: Leader, now_ms: int) -> No
     """Answer the fetches for which there are records, a newer high watermark (KIP-1166), or no more time: those of
     voters, and of the others a slice. The rest are due in the next turn."""
     leader.parked.find_due(replica.log.log_end_offset, replica.high_watermark, now_ms)
-    for voter in replica.voters.voters.values():
-        if voter.key in leader.parked.due:
-            _answer_parked(replica, leader, voter.key)
-    for name in list(islice(leader.parked.due, ANSWERS_A_TURN)):
-        _answer_parked(replica, leader, name)
-
-
-def _answer_parked(replica: Replica, leader: Leader, name: Name) -> None:
-    parked = leader.parked.pop(name)
-    assert parked is not None, name
-    replica.respond(parked.request_id, _answer_from(replica, parked.request))
+    due = leader.parked.due
+    if not due:
+        return
+    voters: set[Name] = {voter.key for voter in replica.voters.voters.values() if voter.key in due}
+    others = islice((name for name in due if name not in voters), ANSWERS_A_TURN)
+    for parked in leader.parked.take((*voters, *others)):
+        replica.respond(parked.request_id, _answer_from(replica, parked.request))
 
 
 def _answer_from(replica: Replica, request: FetchRequest) -> FetchResponse:
