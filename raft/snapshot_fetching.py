@@ -105,7 +105,7 @@ def handle_snapshot_response(
         replica.connections.back_off(source_id, now_ms)
         return
     _take_piece(replica, role, download, response)
-    if replica.installing is not None:
+    if download.position >= response.size:
         replica.connections.back_off(source_id, now_ms, replica.config.paused_fetch_interval_ms)
 
 
