@@ -22,7 +22,7 @@ from raft.replica import Replica
 from raft.replica_state import FIRST_BOOTSTRAP_ID
 from raft.replication import truncation_target
 from raft.roles import Candidate, Download, Follower, Prospective, Unattached
-from raft.snapshot_fetching import is_helpful, next_request, waits_for_disk
+from raft.snapshot_fetching import is_helpful, next_request, sign_of_life, waits_for_disk
 from wire.errors import DecodeError
 from wire.record_batch import MAX_DECOMPRESSED_BYTES
 
@@ -35,6 +35,9 @@ def poll_fetch(replica: Replica, now_ms: int) -> None:
     The offset of a Fetch is the acknowledgement of all below it, so a replica that may vote fetches only what
     follows its flushed log (kraft-semantics A3.3).
     """
+    if replica.installing is not None:
+        _show_life(replica, replica.installing, now_ms)
+        return
     if not _may_fetch(replica) or _leader_is_being_asked(replica, now_ms):
         return
     if _is_fetch_in_flight(replica, now_ms):
@@ -44,6 +47,15 @@ def poll_fetch(replica: Replica, now_ms: int) -> None:
         request = _request_to_leader(replica) if destination == replica.leader_id else fetch_request(replica)
         replica.send(destination, request, now_ms)
         replica.fetch_destination = destination
+
+
+def _show_life(replica: Replica, installing: Download, now_ms: int) -> None:
+    """Nothing may be fetched now, but the leader has to hear of this replica, and this replica of the leader."""
+    if not isinstance(replica.role, Follower) or _leader_is_being_asked(replica, now_ms):
+        return
+    if replica.connections.is_ready(replica.leader_id, now_ms):
+        replica.send(replica.leader_id, sign_of_life(replica, installing), now_ms)
+        replica.fetch_destination = replica.leader_id
 
 
 def _request_to_leader(replica: Replica) -> FetchRequest | FetchSnapshotRequest:
@@ -128,7 +140,11 @@ def _who_may_know(replica: Replica) -> tuple[int, ...]:
 
 
 def next_fetch_at_ms(replica: Replica) -> int | None:
-    """When the next Fetch can go out, were nothing to be heard before; None if a flush must come first."""
+    """When the next Fetch can go out, were nothing to be heard before; None if a flush must come first. While a
+    snapshot is put in the place of the log, it is when the next sign of life can."""
+    if replica.installing is not None:
+        is_following = isinstance(replica.role, Follower)
+        return replica.connections.ready_at_ms(replica.leader_id) if is_following else None
     if not _may_fetch(replica):
         return None
     if isinstance(replica.role, Follower) and replica.role.asks_leader:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from raft.accumulator import Accumulator
-from raft.batches import LogBatch, OffsetAndEpoch
+from raft.batches import LogBatch
 from raft.config import QuorumConfig
 from raft.connections import Connections
 from raft.log_index import LogIndex
@@ -22,7 +22,7 @@ from raft.ready import (
     OutboundResponse,
     QuorumState,
 )
-from raft.roles import HandedOver, Role, Unattached
+from raft.roles import Download, HandedOver, Role, Unattached
 from raft.voter_history import VoterHistory
 from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 
@@ -63,8 +63,8 @@ class ReplicaState:
         self.leader_is_silent = False
         # To which leader this static voter has said who it is (kraft.version 0).
         self.reported_to: LeaderAndEpoch | None = None
-        # The snapshot that the adapter is putting in the place of the log.
-        self.installing: OffsetAndEpoch | None = None
+        # The snapshot that the adapter is putting in the place of the log; all of it has come.
+        self.installing: Download | None = None
         # Pieces of snapshots, of whichever download, that the adapter has not written yet.
         self.unwritten_pieces = 0
         # Where the leader said that it listens; the voter set says so too, once this replica has read that far.

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from raft.batches import OffsetAndEpoch
-from raft.messages import AddRaftVoterRequest, FetchRequest
+from raft.messages import AddRaftVoterRequest
+from raft.parked_fetches import ParkedFetches
 from raft.voters import ReplicaKey, Voter, VoterSet
 
 
@@ -58,15 +59,6 @@ class ReplicaProgress:
     last_fetch_ms: int = -1
     last_caught_up_ms: int = -1
     leader_end_offset_at_fetch: int = -1
-
-
-@dataclass(slots=True)
-class ParkedFetch:
-    """A Fetch that waits for records or for a higher high watermark."""
-
-    request_id: int
-    request: FetchRequest
-    deadline_ms: int
 
 
 @dataclass(slots=True)
@@ -135,8 +127,7 @@ class Leader:
 
     `reported_voters` is what static voters said of themselves: the upgrade of kraft.version needs it.
 
-    `parked` are the fetches that wait, the oldest first: by replica, or by request id where a Fetch is anonymous.
-    `must_answer_more` says that some of them are due, and were left to the next turn.
+    `parked` are the fetches that wait; those of them that are due were left to the next turn.
     """
 
     epoch_start_offset: int
@@ -145,8 +136,7 @@ class Leader:
     progress: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
     fetched_since_check: set[int] = field(default_factory=set)
     begin_epoch_due_ms: dict[int, int] = field(default_factory=dict)
-    parked: dict[ReplicaKey | int, ParkedFetch] = field(default_factory=dict)
-    must_answer_more: bool = False
+    parked: ParkedFetches = field(default_factory=ParkedFetches)
     reported_voters: dict[int, Voter] = field(default_factory=dict)
     change: PendingAdd | PendingCommit | None = None
     transfer: PendingTransfer | None = None

@@ -1,6 +1,7 @@
 """Serving fetches at the leader: what a follower acknowledges, and what it gets, at once or after a wait."""
 
 from dataclasses import replace
+from itertools import islice
 
 from kio.schema.errors import ErrorCode
 
@@ -13,19 +14,23 @@ from raft.messages import (
     LogSlice,
     SnapshotSlice,
 )
+from raft.parked_fetches import Name, ParkedFetch
 from raft.reads import confirm_by_fetch
 from raft.replica import Replica
 from raft.replication import diverging_point, snapshot_needed
-from raft.roles import Leader, ParkedFetch, ReplicaProgress
+from raft.roles import Leader, ReplicaProgress
 from raft.voters import ReplicaKey
 
 # Kafka forgets an observer that has not fetched for this long.
 OBSERVER_SESSION_MS = 300_000
 # A replica is who it says it is, so one peer may fetch under any number of names: so many observers are remembered, so
-# many Fetches wait, and so many of those are answered in one turn, beside the voters' ones.
-MAX_OBSERVERS = 1_000
-MAX_PARKED = 1_000
+# many Fetches wait for as long as they ask, and so many of those are answered in one turn, beside the voters' ones.
+MAX_OBSERVERS = 10_000
+MAX_PARKED = 10_000
 ANSWERS_A_TURN = 250
+# What comes beyond MAX_PARKED waits for so long at most. It is not answered at once, nor is another in its place: that
+# replica would fetch again at once, and none of them would ever rest.
+CROWDED_WAIT_MS = 500
 
 
 def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchRequest) -> None:
@@ -49,31 +54,18 @@ def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchR
         return
     _note_progress(replica, leader, request, now_ms)
     _displace_earlier_fetch(replica, leader, request)
-    if len(leader.parked) >= MAX_PARKED:
-        _displace_oldest_fetch(replica, leader)
     name = _progress_key(replica, request.replica) if request.replica.id >= 0 else request_id
-    leader.parked[name] = ParkedFetch(request_id, request, now_ms + request.max_wait_ms)
+    is_crowded = len(leader.parked) >= MAX_PARKED and not replica.voters.contains(request.replica)
+    wait_ms = min(request.max_wait_ms, CROWDED_WAIT_MS) if is_crowded else request.max_wait_ms
+    leader.parked.add(name, ParkedFetch(request_id, request, now_ms + wait_ms))
 
 
 def _displace_earlier_fetch(replica: Replica, leader: Leader, request: FetchRequest) -> None:
     """A replica waits in one Fetch at a time: whoever asks again has given the earlier one up."""
-    earlier = leader.parked.pop(_progress_key(replica, request.replica), None)
+    earlier = leader.parked.pop(_progress_key(replica, request.replica))
     if earlier is not None:
         # Never "nothing" while there is something: a replica may take that for having it all (`raft.damaged_log`).
         replica.respond(earlier.request_id, _answer_from(replica, earlier.request))
-
-
-def _displace_oldest_fetch(replica: Replica, leader: Leader) -> None:
-    """Make room for one more: the Fetch that has waited longest is answered, but for those of voters."""
-    others = (name for name, parked in leader.parked.items() if not _is_voters(replica, parked))
-    oldest = next(others, None)
-    if oldest is not None:
-        parked = leader.parked.pop(oldest)
-        replica.respond(parked.request_id, _answer_from(replica, parked.request))
-
-
-def _is_voters(replica: Replica, parked: ParkedFetch) -> bool:
-    return replica.voters.contains(parked.request.replica)
 
 
 def _check_fetch(replica: Replica, request: FetchRequest) -> ErrorCode:
@@ -199,24 +191,14 @@ def _progress_key(replica: Replica, fetcher: ReplicaKey) -> ReplicaKey:
 def complete_parked_fetches(replica: Replica, leader: Leader, now_ms: int) -> None:
     """Answer the fetches for which there are records, a newer high watermark (KIP-1166), or no more time: those of
     voters, and of the others a slice. The rest are due in the next turn."""
-    slice_left = ANSWERS_A_TURN
-    leader.must_answer_more = False
-    for name, parked in list(leader.parked.items()):
-        if not _is_due(replica, parked, now_ms):
-            continue
-        if not _is_voters(replica, parked):
-            if slice_left == 0:
-                leader.must_answer_more = True
-                continue
-            slice_left -= 1
-        del leader.parked[name]
+    leader.parked.find_due(replica.log.log_end_offset, replica.high_watermark, now_ms)
+    due = leader.parked.due
+    if not due:
+        return
+    voters: set[Name] = {voter.key for voter in replica.voters.voters.values() if voter.key in due}
+    others = islice((name for name in due if name not in voters), ANSWERS_A_TURN)
+    for parked in leader.parked.take((*voters, *others)):
         replica.respond(parked.request_id, _answer_from(replica, parked.request))
-
-
-def _is_due(replica: Replica, parked: ParkedFetch, now_ms: int) -> bool:
-    request = parked.request
-    knows_less = request.high_watermark is not None and request.high_watermark < replica.high_watermark
-    return request.fetch_offset < replica.log.log_end_offset or knows_less or now_ms >= parked.deadline_ms
 
 
 def _answer_from(replica: Replica, request: FetchRequest) -> FetchResponse:

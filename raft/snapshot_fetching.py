@@ -2,7 +2,10 @@
 
 The leader's answer to a Fetch names a snapshot; its file comes in pieces by FetchSnapshot, in the place of Fetch. With
 the last piece the adapter takes over: it verifies the whole, puts it under its name and drops the log. Until it says
-how that went, nothing may be appended, cut or stood for: the log on the disk is about to be another one.
+how that went, nothing may be appended, cut or stood for: the log on the disk is about to be another one. Nor is
+anything fetched, as a Fetch acknowledges what the log holds. It may take many seconds, as the snapshot is loaded
+meanwhile: the follower asks for its last byte now and then, which a leader counts as a sign of life (A10.4), Kafka's
+as well.
 """
 
 from typing import assert_never
@@ -54,13 +57,25 @@ def next_request(replica: Replica) -> FetchSnapshotRequest | None:
     if not isinstance(role, Follower) or role.download is None or waits_for_disk(replica):
         return None
     download = role.download
+    return _request_for(replica, download.snapshot_id, download.position, replica.config.max_fetch_bytes)
+
+
+def sign_of_life(replica: Replica, installing: Download) -> FetchSnapshotRequest:
+    """What tells the leader that this replica follows it, while the snapshot is put in the place of the log. Its last
+    byte is the one that is there whatever the size is; a position beyond it does not count at Kafka's leader."""
+    return _request_for(replica, installing.snapshot_id, installing.position - 1, 1)
+
+
+def _request_for(
+    replica: Replica, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int
+) -> FetchSnapshotRequest:
     return FetchSnapshotRequest(
         cluster_id=replica.config.cluster_id,
         replica=fetching_key(replica),
         current_leader_epoch=replica.epoch,
-        snapshot_id=download.snapshot_id,
-        position=download.position,
-        max_bytes=replica.config.max_fetch_bytes,
+        snapshot_id=snapshot_id,
+        position=position,
+        max_bytes=max_bytes,
     )
 
 
@@ -69,21 +84,35 @@ def handle_snapshot_response(
 ) -> None:
     """A piece came, or the snapshot is gone at the leader: then a Fetch will name another."""
     role = replica.role
-    if not isinstance(role, Follower) or source_id != replica.leader_id or role.download is None:
+    if not isinstance(role, Follower) or source_id != replica.leader_id:
+        return
+    if replica.installing is not None:
+        # Whatever it says: it has heard of this replica, and is heard of.
+        _hear_of_leader(role, now_ms)
+        replica.leader_is_silent = False
+        replica.connections.back_off(source_id, now_ms, replica.config.paused_fetch_interval_ms)
+        return
+    if role.download is None:
         return
     download = role.download
     if response.error is ErrorCode.none and not _continues(download, response):
         role.download = None
         replica.connections.back_off(source_id, now_ms)
         return
-    if not role.leader_left:
-        role.fetch_deadline_ms = now_ms + role.fetch_timeout_ms
-        role.has_fetched = True
+    _hear_of_leader(role, now_ms)
     if response.error is not ErrorCode.none:
         role.download = None
         replica.connections.back_off(source_id, now_ms)
         return
     _take_piece(replica, role, download, response)
+    if download.position >= response.size:
+        replica.connections.back_off(source_id, now_ms, replica.config.paused_fetch_interval_ms)
+
+
+def _hear_of_leader(role: Follower, now_ms: int) -> None:
+    if not role.leader_left:
+        role.fetch_deadline_ms = now_ms + role.fetch_timeout_ms
+        role.has_fetched = True
 
 
 def _continues(download: Download, response: FetchSnapshotResponse) -> bool:
@@ -101,11 +130,10 @@ def _take_piece(
     chunk = SnapshotChunk(download.snapshot_id, download.position, response.data, is_last)
     replica.outbox.snapshot_chunks.append(chunk)
     replica.unwritten_pieces += 1
+    download.position, download.size = end, response.size
     if is_last:
         role.download = None
-        replica.installing = download.snapshot_id
-    else:
-        download.position, download.size = end, response.size
+        replica.installing = download
 
 
 def handle_snapshot_event(replica: Replica, now_ms: int, event: SnapshotEvent) -> None:
@@ -136,7 +164,7 @@ def handle_snapshot_event(replica: Replica, now_ms: int, event: SnapshotEvent) -
 def _give_up(replica: Replica, now_ms: int, snapshot_id: OffsetAndEpoch) -> None:
     """The adapter could not keep what came in, whether all of it had come or not; another may be under way by now."""
     role = replica.role
-    if replica.installing == snapshot_id:
+    if replica.installing is not None and replica.installing.snapshot_id == snapshot_id:
         replica.installing = None
         replica.maybe_await_election(now_ms)
     elif (
@@ -152,8 +180,10 @@ def _begin_at(
     replica: Replica, now_ms: int, snapshot_id: OffsetAndEpoch, records: tuple[QuorumRecord, ...]
 ) -> None:
     """The log begins anew where the snapshot ends; all in the snapshot is committed."""
-    assert replica.installing == snapshot_id, (replica.installing, snapshot_id)
-    replica.installing = None
+    installing, replica.installing = replica.installing, None
+    assert installing is not None, snapshot_id
+    assert installing.snapshot_id == snapshot_id, (installing, snapshot_id)
+    replica.connections.end_back_off(replica.leader_id)
     replica.log.begin_at(snapshot_id)
     replica.voter_history = VoterHistory.of(replica.voter_history.static, records)
     if snapshot_id.offset > replica.high_watermark:

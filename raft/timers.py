@@ -59,9 +59,7 @@ def _sends_due_ms(replica: Replica, now_ms: int) -> Iterator[int]:
                 yield role.change.deadline_ms
             if role.transfer is not None:
                 yield role.transfer.deadline_ms
-            yield from (parked.deadline_ms for parked in role.parked.values())
-            if role.must_answer_more:
-                yield now_ms
+            yield from role.parked.deadlines_ms(now_ms)
         case Prospective(stands_from_ms=int(stands_from_ms)) if gives_way(replica, role, now_ms):
             yield stands_from_ms
         case Prospective() | Candidate():

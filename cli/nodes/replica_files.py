@@ -70,6 +70,7 @@ class ReplicaFiles:
         return Snapshots(
             store=SnapshotStore(self.folder, objection=loading.objection),
             load=loading.load,
+            forget=loading.forget,
             handle_unsound=lambda _: handle_unsound(),
             handle_full=self.space.handle_full_snapshot,
         )

@@ -32,6 +32,10 @@ class SnapshotLoading:
             return str(error)
         return None
 
+    def forget(self) -> None:
+        """No `load` follows: the file could not be kept, or the state is past it."""
+        self._loaded = None
+
     def load(self, snapshot_id: OffsetAndEpoch) -> LoadedSnapshot:
         """Raises SnapshotUnusable or StorageFailed, both of which end the node."""
         loaded, self._loaded = self._loaded, None

@@ -60,9 +60,10 @@ class CommitFeed:
         """Deliver nothing before `begin_loading` or `release`: the log is being dropped for a snapshot."""
         self._is_held = True
 
-    def release(self) -> None:
-        """The state machine is as far as that snapshot already; does nothing where nothing is held."""
-        self._is_held = False
+    def release(self) -> bool:
+        """The state machine is as far as that snapshot already; answers whether anything was held."""
+        was_held, self._is_held = self._is_held, False
+        return was_held
 
     def begin_loading(self, snapshot: OffsetAndEpoch) -> None:
         """What was delivered is of no use any more: the state machine starts over from this snapshot."""

@@ -26,8 +26,10 @@ class Delivery:
         is_blocked: Callable[[], bool],
         arm_timer: Callable[[], None],
         load: Load | None,
+        forget: Callable[[], None] | None,
     ) -> None:
-        """`load` makes a snapshot into a state in its own time; None where there are no snapshots."""
+        """`load` makes a snapshot into a state in its own time, and `forget` gives up what was made ready for it; None
+        where there are no snapshots."""
         self._feed = feed
         self._callers = callers
         self._now_ms = now_ms
@@ -35,6 +37,7 @@ class Delivery:
         self._is_blocked = is_blocked
         self._arm_timer = arm_timer
         self._load = load
+        self._forget = forget
         self._is_due = False
 
     @property
@@ -59,7 +62,8 @@ class Delivery:
 
     def release(self) -> None:
         """The turn said nothing of loading."""
-        self._feed.release()
+        if self._feed.release() and self._forget is not None:
+            self._forget()
 
     def load(self, snapshot: OffsetAndEpoch) -> None:
         """Have the state machine start over; nothing is committed to it meanwhile."""

@@ -122,6 +122,7 @@ class RaftDriver(DriverFront):
             is_blocked=lambda: self._waits_for_disk,
             arm_timer=self._arm_timer,
             load=None if self._snapshots is None else self._traffic.load,
+            forget=None if self._snapshots is None else self._traffic.forget,
         )
         self._is_running = True
         self._space.start(self._loop, self.receive, self.on_disk)

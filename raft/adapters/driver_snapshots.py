@@ -30,12 +30,14 @@ logger = logging.getLogger(__name__)
 class Snapshots:
     """What a node gives its driver to work with: the files, and how one becomes its state machine's state.
 
-    `load` runs in the snapshots' thread and may take its time. `handle_unsound` is told, in the loop, of a snapshot
-    that could not be served; `handle_full`, that there is no space for one that comes in.
+    `load` runs in the snapshots' thread and may take its time. `forget` runs there as well, where no `load` follows on
+    the snapshot that came in last. `handle_unsound` is told, in the loop, of a snapshot that could not be served;
+    `handle_full`, that there is no space for one that comes in.
     """
 
     store: SnapshotPort
     load: Callable[[OffsetAndEpoch], object]
+    forget: Callable[[], None] = lambda: None
     handle_unsound: Callable[[OffsetAndEpoch], None] = lambda _: None
     handle_full: Callable[[StorageFull], None] = lambda _: None
 
@@ -68,6 +70,10 @@ class SnapshotTraffic:
         """Have the node's loader read it; `then` gets what it made, in the loop."""
         self._submit(lambda: self._snapshots.load(snapshot_id), then)
 
+    def forget(self) -> None:
+        """No load follows on the snapshot that came in last."""
+        self._submit(self._snapshots.forget, lambda _: None)
+
     def answer(self, outbound: OutboundResponse, respond: Callable[[OutboundResponse], None]) -> None:
         """Respond with the bytes that the response asks for."""
         response = outbound.response
@@ -96,6 +102,7 @@ class SnapshotTraffic:
         try:
             self._snapshots.store.finish(snapshot_id)
         except (SnapshotUnsound, StorageFull) as error:
+            self._snapshots.forget()
             return _Refused(snapshot_id, error)
         return None
 

@@ -6,7 +6,8 @@ sixteen parked Fetches each, all of other replicas, held a leader up for several
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count, repeat
 from pathlib import Path
@@ -69,6 +70,10 @@ def waiting(context: RaftContext, replica: ReplicaKey, wait_ms: int = FOR_EVER_M
 
 
 def calls_of_a_fetch(context: RaftContext, request: FetchRequest) -> int:
+    return calls_of(lambda: context.receive_without_a_turn(request))
+
+
+def calls_of(step: Callable[[], object]) -> int:
     calls = 0
 
     def noted(_frame: object, event: str, _argument: object) -> None:
@@ -78,14 +83,15 @@ def calls_of_a_fetch(context: RaftContext, request: FetchRequest) -> int:
     before = sys.getprofile()
     sys.setprofile(noted)
     try:
-        context.receive_without_a_turn(request)
+        step()
     finally:
         sys.setprofile(before)
     return calls
 
 
-def test_replicas_under_ever_new_names_are_not_all_remembered() -> None:
+def test_replicas_under_ever_new_names_are_not_all_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each new name took longer than the one before: all known ones were looked at."""
+    monkeypatch.setattr(serving, "MAX_OBSERVERS", 1_000)
     context, leader = leading()
     names = strangers()
     for _ in range(2_000):
@@ -105,22 +111,81 @@ NAMES: dict[str, Callable[[], Iterator[ReplicaKey]]] = {
 
 
 @pytest.mark.parametrize("kind", NAMES)
-def test_fetches_are_not_parked_without_end(kind: str) -> None:
+def test_fetches_are_not_parked_without_end(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those beyond the bound wait for a short time only, however long they ask for."""
+    monkeypatch.setattr(serving, "MAX_PARKED", 1_000)
     context, leader = leading()
     names = NAMES[kind]()
     for _ in range(2_000):
         context.receive_without_a_turn(waiting(context, next(names)))
-    assert len(leader.parked) <= serving.MAX_PARKED
     assert calls_of_a_fetch(context, waiting(context, next(names))) < MOST_CALLS
-    before = len(context.responses)
+    context.advance(serving.CROWDED_WAIT_MS)
+    while len(leader.parked) > serving.MAX_PARKED:
+        before = len(leader.parked)
+        context.advance(1)
+        assert len(leader.parked) < before, "the next slice is answered at once"
+
+
+def fetches_within(
+    context: RaftContext, wants: Mapping[ReplicaKey, int], span_ms: int
+) -> Counter[ReplicaKey]:
+    """How often each replica fetches in so much time; they wait so long each, and ask again 1 ms after each answer."""
+    fetches: Counter[ReplicaKey] = Counter()
+    under_way: dict[int, ReplicaKey] = {}
+    asking = list(wants)
+    context.responses.clear()
+    for _ in range(span_ms):
+        for replica in asking:
+            context.receive_without_a_turn(waiting(context, replica, wants[replica]))
+            under_way[context.last_request_id] = replica
+            fetches[replica] += 1
+        context.advance(1)
+        asking = [under_way.pop(request_id) for request_id in context.responses if request_id in under_way]
+        context.responses.clear()
+    return fetches
+
+
+def test_replicas_that_are_too_many_to_wait_do_not_keep_each_other_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever found no room had the oldest answered, which came back for the room of the next: of 1,200 observers of an
+    idle cluster, each fetched 80 times in half a second."""
+    monkeypatch.setattr(serving, "MAX_PARKED", 100)
+    context, _ = leading()
+    observers = dict(zip(strangers(), repeat(500, 120), strict=False))
+    fetches = fetches_within(context, observers, span_ms=1_000)
+    assert max(fetches.values()) <= 2
+    assert min(fetches.values()) == 2
+
+
+def test_an_observer_rests_while_strangers_take_all_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "MAX_PARKED", 100)
+    context, leader = leading()
+    observer = ReplicaKey(7, UUID(int=7))
+    wants = dict(zip(strangers(), repeat(FOR_EVER_MS, 150), strict=False)) | {observer: 500}
+    fetches = fetches_within(context, wants, span_ms=2_000)
+    assert fetches[observer] <= 4
+    assert fetches.total() <= 100 + 51 * 4
+    assert len(leader.parked) <= 151
+
+
+def test_a_turn_costs_as_much_however_many_wait() -> None:
+    """All of them were looked at in each turn, which each request has."""
+    context, _ = leading()
+    names = strangers()
+    for _ in range(2_000):
+        context.receive_without_a_turn(waiting(context, next(names)))
     context.turn()
-    assert len(context.responses) - before >= 2_000 - serving.MAX_PARKED, "the others are answered at once"
+    voter = waiting(context, ReplicaKey(2))
+    assert calls_of(lambda: context.receive(voter)) < MOST_CALLS
+    earlier = waiting(context, next(strangers()))
+    assert calls_of(lambda: [context.receive(earlier) for _ in range(10)]) < 10 * MOST_CALLS // 5
 
 
 def test_a_commit_answers_the_voters_first_and_the_others_in_slices() -> None:
     context, leader = leading()
     names = strangers()
-    for _ in range(serving.MAX_PARKED - 1):
+    for _ in range(1_000):
         context.receive_without_a_turn(waiting(context, next(names)))
     context.receive(waiting(context, ReplicaKey(2)))
     voters_fetch = context.last_request_id
@@ -140,15 +205,22 @@ def test_a_commit_answers_the_voters_first_and_the_others_in_slices() -> None:
         assert 0 < len(context.responses) - before <= serving.ANSWERS_A_TURN
 
 
-def test_a_voters_fetch_is_not_displaced_by_those_of_others() -> None:
+def test_a_voters_fetch_is_not_displaced_by_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "MAX_PARKED", 1_000)
     context, _ = leading()
     names = strangers()
     assert context.receive(waiting(context, ReplicaKey(2))) is None
     voters_fetch = context.last_request_id
     for _ in range(serving.MAX_PARKED + 1):
         context.receive_without_a_turn(waiting(context, next(names)))
-    context.turn()
+    context.advance(serving.CROWDED_WAIT_MS)
     assert voters_fetch not in context.responses
+    assert context.receive(waiting(context, ReplicaKey(3))) is None
+    voters_fetch = context.last_request_id
+    context.advance(serving.CROWDED_WAIT_MS)
+    assert voters_fetch not in context.responses, (
+        "a voter waits as long as it asks for, where there is no room"
+    )
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from cli.exit_status import ExitStatus
 from cli.main import run
 from cli.nodes.snapshot_loading import SnapshotLoading
 from cli.processes import NodeProcess, wait_until
+from raft.adapters.errors import StorageFailed
 from raft.adapters.kafka_codec import fetch as fetch_codec
 from raft.adapters.snapshot_store import SnapshotStore, SnapshotUnsound
 from raft.batches import LogBatch, OffsetAndEpoch, build_batch
@@ -246,6 +247,18 @@ def test_a_snapshot_is_looked_at_before_the_log_is_dropped_for_it(name: str, tmp
     with pytest.raises(SnapshotUnsound, match=r"is not whole|cannot be loaded"):
         store.finish(snapshot_id)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_loaded_is_not_kept_where_it_is_not_asked_for(tmp_path: Path) -> None:
+    """A whole image stayed in memory when its file found no space, or the state was past it."""
+    snapshot_id = OffsetAndEpoch(9, EPOCH)
+    loading = SnapshotLoading(tmp_path)
+    part = tmp_path / "fetched.part"
+    part.write_bytes(snapshot())
+    assert loading.objection(part, snapshot_id) is None
+    loading.forget()
+    with pytest.raises(StorageFailed, match="checkpoint"):
+        loading.load(snapshot_id)
 
 
 def test_a_sound_snapshot_is_loaded_once(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def displaced_fetch_is_answered_with_nothing() -> Patch:
     """Only a Fetch from the end of the log is answered without records."""
 
     def curt(replica: Replica, leader: Leader, request: FetchRequest) -> None:
-        earlier = leader.parked.pop(request.replica, None)
+        earlier = leader.parked.pop(request.replica)
         if earlier is not None:
             replica.respond(earlier.request_id, serving._fetch_response(replica))
 

@@ -136,8 +136,8 @@ def long_poll_that_does_not_wait() -> Patch:
     complete = serving.complete_parked_fetches
 
     def impatient(replica: Replica, leader: Leader, now_ms: int) -> None:
-        for parked in leader.parked.values():
-            parked.deadline_ms = now_ms
+        for_ever_ms = max((parked.deadline_ms for parked in leader.parked.values()), default=now_ms)
+        leader.parked.find_due(replica.log.log_end_offset, replica.high_watermark, for_ever_ms)
         complete(replica, leader, now_ms)
 
     return everywhere(serving.complete_parked_fetches, impatient)

@@ -196,13 +196,12 @@ def stands_while_installing() -> Patch:
 @mutant(schedule="records_while_a_snapshot_is_installed", worlds=_with_short_logs)
 def fetches_while_installing() -> Patch:
     """Nothing is fetched into a log that is being replaced."""
-    handle, may_fetch = following.handle_fetch_response, following._may_fetch
+    handle, poll_fetch = following.handle_fetch_response, following.poll_fetch
 
-    def busy(replica: Replica) -> bool:
+    def busy(replica: Replica, now_ms: int) -> None:
         installing, replica.installing = replica.installing, None
-        answer = may_fetch(replica)
+        poll_fetch(replica, now_ms)
         replica.installing = installing
-        return answer
 
     def writing(replica: Replica, now_ms: int, source_id: int, response: FetchResponse) -> None:
         installing, replica.installing = replica.installing, None
@@ -210,7 +209,7 @@ def fetches_while_installing() -> Patch:
         replica.installing = installing
 
     return all_of(
-        everywhere(following._may_fetch, busy), everywhere(following.handle_fetch_response, writing)
+        everywhere(following.poll_fetch, busy), everywhere(following.handle_fetch_response, writing)
     )
 
 

@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from errno import ENOSPC
+from pathlib import Path
 
 import pytest
 from kio.schema.errors import ErrorCode
 
 from raft.adapters.driver import RaftDriver
 from raft.adapters.driver_snapshots import Snapshots
+from raft.adapters.errors import StorageFull
 from raft.adapters.snapshot_store import SnapshotDamaged, SnapshotGone, SnapshotUnsound
 from raft.batches import OffsetAndEpoch
 from raft.inputs import LogStartAdvanced, ResponseReceived, SnapshotReceived, SnapshotRefused, SnapshotWritten
@@ -62,14 +65,23 @@ class SnapshotRig(Rig):
         self.store = store or FakeStore()
         self.load_gate = Gate()
         self.unsound: list[OffsetAndEpoch] = []
+        self.forgotten = 0
         self.driver = RaftDriver(
             node or self.script,
             self.log,
             self.state_store,
             now_ms,
             self.fatal.append,
-            snapshots=Snapshots(store=self.store, load=self._load, handle_unsound=self.unsound.append),
+            snapshots=Snapshots(
+                store=self.store,
+                load=self._load,
+                forget=self._forget,
+                handle_unsound=self.unsound.append,
+            ),
         )
+
+    def _forget(self) -> None:
+        self.forgotten += 1
 
     def _load(self, snapshot_id: OffsetAndEpoch) -> object:
         self.load_gate.pass_through()
@@ -118,6 +130,7 @@ def test_a_snapshot_that_the_state_is_past_is_not_waited_for() -> None:
         await until(lambda: "commit" in rig.journal.kinds())
         assert ("commit", 5) in rig.journal
         assert rig.journal.kinds().count("snapshot") == 1
+        await until(lambda: rig.forgotten == 1)
         await rig.driver.stop(1000)
 
     run(scenario())
@@ -141,19 +154,27 @@ def test_the_log_is_dropped_only_when_nothing_else_is_under_way() -> None:
     run(scenario())
 
 
-def test_what_does_not_make_a_snapshot_is_told_to_the_core_and_the_log_stays() -> None:
+@pytest.mark.parametrize(
+    "refusal",
+    [SnapshotUnsound("it is not whole"), StorageFull("rename", Path("x.part"), OSError(ENOSPC, "no space"))],
+    ids=["unsound", "full"],
+)
+def test_what_does_not_make_a_snapshot_is_told_to_the_core_and_the_log_stays(
+    refusal: SnapshotUnsound | StorageFull,
+) -> None:
     async def scenario() -> None:
         rig = SnapshotRig()
         rig.log.append([batch(0)])
         await rig.start()
 
         def refuse(_: OffsetAndEpoch) -> None:
-            raise SnapshotUnsound("it is not whole")
+            raise refusal
 
         rig.store.finished = refuse
         await rig.carry_out(Ready(snapshot_chunks=CHUNKS))
         await until(lambda: rig.script.inputs_of(SnapshotRefused))
         assert rig.log.end_offset == 1
+        assert rig.forgotten == 1
         assert rig.fatal == []
         await rig.driver.stop(1000)
 
@@ -308,6 +329,8 @@ def test_a_slow_disk_holds_two_pieces_in_memory_and_no_more() -> None:
         await until(lambda: rig.log.log_start_offset == ID.offset)
         assert b"".join(store.pieces) == PIECES * PIECE
         assert leader.pieces_sent == PIECES
+        await until(lambda: "snapshot" in rig.journal.kinds())
+        assert rig.forgotten == 0, "what was made of it before is what is loaded"
         assert not rig.fatal
         await rig.driver.stop(1000)
 

@@ -9,7 +9,7 @@ from raft.batches import OffsetAndEpoch
 from raft.inputs import SnapshotRefused
 from raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, VoteRequest, VoteResponse
 from raft.quorum_records import KRaftVersionAt, VotersAt
-from raft.ready import QuorumState, SnapshotChunk
+from raft.ready import OutboundRequest, QuorumState, SnapshotChunk
 from tests.unit.raft.context import batch
 from tests.unit.raft.reconfig.dynamic import set_of
 from tests.unit.raft.snapshots.parts import CONTENT, EPOCH, ID, LEADER, SnapshotContext
@@ -97,12 +97,77 @@ def test_a_snapshot_says_who_votes() -> None:
     assert context.voter_ids == (1, 2, 4)
 
 
-def test_nothing_is_asked_for_while_it_is_put_in_the_place_of_the_log() -> None:
+def with_all_pieces() -> SnapshotContext:
+    """The snapshot came in two pieces, and is being put in the place of the log."""
     context = SnapshotContext()
-    context.piece(context.follow_behind(), CONTENT)
-    context.advance(context.config.fetch_timeout_ms - 1)
-    assert context.requests == []
-    assert context.node.role == "follower"
+    context.piece(context.follow_behind(), CONTENT[:HALF])
+    context.piece(context.only_sent(FetchSnapshotRequest), CONTENT[HALF:])
+    return context
+
+
+def pass_time_while_it_is_installed(context: SnapshotContext) -> OutboundRequest:
+    """The next sign of life; nothing else is sent to anybody."""
+    assert context.requests == [], "nobody is asked in a busy loop"
+    context.advance(context.config.paused_fetch_interval_ms)
+    assert len(context.requests) == 1
+    return context.only_sent(FetchSnapshotRequest)
+
+
+def test_the_leader_hears_of_a_follower_that_puts_it_in_the_place_of_the_log() -> None:
+    """Loading a large one takes longer than a fetch timeout: the voter gave up its leader, and the leader its epoch."""
+    context = with_all_pieces()
+    for _ in range(3 * context.config.fetch_timeout_ms // context.config.paused_fetch_interval_ms):
+        request = pass_time_while_it_is_installed(context)
+        assert asked_for(request.request) == (EPOCH, ID, len(CONTENT) - 1)
+        assert isinstance(request.request, FetchSnapshotRequest)
+        assert request.request.max_bytes == 1, "only to be heard of"
+        context.piece(request, CONTENT[-1:])
+    assert context.standing == ("follower", EPOCH, LEADER)
+    assert len(context.chunks) == 2, "what comes of it is not written"
+    assert context.install().load_snapshot == ID
+    assert position_of(context.only_sent(FetchRequest).request) == (EPOCH, 100, 1)
+
+
+def test_a_fetch_follows_the_answer_to_a_sign_of_life() -> None:
+    context = with_all_pieces()
+    request = pass_time_while_it_is_installed(context)
+    context.install()
+    assert context.requests == [], "one request to the leader at a time"
+    context.piece(request, CONTENT[-1:])
+    assert position_of(context.only_sent(FetchRequest).request) == (EPOCH, 100, 1)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.none, ErrorCode.snapshot_not_found])
+def test_a_leader_that_has_it_no_more_is_heard_of_while_it_is_installed(error: ErrorCode) -> None:
+    context = with_all_pieces()
+    for _ in range(3 * context.config.fetch_timeout_ms // context.config.paused_fetch_interval_ms):
+        context.piece(pass_time_while_it_is_installed(context), b"", error=error)
+    assert context.standing == ("follower", EPOCH, LEADER)
+    assert context.install().load_snapshot == ID
+
+
+def test_a_leader_that_is_silent_while_it_is_installed_is_given_up() -> None:
+    context = with_all_pieces()
+    waited_ms = 0
+    while context.node.role == "follower":
+        context.advance(context.config.retry_backoff_ms)
+        waited_ms += context.config.retry_backoff_ms
+        for request in context.sent(FetchSnapshotRequest):
+            context.fail(request)
+    assert waited_ms >= context.config.fetch_timeout_ms
+    assert context.node.role == "unattached"
+    context.advance(context.config.fetch_timeout_ms)
+    assert context.requests == [], "it fetches from nobody, and does not stand"
+
+
+def test_the_leader_of_a_newer_epoch_hears_of_it_too() -> None:
+    context = with_all_pieces()
+    context.begin(LEADER, EPOCH + 1)
+    request = context.only_sent(FetchSnapshotRequest)
+    assert asked_for(request.request) == (EPOCH + 1, ID, len(CONTENT) - 1)
+    context.piece(request, CONTENT[-1:], leader_epoch=EPOCH + 1)
+    assert context.install().load_snapshot == ID
+    assert position_of(context.only_sent(FetchRequest).request) == (EPOCH + 1, 100, 1)
 
 
 def test_what_is_here_or_known_already_is_not_fetched() -> None:
