@@ -102,7 +102,8 @@ class RequestBudget:
     def may_serve(self, holder: Holder, frame: bytes) -> bool:
         """If not, the holder waits and hears of it when it may. `frame` is the request."""
         limits = self._limits
-        if not self._room_for_requests() and not goes_first(frame):
+        is_full = self.held_requests >= 2 * limits.max_requests or self.held_bytes >= 2 * limits.max_bytes
+        if is_full and not self._room_for_requests() and not goes_first(frame):
             self._for_twice_requests[holder] = None
             return False
         if self.held_requests < limits.max_requests or holder.held_requests < limits.guaranteed_requests:

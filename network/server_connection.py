@@ -165,7 +165,7 @@ class ServerConnection(asyncio.Protocol):
             self._send_ready()
         finally:
             self._advancing = False
-        if not self._has_to_serve() or self._turns.ask(self):
+        if not (self._intake.backlog or self._was_read) or self._turns.ask(self):
             self._settle()
 
     def _settle(self) -> None:
@@ -208,7 +208,7 @@ class ServerConnection(asyncio.Protocol):
                     break
                 self._serve(*self._intake.pop())
                 # What is behind a request that goes first may not go first with it.
-                is_over = now_s() > ends_s or (is_first and not self.goes_first())
+                is_over = now_s() > ends_s or (is_first and bool(backlog) and not self.goes_first())
                 if is_over or self._replies.held_bytes > _BURST_BYTES:
                     break
             self._send_ready()

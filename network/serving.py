@@ -116,7 +116,8 @@ class RequestServing:
         if not is_long_to_read(frame):
             request, elements = read()
             reply = self._open(context, api, received_at_s)
-            reply.weigh_more(elements * _ELEMENT_BYTES)
+            if elements:
+                reply.weigh_more(elements * _ELEMENT_BYTES)
             state.handler(replace(context, elements=elements), request, reply)
             return None
         reply = self._open(context, api, received_at_s)

@@ -78,10 +78,24 @@ class Turns:
     def ask(self, connection: Served) -> bool:
         """Serve the connection now, if there is time left in this iteration, or else when its turn comes; whether it
         waits for that."""
-        self._queue(connection)
-        if not self._is_serving:
-            self._serve()
-        return connection in self._first or connection in self._others
+        if self._is_serving or self._left_s <= 0 or self._first or self._others:
+            self._queue(connection)
+            if not self._is_serving:
+                self._serve()
+            return connection in self._first or connection in self._others
+        # Nobody else is there, as nearly always.
+        self._is_serving, has_more = True, False
+        began_s = self.now_s()
+        try:
+            has_more = connection.take_turn(began_s + self._left_s)
+        finally:
+            self._is_serving = False
+            self._left_s -= self.now_s() - began_s
+            if has_more:
+                self._queue(connection)
+            if has_more or self._first or self._others or self._left_s <= 0:
+                self._serve()
+        return has_more
 
     def _queue(self, connection: Served) -> None:
         if connection.goes_first():
