@@ -26,6 +26,7 @@ class Pacing:
         "_transport",
         "half_read_bytes",
         "held_bytes",
+        "held_first",
         "held_requests",
         "is_muted",
         "is_paused",
@@ -52,7 +53,7 @@ class Pacing:
         self._forgetting: asyncio.TimerHandle | None = None
         self._is_forgotten = False
         self._on_room = on_room
-        self.held_bytes = self.half_read_bytes = self.held_requests = 0
+        self.held_bytes = self.half_read_bytes = self.held_requests = self.held_first = 0
         self.is_paused = False
         # Paused for want of room in the budget, not for anything of its own.
         self.is_muted = False
@@ -64,11 +65,12 @@ class Pacing:
         self._budget.frame_is_complete(self)
 
     def may_serve(self) -> bool:
+        """To be asked while a frame waits to be served."""
         if self._output.is_full or self._has_enough_in_hand():
             return False
         if self._replies.unanswered != self.held_requests:
             self.account()
-        return self._budget.may_serve(self)
+        return self._budget.may_serve(self, self._intake.backlog[0][0])
 
     def account(self) -> None:
         """Tell the budget what the connection holds now."""
@@ -78,9 +80,10 @@ class Pacing:
         half_read_bytes = intake.half_read_bytes
         held_bytes = half_read_bytes + intake.queued_bytes + replies.request_bytes + replies.held_bytes
         held_bytes += self._output.unsent_bytes
-        if held_bytes != self.held_bytes or replies.unanswered != self.held_requests:
+        requests = (replies.unanswered, replies.unanswered_first)
+        if held_bytes != self.held_bytes or requests != (self.held_requests, self.held_first):
             self._state.counters.pending_requests += replies.unanswered - self.held_requests
-            self._budget.hold(self, held_bytes, half_read_bytes, replies.unanswered)
+            self._budget.hold(self, held_bytes, half_read_bytes, *requests)
         if self._forgetting is not None and not replies.unanswered:
             self._forget()
 

@@ -17,7 +17,15 @@ class PendingReply:
     `frame` is None until then; empty means that the connection is to be closed in this reply's place.
     """
 
-    __slots__ = ("_api", "_correlation_id", "_queue", "frame", "received_at_s", "request_bytes")
+    __slots__ = (
+        "_api",
+        "_correlation_id",
+        "_goes_first",
+        "_queue",
+        "frame",
+        "received_at_s",
+        "request_bytes",
+    )
 
     def __init__(
         self,
@@ -26,8 +34,10 @@ class PendingReply:
         correlation_id: int,
         received_at_s: float,
         request_bytes: int,
+        goes_first: bool,
     ) -> None:
         self._queue = queue
+        self._goes_first = goes_first
         self._api = api
         self._correlation_id = correlation_id
         self.received_at_s = received_at_s
@@ -39,6 +49,7 @@ class PendingReply:
         queue = self._queue
         queue.request_bytes -= self.request_bytes
         queue.unanswered -= 1
+        queue.unanswered_first -= self._goes_first
         if queue.closed:
             self.frame = b""
             queue.on_answer()
@@ -55,6 +66,11 @@ class PendingReply:
     def __str__(self) -> str:
         return str(self._api)
 
+    def weigh_more(self, more_bytes: int) -> None:
+        """The request has been read, and holds so much besides its frame until it is answered."""
+        self.request_bytes += more_bytes
+        self._queue.request_bytes += more_bytes
+
     def _encode(self, answer: "ResponsePayload | EncodedBody") -> bytes:
         api = self._api
         assert type(answer) is EncodedBody or type(answer) is api.response_class, (
@@ -65,7 +81,8 @@ class PendingReply:
 
 class ReplyQueue:
     """First in, first out. `held_bytes` counts the answers that wait for one before them, `request_bytes` the
-    requests that are not answered, of which there are `unanswered`.
+    requests that are not answered, of which there are `unanswered`, and among them `unanswered_first` that go before
+    others (`network.turns`).
 
     `on_answer` is called after each answer, `on_failure` when one cannot be encoded.
     """
@@ -78,6 +95,7 @@ class ReplyQueue:
         "on_failure",
         "request_bytes",
         "unanswered",
+        "unanswered_first",
     )
 
     def __init__(self, on_answer: Callable[[], None], on_failure: Callable[[str, Exception], None]) -> None:
@@ -86,6 +104,7 @@ class ReplyQueue:
         self.held_bytes = 0
         self.request_bytes = 0
         self.unanswered = 0
+        self.unanswered_first = 0
         self.on_answer = on_answer
         self.on_failure = on_failure
 
@@ -93,13 +112,20 @@ class ReplyQueue:
         return len(self._pending)
 
     def open(
-        self, api: ApiVersion, correlation_id: int, received_at_s: float, request_bytes: int
+        self,
+        api: ApiVersion,
+        correlation_id: int,
+        received_at_s: float,
+        request_bytes: int,
+        *,
+        goes_first: bool = False,
     ) -> PendingReply:
         """`received_at_s` is of the loop's clock."""
-        reply = PendingReply(self, api, correlation_id, received_at_s, request_bytes)
+        reply = PendingReply(self, api, correlation_id, received_at_s, request_bytes, goes_first)
         self._pending.append(reply)
         self.request_bytes += request_bytes
         self.unanswered += 1
+        self.unanswered_first += goes_first
         return reply
 
     def first_since(self, time_s: float) -> PendingReply | None:

@@ -7,6 +7,11 @@ Only half-read frames might wait for each other for good. So where there would b
 favoured and read from until its frame is complete: a frame larger than the budget gets through, and frames that fill
 the budget together get through one by one.
 
+A request that is served may hold many times the bytes of its frame. So beyond twice the requests of the budget no other
+is served, and beyond twice its bytes one after the other, whatever each connection is guaranteed. What keeps the quorum
+and its brokers together (`network.turns.goes_first`) neither waits for that nor counts: it is short, and thousands of
+followers may each wait for the log to grow.
+
 Kafka reserves the announced size of a frame before reading it. Here only bytes that came count, or a peer could take
 the whole budget with the four bytes that announce a frame.
 """
@@ -15,6 +20,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from network.limits import BudgetLimits
+from network.turns import goes_first
 
 # About what one connection can bring in one turn of the loop.
 _CHUNK_BYTES = 262_144
@@ -26,6 +32,8 @@ class Holder(Protocol):
     held_bytes: int
     half_read_bytes: int
     held_requests: int
+    # Of the requests, those that go first.
+    held_first: int
 
     def room_may_be_back(self) -> None:
         """Go on if there is room, else ask to wait again."""
@@ -44,23 +52,36 @@ class RequestBudget:
         self._for_bytes: dict[Holder, None] = {}
         self._for_twice: dict[Holder, None] = {}
         self._for_requests: dict[Holder, None] = {}
+        self._for_twice_requests: dict[Holder, None] = {}
         self.held_bytes = 0
         self.half_read_bytes = 0
         self.held_requests = 0
+        self.held_first = 0
 
     @property
     def waiting(self) -> int:
-        return len(self._for_bytes) + len(self._for_twice) + len(self._for_requests)
+        lines = (self._for_bytes, self._for_twice, self._for_requests, self._for_twice_requests)
+        return sum(map(len, lines))
 
-    def hold(self, holder: Holder, held_bytes: int, half_read_bytes: int, held_requests: int) -> None:
-        """Tell what a connection holds now; the bytes of a half-read frame are among all its bytes."""
+    def hold(
+        self,
+        holder: Holder,
+        held_bytes: int,
+        half_read_bytes: int,
+        held_requests: int,
+        held_first: int = 0,
+    ) -> None:
+        """Tell what a connection holds now; the bytes of a half-read frame are among all its bytes, the requests that
+        go first among all its requests."""
         bytes_more, requests_more = held_bytes - holder.held_bytes, held_requests - holder.held_requests
         self.held_bytes += bytes_more
         self.half_read_bytes += half_read_bytes - holder.half_read_bytes
         self.held_requests += requests_more
+        first_more = held_first - holder.held_first
+        self.held_first += first_more
         holder.held_bytes, holder.half_read_bytes = held_bytes, half_read_bytes
-        holder.held_requests = held_requests
-        if bytes_more < 0 or requests_more < 0:
+        holder.held_requests, holder.held_first = held_requests, held_first
+        if bytes_more < 0 or requests_more < 0 or requests_more < first_more:
             self._wake_soon()
 
     def may_read(self, holder: Holder) -> bool:
@@ -78,13 +99,24 @@ class RequestBudget:
             self._wake_soon()
         return False
 
-    def may_serve(self, holder: Holder) -> bool:
-        """If not, the holder waits and hears of it when it may."""
+    def may_serve(self, holder: Holder, frame: bytes) -> bool:
+        """If not, the holder waits and hears of it when it may. `frame` is the request."""
         limits = self._limits
+        is_full = self.held_requests >= 2 * limits.max_requests or self.held_bytes >= 2 * limits.max_bytes
+        if is_full and not self._room_for_requests() and not goes_first(frame):
+            self._for_twice_requests[holder] = None
+            return False
         if self.held_requests < limits.max_requests or holder.held_requests < limits.guaranteed_requests:
             return True
         self._for_requests[holder] = None
         return False
+
+    def _room_for_requests(self) -> int:
+        """How many more may be served, whatever their connections are guaranteed. One may always be: only answers
+        make room."""
+        limits, served = self._limits, self.held_requests - self.held_first
+        most = 2 * limits.max_requests if self.held_bytes < 2 * limits.max_bytes else 1
+        return max(0, most - served)
 
     def leave(self, holder: Holder) -> None:
         """Wait for bytes no more."""
@@ -99,7 +131,7 @@ class RequestBudget:
     def forget(self, holder: Holder) -> None:
         """The connection is gone."""
         self.hold(holder, 0, 0, 0)
-        for line in (self._for_bytes, self._for_twice, self._for_requests):
+        for line in (self._for_bytes, self._for_twice, self._for_requests, self._for_twice_requests):
             line.pop(holder, None)
         self.frame_is_complete(holder)
 
@@ -112,6 +144,7 @@ class RequestBudget:
         """No more at once than there is room for, should each of them bring a chunk; the rest in the next turn."""
         self._is_waking = False
         limits = self._limits
+        self._wake_first(self._for_twice_requests, self._room_for_requests())
         self._wake_first(self._for_requests, limits.max_requests - self.held_requests)
         self._wake_first(self._for_bytes, _chunks(limits.max_bytes - self.held_bytes))
         self._wake_first(self._for_twice, _chunks(2 * limits.max_bytes - self.held_bytes))
@@ -137,7 +170,8 @@ class RequestBudget:
     def _has_room_for_more(self) -> bool:
         limits = self._limits
         return bool(
-            (self._for_requests and self.held_requests < limits.max_requests)
+            (self._for_twice_requests and self._room_for_requests())
+            or (self._for_requests and self.held_requests < limits.max_requests)
             or (self._for_bytes and self.held_bytes < limits.max_bytes)
             or (self._for_twice and self.held_bytes < 2 * limits.max_bytes)
         )

@@ -20,7 +20,8 @@ class RequestContext:
     `frame` is the request as it came, header and body, for whoever passes it on; empty for a request of our own.
     `waited_ms` is how long it lay here before it was served. `security_protocol` is Kafka's number (0 PLAINTEXT,
     1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL). `max_elements` tells by api key how many elements this listener reads, for a
-    request that is inside of this one; `elements` is how many this one has.
+    request that is inside of this one; `elements` is how many this one has. `is_gone` says whether the connection is
+    gone, so that an answer goes nowhere.
     """
 
     connection_id: int
@@ -34,6 +35,7 @@ class RequestContext:
     is_token_authenticated: bool = False
     max_elements: Callable[[int], int] = field(default=ServerLimits().max_elements, compare=False, repr=False)
     elements: int = 0
+    is_gone: Callable[[], bool] = field(default=lambda: False, compare=False, repr=False)
 
 
 # Called once for each request, from the loop's thread, now or later. The entity must be of the request's

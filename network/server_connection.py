@@ -21,14 +21,13 @@ from network.security.sasl_session import SaslAnswer
 from network.security.tls_reasons import PLAIN_LISTENER, TLS_HANDSHAKE
 from network.server_state import Lease, ServerState
 from network.serving import Reading, Refused, RequestServing, request_text
+from network.turns import goes_first, turns_of
 from wire.errors import DecodeError
 from wire.protocol.apis import api_name
 from wire.protocol.warm_up import cold_version, warm_version
 
 log = logging.getLogger("network.server")
 
-# One connection's requests are served for so long before the others have their turn.
-_TURN_S = 0.01
 # So many bytes of replies are sent before more are made: the peer may not take them.
 _BURST_BYTES = 65_536
 
@@ -62,8 +61,10 @@ class ServerConnection(asyncio.Protocol):
         )
         self._advancing = False
         self._is_reading = False  # a long request or the classes of an old version, in another thread
+        # A long request that was read, and waits for the connection's turn.
+        self._was_read: Callable[[], None] | None = None
         self._ending = False  # no further request is served
-        self._turn_is_due = False
+        self._turns = turns_of(loop)
         self.closed: asyncio.Future[None] = loop.create_future()
         if self._authentication.principal is None:
             bound = min(limits.max_request_bytes, state.security.max_unauthenticated_bytes)
@@ -152,9 +153,9 @@ class ServerConnection(asyncio.Protocol):
     # From frame to reply
 
     def _advance(self) -> None:
-        """Send what is ready, serve what may be served, until neither is possible.
+        """Send what is ready, and serve what may be served, now or when the connection's turn comes.
 
-        Not entered twice: a handler that answers at once calls back into here, and the loop outside goes on
+        Not entered twice: a handler that answers at once calls back into here, and the turn outside goes on
         for it.
         """
         if self._advancing:
@@ -162,41 +163,58 @@ class ServerConnection(asyncio.Protocol):
         self._advancing = True
         try:
             self._send_ready()
-            if self._intake.backlog:
-                self._serve_backlog(self._loop.time() + _TURN_S)
         finally:
             self._advancing = False
+        if not (self._intake.backlog or self._was_read) or self._turns.ask(self):
+            self._settle()
+
+    def _settle(self) -> None:
         if self._ending and not self._replies:
             self._close_transport()
         self._pacing.account()
         self._pacing.pace()
 
-    def _serve_backlog(self, turn_ends_s: float) -> None:
-        backlog = self._intake.backlog
-        while backlog and self._may_serve():
-            if self._loop.time() > turn_ends_s:
-                self._take_turn_soon()
-                return
+    # In its turn (network.turns)
+
+    def goes_first(self) -> bool:
+        return (
+            self._was_read is None and bool(self._intake.backlog) and goes_first(self._intake.backlog[0][0])
+        )
+
+    def take_turn(self, ends_s: float) -> bool:
+        self._advancing = True
+        try:
+            if self._was_read is not None:
+                go_on, self._was_read = self._was_read, None
+                go_on()
+                self._send_ready()
+            else:
+                self._serve_backlog(ends_s)
+        finally:
+            self._advancing = False
+        self._settle()
+        return self._has_to_serve()
+
+    def _has_to_serve(self) -> bool:
+        return self._was_read is not None or (bool(self._intake.backlog) and self._may_serve())
+
+    def _serve_backlog(self, ends_s: float) -> None:
+        backlog, now_s, is_over = self._intake.backlog, self._turns.now_s, False
+        is_first = self.goes_first()
+        while not is_over and backlog and self._may_serve():
             while backlog and self._may_serve():
                 if (cold := cold_version(backlog[0][0])) is not None and self._serving.reads(*cold):
                     self._warm(*cold)
                     break
                 self._serve(*self._intake.pop())
-                if self._replies.held_bytes > _BURST_BYTES or self._loop.time() > turn_ends_s:
+                # What is behind a request that goes first may not go first with it.
+                is_over = now_s() > ends_s or (is_first and bool(backlog) and not self.goes_first())
+                if is_over or self._replies.held_bytes > _BURST_BYTES:
                     break
             self._send_ready()
 
     def _may_serve(self) -> bool:
         return not self._ending and not self._is_reading and self._pacing.may_serve()
-
-    def _take_turn_soon(self) -> None:
-        if not self._turn_is_due:
-            self._turn_is_due = True
-            self._loop.call_soon(self._take_turn)
-
-    def _take_turn(self) -> None:
-        self._turn_is_due = False
-        self._advance()
 
     def _serve(self, frame: bytes, received_at_s: float) -> None:
         self._state.counters.requests += 1
@@ -227,21 +245,25 @@ class ServerConnection(asyncio.Protocol):
             self._fail(f"{api_name(api_key)} version {version}", error)
 
     def _has_read(self, frame: bytes, reading: Reading, read: "asyncio.Future[Any]") -> None:
-        """In the loop again, with the long request."""
+        """In the loop again, with the long request. It takes its turn: others may have been read as well."""
+        if self._replies.closed or read.cancelled():
+            self._is_reading = False
+            reading.reply(None)
+            return
+        self._was_read = partial(self._go_on, frame, reading, read)
+        self._turns.ask(self)
+
+    def _go_on(self, frame: bytes, reading: Reading, read: "asyncio.Future[Any]") -> None:
         self._is_reading = False
-        error = asyncio.CancelledError() if read.cancelled() else read.exception()
-        if self._replies.closed or isinstance(error, asyncio.CancelledError):
+        if self._replies.closed:
             reading.reply(None)
             return
         try:
-            if error is not None:
-                raise error
             reading.go_on(*read.result())
         except Exception as caught:  # noqa: BLE001 - the boundary of handlers; logged with its traceback
             self._give_up(frame, caught)
             if reading.reply.frame is None:
                 reading.reply(None)
-        self._advance()
 
     def _give_up(self, frame: bytes, error: Exception) -> None:
         if isinstance(error, DecodeError):

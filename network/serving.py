@@ -10,6 +10,7 @@ from network.replies import PendingReply, ReplyQueue
 from network.requests import RequestContext
 from network.security.sasl_session import SaslAnswer
 from network.server_state import Peer, ServerState
+from network.turns import goes_first
 from wire.codec import decode_bounded, elements_read
 from wire.errors import DecodeError
 from wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version
@@ -25,6 +26,8 @@ _ELEMENTS_OF_STRANGERS = 64
 # Of a connection before authentication. SCRAM takes four, and Kafka has no patience for a second ApiVersions.
 _REQUESTS_OF_STRANGERS = 16
 _LONGEST_CLIENT_ID_IN_LOG = 64
+# About what an element of an array takes in memory when it is read; it may have been a single byte.
+_ELEMENT_BYTES = 250
 
 
 class Refused(Exception):
@@ -112,13 +115,15 @@ class RequestServing:
 
         if not is_long_to_read(frame):
             request, elements = read()
-            state.handler(
-                replace(context, elements=elements), request, self._open(context, api, received_at_s)
-            )
+            reply = self._open(context, api, received_at_s)
+            if elements:
+                reply.weigh_more(elements * _ELEMENT_BYTES)
+            state.handler(replace(context, elements=elements), request, reply)
             return None
         reply = self._open(context, api, received_at_s)
 
         def go_on(request: "RequestPayload", elements: int) -> None:
+            reply.weigh_more(elements * _ELEMENT_BYTES)
             waited_ms = round((self._now_s() - received_at_s) * 1000)
             state.handler(replace(context, elements=elements, waited_ms=waited_ms), request, reply)
 
@@ -135,7 +140,10 @@ class RequestServing:
         return lowest <= version <= highest
 
     def _open(self, context: RequestContext, api: ApiVersion, received_at_s: float) -> PendingReply:
-        return self._replies.open(api, context.header.correlation_id, received_at_s, len(context.frame))
+        frame, correlation_id = context.frame, context.header.correlation_id
+        return self._replies.open(
+            api, correlation_id, received_at_s, len(frame), goes_first=goes_first(frame)
+        )
 
     def _serve_stranger(
         self, header: RequestHeader, api: ApiVersion, frame: bytes, position: int, received_at_s: float
@@ -168,7 +176,11 @@ class RequestServing:
             self._state.security.protocol,
             authentication.is_token_authenticated,
             self._state.limits.max_elements,
+            is_gone=self._is_gone,
         )
+
+    def _is_gone(self) -> bool:
+        return self._replies.closed
 
     def _serve_sasl(
         self, header: RequestHeader, request: "RequestPayload", reply: PendingReply, now_s: float

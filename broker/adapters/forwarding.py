@@ -10,7 +10,12 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from broker.repeated_requests import RepeatedRequests, Watched
-from metadata.adapters.controller_channel import AlreadyDone, ControllerChannel, ControllerUnavailable
+from metadata.adapters.controller_channel import (
+    AlreadyDone,
+    ClientGone,
+    ControllerChannel,
+    ControllerUnavailable,
+)
 from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.forwarding import REPLICAS_APIS, encode_address, encode_principal, is_for_the_leader
@@ -50,7 +55,8 @@ class Forwarder:
         self._warnings = BoundedLog(log, time.monotonic)
 
     async def forward(self, context: RequestContext, request: Any) -> EncodedBody | None:
-        """The encoded body of the answer; None when the client's connection has to end (the controller is too old).
+        """The encoded body of the answer; None when the client's connection has to end (the controller is too old) or
+        has ended before the request's turn came.
 
         The controller's answer passes through unread, unless an attempt before it was lost
         (`broker.repeated_requests`). When it cannot be had in time the client gets REQUEST_TIMED_OUT, for any other
@@ -87,7 +93,11 @@ class Forwarder:
                 is_for_the_leader=lambda envelope: _was_wrapped_by_standby(header, envelope),
                 header_fields=forwarding_fields(forwarding_id),
                 is_long=is_long(context.frame),
+                share=context.principal,
+                is_gone=context.is_gone,
             )
+        except ClientGone:
+            return None
         except ControllerUnavailable as error:
             if self._repeated.can_tell(watched):
                 raise AlreadyDone from None

@@ -7,6 +7,9 @@ time is up. Who sends it must be able to bear that: a request whose connection w
 A request may also be why a controller loses its leadership: one that keeps it from its followers for seconds. So a long
 request over which one controller may have lost it is not offered to the next, and no request to more than a few.
 
+Requests of clients are on their way in some number only, each client's in a smaller one (`metadata.adapters.shares`);
+the others wait here, where they cost the controller nothing.
+
 A request may itself be why the controller closes the connection, such as one larger than the controller's limit. So one
 that lost it twice is sent on a connection of its own, where it harms no other, with growing pauses, and given up in the
 end.
@@ -20,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from metadata.adapters.lost_connections import LOSSES_MAX, LostConnections
+from metadata.adapters.shares import Shares
 from network.connection import UNSECURED, KafkaConnection
 from network.errors import CannotConnect, ConnectionLost, RequestTimedOut
 from network.security.client_security import ClientSecurity
@@ -36,6 +40,8 @@ LOOK_AGAIN_MS = 100
 LEADERS_MAX = 3
 # A controller that says so late that it does not lead had the request while it led.
 _LATE_ANSWER_S = 0.5
+# Of the requests that have a share: so many are on their way at a time, of one name and of all.
+SHARE_OF_ONE, SHARE_OF_ALL = 16, 64
 _NOBODY_KNOWN = "no active controller is known"
 _LOST = (CannotConnect, ConnectionLost, RequestTimedOut, DecodeError)
 
@@ -59,6 +65,10 @@ class ControllerUnavailable(Exception):
 
 class AlreadyDone(Exception):
     """An attempt whose answer was lost has carried the request out, so it is not sent again."""
+
+
+class ClientGone(Exception):
+    """The client was gone before its request was sent, so it was not."""
 
 
 class _Sending(NamedTuple):
@@ -95,6 +105,7 @@ class ControllerChannel:
         self._connecting = asyncio.Lock()
         self._woken = asyncio.Event()
         self._alone: dict[KafkaConnection, ControllerAddress] = {}
+        self._shares = Shares(SHARE_OF_ALL, SHARE_OF_ONE)
 
     async def request(
         self,
@@ -106,20 +117,49 @@ class ControllerChannel:
         is_for_the_leader: Callable[[Any], bool] = lambda _response: False,
         header_fields: tuple[tuple[int, bytes], ...] = (),
         is_long: bool = False,
+        share: str | None = None,
+        is_gone: Callable[[], bool] = lambda: False,
     ) -> Any:
         """The response entity. Raises ControllerUnavailable, or NoCommonVersion when the controller is too old.
 
         `on_doubt` is called after each attempt that may have been carried out though its answer does not say so.
         Before each attempt `is_done` says whether one before it was, and AlreadyDone is raised. `is_for_the_leader`
         says of a response without NOT_CONTROLLER whether a node gave it that does not lead. `header_fields` are tagged
-        fields for the request's header. `is_long`: a controller takes long to handle the request.
+        fields for the request's header. `is_long`: a controller takes long to handle the request. `share` is the
+        name in which it waits for its turn, None for one that does not wait; if `is_gone` by then, it raises
+        ClientGone. The wait is part of the request's time.
         """
+        began_at_s = asyncio.get_running_loop().time()
+        sending = _Sending(api_key, body, header_fields, is_for_the_leader)
+        if share is None:
+            return await self._send_until(began_at_s, sending, on_doubt, is_done, is_long)
+        try:
+            async with asyncio.timeout_at(began_at_s + self._retry_timeout_ms / 1000):
+                await self._shares.take(share)
+        except TimeoutError:
+            told = f"other requests of {share}, or of all clients, were before it"
+            raise ControllerUnavailable(api_key, self._retry_timeout_ms, told) from None
+        try:
+            if is_gone():
+                raise ClientGone
+            return await self._send_until(began_at_s, sending, on_doubt, is_done, is_long)
+        finally:
+            self._shares.give_back(share)
+
+    async def _send_until(
+        self,
+        began_at_s: float,
+        sending: _Sending,
+        on_doubt: Callable[[], object],
+        is_done: Callable[[], bool],
+        is_long: bool,
+    ) -> Any:
+        """Until it is answered, or its time is up."""
+        api_key = sending.api_key
         most_leaders = 1 if is_long else LEADERS_MAX
         had_it: set[ControllerAddress] = set()
         loop = asyncio.get_running_loop()
-        began_at_s = loop.time()
         give_up_at_s = began_at_s + self._retry_timeout_ms / 1000
-        sending = _Sending(api_key, body, header_fields, is_for_the_leader)
         losses, reason = LostConnections(), _NOBODY_KNOWN
         while (left_ms := int((give_up_at_s - loop.time()) * 1000)) > 0 and not losses.are_too_many:
             if is_done():

@@ -44,9 +44,13 @@ class Channel:
         is_for_the_leader: Callable[[Any], bool],
         header_fields: tuple[tuple[int, bytes], ...],
         is_long: bool,
+        share: str,
+        is_gone: Callable[[], bool],
     ) -> Any:
         assert api_key is ApiKey.ENVELOPE
         assert not is_done()
+        assert share == "User:alice"
+        assert not is_gone()
         self.forwarding_ids.append(forwarding_id_of(header_fields))
         self.envelopes.append(body)
         return SimpleNamespace(error_code=ErrorCode.none, response_data=self._answer)

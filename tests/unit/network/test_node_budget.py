@@ -1,7 +1,10 @@
 """The node's budget over real sockets: reading pauses and goes on, and what is held is given back."""
 
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
+
+import pytest
 
 from network.limits import BudgetLimits, ServerLimits
 from network.server import SharedLimits
@@ -19,6 +22,11 @@ from tests.unit.network.support import (
     settled,
     until,
 )
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, supported_versions
+from wire.protocol.entities import build
+from wire.protocol.frames import encode_frame
+from wire.protocol.headers import encode_request
 
 SMALL_BUDGET = BudgetLimits(max_bytes=1_000_000, guaranteed_bytes=2000, guaranteed_requests=2)
 LARGE = "x" * 30_000  # as large as a string may be in this request is 32,767
@@ -120,6 +128,56 @@ def test_no_more_requests_are_handled_at_once_than_the_node_allows_beyond_the_gu
             for client in (one, two):
                 assert [await client.next_echo() for _ in range(10)] == [(n, str(n)) for n in range(10)]
             assert shared.budget.held_requests == 0
+
+    run(test())
+
+
+def test_many_connections_have_no_more_than_twice_the_requests_under_way(run: RunTest) -> None:
+    """Issue 18, row 2: what each is guaranteed had no sum, and a broker was filled with 2 GB."""
+
+    async def test() -> None:
+        held: Held = []
+        shared = SharedLimits(budget=BudgetLimits(max_requests=5, guaranteed_requests=2))
+        async with serving(holding_handler(held), shared=shared) as server, AsyncExitStack() as stack:
+            clients = [await stack.enter_async_context(raw_client(server)) for _ in range(12)]
+            for client in clients:
+                client.writer.write(echo_request("a", 0) + echo_request("b", 1))
+            assert await settled(lambda: len(held)) == 10
+            for number in range(24):
+                await until(partial(has_come, held, number))
+                _, request, reply = held[number]
+                reply(echo_response(FLEXIBLE, request.key))
+            for client in clients:
+                assert [await client.next_echo() for _ in "ab"] == [(0, "a"), (1, "b")]
+            assert shared.budget.held_requests == shared.budget.waiting == 0
+
+    run(test())
+
+
+@pytest.mark.parametrize("elements", [1_000, 10_000])
+def test_a_request_that_was_read_counts_with_what_its_elements_take(run: RunTest, elements: int) -> None:
+    """Also where it is read aside."""
+
+    async def test() -> None:
+        held: Held = []
+        version = supported_versions(ApiKey.DELETE_TOPICS)[1]
+        topics = [{"name": "t", "topic_id": None} for _ in range(elements)]
+        body = build(
+            request_class(ApiKey.DELETE_TOPICS, version), {"topics": topics, "timeout": 1, "timeout_ms": 1}
+        )
+        frame = encode_frame(encode_request(ApiKey.DELETE_TOPICS, version, 1, None, body))
+        shared = SharedLimits()
+        offered = {ApiKey.DELETE_TOPICS: (version, version)}
+        async with (
+            serving(holding_handler(held), shared=shared, supported=offered) as server,
+            raw_client(server) as client,
+        ):
+            client.writer.write(frame)
+            await until(lambda: len(held) == 1)
+            await until(lambda: shared.budget.held_bytes >= len(frame) + 200 * elements)
+            held[0][2](None)
+            assert await client.next_frame() is None
+            await until(lambda: shared.budget.held_bytes == 0)
 
     run(test())
 

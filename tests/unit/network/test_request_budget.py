@@ -6,8 +6,12 @@ import pytest
 
 from network.limits import BudgetLimits
 from network.request_budget import RequestBudget
+from wire.protocol.api_keys import ApiKey
 
 LIMITS = BudgetLimits(max_bytes=100_000, max_requests=4, guaranteed_bytes=1000, guaranteed_requests=2)
+
+USUAL = ApiKey.METADATA.to_bytes(2, "big") + bytes(20)
+FETCH = ApiKey.FETCH.to_bytes(2, "big") + bytes(20)
 
 
 class Peer:
@@ -17,14 +21,17 @@ class Peer:
         self.budget = budget
         self.name = name
         self.told = told
-        self.held_bytes = self.half_read_bytes = self.held_requests = 0
+        self.held_bytes = self.half_read_bytes = self.held_requests = self.held_first = 0
 
     def room_may_be_back(self) -> None:
-        if self.budget.may_read(self) and self.budget.may_serve(self):
+        if self.budget.may_read(self) and self.may_serve():
             self.told.append(self.name)
 
-    def holds(self, held_bytes: int, requests: int = 0, *, amid_frame: bool = False) -> None:
-        self.budget.hold(self, held_bytes, held_bytes if amid_frame else 0, requests)
+    def may_serve(self, frame: bytes = USUAL) -> bool:
+        return self.budget.may_serve(self, frame)
+
+    def holds(self, held_bytes: int, requests: int = 0, *, first: int = 0, amid_frame: bool = False) -> None:
+        self.budget.hold(self, held_bytes, held_bytes if amid_frame else 0, requests, first)
 
 
 class Table:
@@ -156,10 +163,57 @@ def test_requests_beyond_the_guaranteed_wait_for_those_of_others() -> None:
     busy, other = table.peer("busy"), table.peer("other")
     busy.holds(10, 3)
     other.holds(10, 1)
-    assert table.budget.may_serve(other)
-    assert not table.budget.may_serve(busy)
+    assert other.may_serve()
+    assert not busy.may_serve()
     other.holds(0, 0)
     assert table.turn() == ["busy"]
+
+
+def test_beyond_twice_the_requests_those_with_few_wait_too() -> None:
+    """Issue 18, row 2: with 16 guaranteed to each, a thousand connections had 16,000 under way."""
+    table = Table()
+    peers = [table.peer(str(number)) for number in range(12)]
+    for peer in peers[:8]:
+        assert peer.may_serve()
+        peer.holds(10, 1)
+    assert not any(peer.may_serve() for peer in peers[8:])
+    assert table.budget.waiting == 4
+    peers[0].holds(0)
+    assert table.turn() == ["8"]
+    peers[8].holds(10, 1)
+    for peer in peers[1:3]:
+        peer.holds(0)
+    assert table.turn() == ["9", "10"]
+
+
+def test_what_goes_first_neither_waits_for_the_requests_of_others_nor_keeps_them_waiting() -> None:
+    table = Table()
+    followers = [table.peer(str(number)) for number in range(50)]
+    for follower in followers:
+        assert follower.may_serve(FETCH)
+        follower.holds(10, 1, first=1)
+    busy, other = table.peer("busy"), table.peer("other")
+    assert busy.may_serve()
+    busy.holds(10, 8)
+    assert not other.may_serve()
+    assert other.may_serve(FETCH)
+
+
+def test_beyond_twice_the_bytes_requests_are_served_one_after_the_other() -> None:
+    """A request may hold many times its frame once it is read."""
+    table = Table()
+    one, two, three = (table.peer(name) for name in ("one", "two", "three"))
+    for peer in (one, two, three):
+        peer.holds(70_000)
+    assert one.may_serve()
+    one.holds(90_000, 1)
+    assert not two.may_serve()
+    assert not three.may_serve()
+    assert two.may_serve(FETCH)
+    one.holds(80_000)
+    assert two.may_serve()
+    two.holds(90_000, 1)
+    assert not three.may_serve()
 
 
 def test_room_that_is_given_back_is_not_given_to_all_at_once() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import network.serving
-from network import server_connection
+from network import server_connection, turns
 from network.api_versions import NO_FEATURES
 from network.authentication import Authentication
 from network.limits import ServerLimits
@@ -71,7 +71,8 @@ def test_the_handler_is_told_how_long_a_request_waited() -> None:
 def test_replies_to_requests_that_came_together_go_out_together(
     run: RunTest, monkeypatch: pytest.MonkeyPatch, burst_bytes: int, most_writes: int
 ) -> None:
-    monkeypatch.setattr(server_connection, "_TURN_S", 60.0)
+    monkeypatch.setattr(turns, "TURN_S", 60.0)
+    monkeypatch.setattr(turns, "_PART_S", 60.0)
     monkeypatch.setattr(server_connection, "_BURST_BYTES", burst_bytes)
     sent, send = list[int](), ServerConnection._send_ready
 

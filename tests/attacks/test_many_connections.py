@@ -1,0 +1,66 @@
+"""Many connections that are ready at once get one turn together, not one each: what the node does for itself (timers,
+its peers) comes in between. Counted in requests for each iteration of the loop, not in time."""
+
+import asyncio
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from network.turns import TURN_S, turns_of
+from tests.attacks.rig import HOST, rig
+from tests.attacks.test_loop_turns import long_request
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.frames import encode_frame
+
+CONNECTIONS = 100
+# The first is read in the loop, the second aside.
+FLOODS = {
+    "CreateTopics": (ApiKey.CREATE_TOPICS, ("topics",), 200),
+    "DeleteTopics": (ApiKey.DELETE_TOPICS, ("topics",), 1_900),
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+@pytest.mark.parametrize("name", ["controller", "broker"])
+def test_connections_that_are_ready_at_once_share_one_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, flood: str
+) -> None:
+    """Issue 18, row 1: each had 10 ms for itself, and 150 of them kept Raft's timers waiting for seconds."""
+
+    async def work() -> None:
+        async with rig(tmp_path, topics=1, allows_clients=False) as built:
+            server, loop = built.servers[name], asyncio.get_running_loop()
+            frame = encode_frame(long_request(*FLOODS[flood]))
+            peers = [await asyncio.open_connection(HOST, server.bound_port) for _ in range(CONNECTIONS)]
+            handle = server._state.handler
+            served = most = 0
+            all_served = asyncio.Event()
+
+            def counted(*request: object) -> None:
+                nonlocal served
+                served += 1
+                handle(*request)  # type: ignore[arg-type]
+                if served == CONNECTIONS:
+                    all_served.set()
+
+            def tick(before: int) -> None:
+                nonlocal most
+                most = max(most, served - before)
+                if not all_served.is_set():
+                    loop.call_soon(tick, served)
+
+            # Each look at the clock is as if a request had taken most of a turn.
+            monkeypatch.setattr(turns_of(loop), "now_s", partial(next, count(step=0.6 * TURN_S)))
+            server._state.handler = counted
+            for _, writer in peers:
+                writer.write(frame)
+            tick(0)
+            await all_served.wait()
+            for reader, writer in peers:
+                await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+                writer.close()
+            assert most <= 3
+
+    asyncio.run(work())
