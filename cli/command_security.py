@@ -164,16 +164,15 @@ def _file_keys(choice: _Choice) -> dict[str, str]:
 
 def _read(file: Path) -> dict[str, str]:
     """Raises ConfigError."""
-    from cli.config.properties_file import parse_properties
+    from cli.config.properties_file import properties_of
 
     try:
-        text = file.read_text("utf-8")
+        return {key: value for _, key, value in properties_of(file)}
     except FileNotFoundError as error:
         raise ConfigError([Problem(f"there is no such file ({OPTION})", Place(file))]) from error
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise ConfigError([Problem(f"the file of {OPTION} cannot be read: {reason}", Place(file))]) from error
-    return {key: value for _, key, value in parse_properties(text)}
 
 
 def _grpc_credentials(keys: dict[str, str], place: Place) -> Any:

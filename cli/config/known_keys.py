@@ -70,7 +70,7 @@ IGNORED_KEYS = frozenset(
 REFUSED_KEYS = {
     "ssl.keystore.password": "a PEM file has no password of its own; that of its private key is ssl.key.password",
     "ssl.truststore.password": "a PEM file has no password of its own",
-    "ssl.cipher.suites": "the ciphers are OpenSSL's own choice for TLS 1.2 and 1.3; take this key out",
+    "ssl.cipher.suites": "the suites are fixed: in TLS 1.2 those with AEAD and ECDHE; take this key out",
     "control.plane.listener.name": "KRaft has no control plane listener; controllers have controller.listener.names",
     "zookeeper.connect": "KRaft needs no ZooKeeper; take this key out",
     "zookeeper.metadata.migration.enable": "migrating from ZooKeeper ended with Kafka 3.9",

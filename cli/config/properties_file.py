@@ -1,31 +1,62 @@
 """A Kafka `.properties` file: the config of one node, as `kafka-server-start` takes it."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from cli.config.errors import Place
+from cli.config.config_file import read_config_text
+from cli.config.errors import ConfigError, Place, Problem
 from cli.config.raw import RawCluster, RawNode, RawValue
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+# Without the text, which may be a password.
+_NO_ESCAPE = "after \\u there must be four hex digits; a backslash that is meant is written \\\\"
+_HALF_A_CHARACTER = (
+    "an escape between \\ud800 and \\udfff is half of a character, and its other half is not there"
+)
+_FOUR_HEX_DIGITS = re.compile(r"[0-9A-Fa-f]{4}")
+
+
+class PropertiesError(ValueError):
+    """The text is not that of a .properties file; says why, and in which line."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = line
 
 
 def read_properties(path: Path) -> RawCluster:
-    """The last of several lines with one key wins, as in Java."""
-    keys = {
-        key: RawValue(value, Place(path, line))
-        for line, key, value in parse_properties(path.read_text("utf-8"))
-    }
+    """The last of several lines with one key wins, as in Java. Raises as properties_of."""
+    keys = {key: RawValue(value, Place(path, line)) for line, key, value in properties_of(path)}
     return RawCluster(path, (RawNode(keys, Place(path)),))
 
 
+def properties_of(path: Path) -> list[tuple[int, str, str]]:
+    """(line, key, value). Raises ConfigError, OSError and UnicodeDecodeError."""
+    try:
+        return list(parse_properties(read_config_text(path)))
+    except PropertiesError as error:
+        raise ConfigError([Problem(str(error), Place(path, error.line))]) from error
+
+
 def parse_properties(text: str) -> Iterator[tuple[int, str, str]]:
-    """(line, key, value) in the format of java.util.Properties: comments, continued lines, `=`, `:` or a blank."""
+    """(line, key, value) in the format of java.util.Properties: comments, continued lines, `=`, `:` or a blank.
+
+    Raises PropertiesError.
+    """
     for number, line in _logical_lines(text):
-        key, rest = _take_key(line)
-        rest = rest.lstrip()
+        end = _end_of_key(line)
+        rest = line[end:].lstrip()
         if rest[:1] in ("=", ":"):
             rest = rest[1:].lstrip()
-        yield number, key, _unescape(rest).rstrip()
+        try:
+            key, value = _unescape(line[:end]), _unescape(rest).rstrip()
+        except ValueError as error:
+            raise PropertiesError(number, str(error)) from error
+        if "\0" in key + value:
+            name = "a key" if "\0" in key else key
+            raise PropertiesError(number, f"{name} holds the character U+0000, which no value may hold")
+        yield number, key, value
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -45,23 +76,30 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         yield first, pending
 
 
-def _take_key(line: str) -> tuple[str, str]:
+def _end_of_key(line: str) -> int:
     position = 0
     while position < len(line) and line[position] not in "=: \t":
         position += 2 if line[position] == "\\" else 1
-    return _unescape(line[:position]), line[position:]
+    return position
 
 
 def _unescape(text: str) -> str:
+    """Raises ValueError. Java's escapes are units of UTF-16: two of them may be one character."""
     out, position = [], 0
     while position < len(text):
         if text[position] != "\\" or position + 1 == len(text):
             out.append(text[position])
             position += 1
-        elif text[position + 1] == "u" and len(text) >= position + 6:
-            out.append(chr(int(text[position + 2 : position + 6], 16)))
+        elif text[position + 1] == "u":
+            digits = text[position + 2 : position + 6]
+            if _FOUR_HEX_DIGITS.fullmatch(digits) is None:
+                raise ValueError(_NO_ESCAPE)
+            out.append(chr(int(digits, 16)))
             position += 6
         else:
             out.append(_ESCAPES.get(text[position + 1], text[position + 1]))
             position += 2
-    return "".join(out)
+    try:
+        return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise ValueError(_HALF_A_CHARACTER) from None

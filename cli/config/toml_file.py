@@ -7,7 +7,9 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from cli.config.config_file import read_config_text
 from cli.config.errors import ConfigError, Place, Problem
 from cli.config.known_keys import CONTROLLERS_ONLY, nearest
 from cli.config.raw import RawCluster, RawNode, RawValue
@@ -17,17 +19,31 @@ _SECTIONS = ("cluster", "defaults", "nodes")
 _HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(#.*)?")
 _ASSIGNMENT = re.compile(r"""\s*([A-Za-z0-9_."'-]+(?:\s*\.\s*[A-Za-z0-9_"'-]+)*)\s*=""")
 
+_INT_BITS = 64
+
 # (section and the number of its table, key) -> line
 _Lines = dict[tuple[str, int, str], int]
 
 
 def read_toml(path: Path) -> RawCluster:
     """Raises ConfigError when it is not TOML, has other sections or no node."""
-    text = path.read_text(encoding="utf-8")
+    text = read_config_text(path)
     try:
-        document = tomllib.loads(text)
+        return _read(path, text, _document(path, text))
+    except RecursionError:
+        raise ConfigError([Problem("it is nested too deeply to be a config", Place(path))]) from None
+
+
+def _document(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError([Problem(f"this is not TOML: {error}", Place(path))]) from error
+    except ValueError as error:  # Python's limit of the digits that it takes
+        raise ConfigError([Problem("this is not TOML: a number has too many digits", Place(path))]) from error
+
+
+def _read(path: Path, text: str, document: dict[str, Any]) -> RawCluster:
     lines = _lines_of(text)
     _check_sections(path, document, lines)
     common = dict(_keys(path, document.get("cluster", {}), ("cluster", 0), lines))
@@ -55,7 +71,22 @@ def _keys(
     if not isinstance(table, Mapping):
         raise ConfigError([Problem(f"[{section[0]}] must be a table", Place(path))])
     for key, value in flatten(table):
-        yield key, RawValue(value, Place(path, lines.get((*section, key))))
+        place = Place(path, lines.get((*section, key)))
+        if (fault := _fault(value)) is not None:
+            raise ConfigError([Problem(f"{key} {fault}", place)])
+        yield key, RawValue(value, place)
+
+
+def _fault(value: object) -> str | None:
+    """Why no config holds such a value, whatever its key is; None if one may."""
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, list):
+            return "is a list of lists, which no config holds"
+        if isinstance(item, str) and "\0" in item:
+            return "holds the character U+0000, which no value may hold"
+        if isinstance(item, int) and item.bit_length() > _INT_BITS:
+            return f"is a number that no config holds: it has more than {_INT_BITS} bits"
+    return None
 
 
 def _inherited(common: dict[str, RawValue], own: dict[str, RawValue]) -> dict[str, RawValue]:

@@ -11,8 +11,13 @@ log = logging.getLogger("cli.loop_watch")
 INTERVAL_S: Final = 0.25
 HELD_UP_S: Final = 1.0
 TELL_AGAIN_S: Final = 30.0
-# Of the time held up: as much of the processor's, and the loop's own work was long; less, and something else was.
-_OWN_WORK: Final = 0.5
+# So much of the processor's time, and the loop's own work was long. In an interval without anything amiss it is less.
+_OWN_WORK_S: Final = 0.3
+# Of the time held up: as much of the processor's, and the other threads kept the loop from it.
+_OTHERS_WORK: Final = 0.5
+_AWAY: Final = (
+    "the machine was busy with something else, was suspended, or kept the node waiting for its disk or memory"
+)
 
 
 class LoopWatch:
@@ -73,11 +78,18 @@ class LoopWatch:
 
 
 def _why(late_s: float, loop_s: float, others_s: float) -> str:
-    if loop_s >= late_s * _OWN_WORK:
-        return f"its own work took {loop_s:.1f} s of processor time at one go"
-    if others_s >= late_s * _OWN_WORK:
-        return f"its other threads (of a snapshot, say) took {others_s:.1f} s of processor time meanwhile"
-    return (
-        f"it had the processor for only {loop_s + others_s:.1f} s of that: the machine was busy with something else, "
-        "was suspended, or kept the node waiting for its disk or memory"
-    )
+    """The loop's own work comes first and is always told: it holds the node up however long the machine takes over it,
+    and a machine with other work as well makes it a small share of the time."""
+    own = f"its own work took {loop_s:.1f} s"
+    others = f"its other threads (of a snapshot, say) took {others_s:.1f} s"
+    rest_s = late_s - loop_s - others_s
+    if loop_s >= _OWN_WORK_S:
+        parts = [f"{own} of processor time at one go"]
+        if others_s >= _OWN_WORK_S:
+            parts.append(others)
+        if rest_s >= HELD_UP_S:
+            parts.append(f"for the other {rest_s:.1f} s it waited: {_AWAY}")
+        return "; ".join(parts)
+    if others_s >= late_s * _OTHERS_WORK:
+        return f"{others} of processor time meanwhile, {own}"
+    return f"it had the processor for only {loop_s + others_s:.1f} s of that ({own}): {_AWAY}"

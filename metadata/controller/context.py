@@ -11,6 +11,7 @@ from metadata.controller.config import ControllerConfig
 from metadata.controller.liveness import BrokerLiveness
 from metadata.controller.mutation_quota import MutationCharges, MutationQuotas
 from metadata.controller.requests import ApiError, ControllerRequest
+from metadata.controller.token_buckets import Buckets
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC, ConfigResource
 from metadata.image.directories import MIGRATING, UNASSIGNED
@@ -27,7 +28,8 @@ class DecisionContext:
     """`image` includes what is proposed and not yet committed; `next_offset` is where the decision's first record
     will stand. `registration_offsets` are those of each broker's registration record. `upgrade_kraft_version(level,
     validate_only)` answers why not, or None; unless it only validates, it has appended the change. `voter_ids` are
-    those of the quorum, and `kraft_version` the level at which it runs.
+    those of the quorum, and `kraft_version` the level at which it runs. `token_writes` has a bucket for each owner of
+    delegation tokens.
     """
 
     now_ms: int
@@ -44,6 +46,7 @@ class DecisionContext:
     kraft_version: Callable[[], int] = int
     mutation_quotas: MutationQuotas = field(default_factory=lambda: MutationQuotas(window_ms=11_000))
     mutation_charges: MutationCharges = field(default_factory=MutationCharges)
+    token_writes: Buckets[str] = field(default_factory=Buckets)
 
     def charge_mutations(self, request: ControllerRequest, permits: int) -> None:
         """Once for each topic, with the number of partitions created, added or deleted, before its records are made.

@@ -20,6 +20,7 @@ from metadata.controller.replies import DeferredReplies
 from metadata.controller.requests import ApiError, ControllerRequest, Reply, not_controller
 from metadata.controller.sweep import PartitionSweep
 from metadata.controller.timeline import Publisher, Timeline
+from metadata.controller.token_buckets import Buckets
 from metadata.controller.writing import LogWriter
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage
@@ -67,6 +68,7 @@ class ControllerCore:
         self._timeline.publishers.append(check_levels)
         self._writer = LogWriter(config, raft, self._timeline)
         self._mutation_quotas = MutationQuotas(window_ms=config.controller_quota_window_ms)
+        self._token_writes: Buckets[str] = Buckets()
         self._on_fault = on_fault
         self._replies = DeferredReplies()
         self._active: Active | None = None
@@ -158,6 +160,7 @@ class ControllerCore:
             registration_offsets=derived.registration_offsets,
             mutation_quotas=self._mutation_quotas,
             mutation_charges=charges or MutationCharges(),
+            token_writes=self._token_writes,
             upgrade_kraft_version=lambda level, validate_only: self._raft.upgrade_kraft_version(
                 now_ms, active.leader_epoch, level, validate_only=validate_only
             ),

@@ -30,6 +30,13 @@ _MAX_PRINCIPAL_BYTES = 32_767
 # Of one token. Kafka has no limits here; a token with 45,000 renewers is two megabytes on every node.
 MAX_RENEWERS = 100
 MAX_RENEWERS_BYTES = 16 * 1024
+# Of one owner's tokens: as many records of up to a KiB as the owner may have tokens (or this many, where that is less)
+# in so much time, and twice as many at once: each token is made and renewed. A larger record counts for each KiB.
+_WRITES_AT_LEAST = 200
+_WRITES_WINDOW_MS = 200_000
+_WRITE_BYTES = 1024
+# A renewal by less than this part of its period leaves the expiry where it is.
+_RENEWAL_GRAIN = 100
 
 
 def create_delegation_token(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
@@ -38,6 +45,7 @@ def create_delegation_token(context: DecisionContext, request: ControllerRequest
     secret_key = _checked_secret_key(context)
     token = _new_token(context, request)
     expired = _room_for_one_more(context, token.owner)
+    _charge(context, token)
     response = {
         **_principals(request),
         "error_code": ErrorCode.none,
@@ -64,11 +72,14 @@ def renew_delegation_token(context: DecisionContext, request: ControllerRequest)
     asked_ms = _milliseconds(request.body.renew_period)
     if asked_ms > 0:
         period_ms = min(period_ms, asked_ms)
-    return _expiring(token, context.now_ms + period_ms, "renew")
+    return _expiring(
+        context, token, context.now_ms + period_ms, "renew", later_by_ms=period_ms // _RENEWAL_GRAIN
+    )
 
 
 def expire_delegation_token(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    """A negative period removes the token at once, an expired one too."""
+    """A negative period removes the token at once, an expired one too. That is never refused for its rate: the token
+    may be in the wrong hands, and each was paid for when it was made."""
     token = _token_of(context, request)
     _check_may_renew(token, request)
     period_ms = _milliseconds(request.body.expiry_time_period)
@@ -80,7 +91,7 @@ def expire_delegation_token(context: DecisionContext, request: ControllerRequest
         )
     if is_expired(token, context.now_ms):
         raise ApiError(ErrorCode.delegation_token_expired)
-    return _expiring(token, context.now_ms + period_ms, "set the expiry of")
+    return _expiring(context, token, context.now_ms + period_ms, "set the expiry of")
 
 
 def sweep_expired_tokens(context: DecisionContext) -> Outcome:
@@ -185,14 +196,40 @@ def _check_may_renew(token: DelegationToken, request: ControllerRequest) -> None
         raise ApiError(ErrorCode.delegation_token_owner_mismatch)
 
 
-def _expiring(token: DelegationToken, expiration_ms: int, deed: str) -> ControllerResult:
+def _expiring(
+    context: DecisionContext, token: DelegationToken, expiration_ms: int, deed: str, later_by_ms: int = 0
+) -> ControllerResult:
+    """An expiry that would stay, or move to a time later by less than `later_by_ms`, stays, and no record is written.
+    One that comes forward is always exact."""
     end_ms = min(token.max_timestamp_ms, _END_OF_TIME_MS)  # Kafka's tokens may live longer than dates go
     changed = replace(token, expiration_timestamp_ms=min(end_ms, expiration_ms))
+    later_ms = changed.expiration_timestamp_ms - token.expiration_timestamp_ms
+    if later_ms == 0 or 0 < later_ms < later_by_ms:
+        return ControllerResult(response=_expiry_answer(ErrorCode.none, token.expiration_timestamp_ms))
+    _charge(context, changed)
     return ControllerResult(
         records=(delegation_token_record(changed),),
         response=_expiry_answer(ErrorCode.none, changed.expiration_timestamp_ms),
         audit_reason=f"{deed} a delegation token of {token.owner}",
     )
+
+
+def _charge(context: DecisionContext, token: DelegationToken) -> None:
+    """The owner pays for a record of its token, whichever renewer has it written: the owner chose the renewers, and a
+    hundred of them must not be a hundred times the rate.
+
+    Raises THROTTLING_QUOTA_EXCEEDED, and charges nothing, when the bucket is overdrawn already; the answer's throttle
+    time then says when it is filled, as for KIP-599.
+    """
+    permits = max(_WRITES_AT_LEAST, context.config.delegation_token_max_per_owner)
+    rate = permits * 1000 / _WRITES_WINDOW_MS
+    bucket = context.token_writes.filled(token.owner, rate, 2 * permits, context.now_ms)
+    wait_ms = bucket.until_filled_ms()
+    if wait_ms:
+        context.mutation_charges.throttle_time_ms = wait_ms
+        raise ApiError(ErrorCode.throttling_quota_exceeded)
+    names = (token.owner, token.requester, *token.renewers)
+    bucket.tokens -= 1 + sum(len(name.encode()) for name in names) // _WRITE_BYTES
 
 
 def _expiry_answer(code: ErrorCode, expiry_ms: int) -> Values:

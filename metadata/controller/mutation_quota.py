@@ -12,6 +12,7 @@ from immutables import Map
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import ApiError, ControllerRequest
+from metadata.controller.token_buckets import Buckets
 from metadata.image.quotas import ClientQuotasImage, QuotaEntity
 from wire.protocol.api_keys import ApiKey
 
@@ -23,8 +24,6 @@ STRICT_SINCE: Mapping[ApiKey, int] = {
     ApiKey.DELETE_TOPICS: 5,
     ApiKey.CREATE_PARTITIONS: 3,
 }
-_BUCKETS_KEPT = 1000
-_LONGEST_WAIT_MS = 2**31 - 1
 _BucketKey = tuple[str, str]
 
 
@@ -34,25 +33,6 @@ class Allowance:
 
     key: _BucketKey
     rate: float
-
-
-@dataclass(slots=True)
-class _Bucket:
-    """`rate` and `burst` are those of the last filling."""
-
-    tokens: float
-    filled_at_ms: int
-    rate: float
-    burst: float
-
-    def is_full_by(self, now_ms: int) -> bool:
-        return self.tokens + self.rate * (now_ms - self.filled_at_ms) / 1000 >= self.burst
-
-    def fill(self, rate: float, burst: float, now_ms: int) -> None:
-        """A clock that was set back adds nothing."""
-        elapsed_ms = max(0, now_ms - self.filled_at_ms)
-        self.tokens = min(burst, self.tokens + rate * elapsed_ms / 1000)
-        self.filled_at_ms, self.rate, self.burst = now_ms, rate, burst
 
 
 @dataclass(slots=True)
@@ -71,7 +51,7 @@ class MutationQuotas:
     """
 
     window_ms: int
-    _buckets: dict[_BucketKey, _Bucket] = field(default_factory=dict)
+    _buckets: Buckets[_BucketKey] = field(default_factory=Buckets)
 
     def charge(
         self,
@@ -85,32 +65,16 @@ class MutationQuotas:
         allowance = allowance_of(quotas, request.principal, request.client_id)
         if allowance is None:
             return
-        bucket = self._filled(allowance, now_ms)
+        burst = allowance.rate * self.window_ms / 1000
+        bucket = self._buckets.filled(allowance.key, allowance.rate, burst, now_ms)
         if request.api_version >= STRICT_SINCE[request.api_key]:
-            charges.throttle_time_ms = _until_filled_ms(bucket, allowance)
+            charges.throttle_time_ms = bucket.until_filled_ms()
             if charges.throttle_time_ms:
                 raise ApiError(ErrorCode.throttling_quota_exceeded, MESSAGE)
             bucket.tokens -= permits
         else:
             bucket.tokens -= permits
-            charges.throttle_time_ms = _until_filled_ms(bucket, allowance)
-
-    def _filled(self, allowance: Allowance, now_ms: int) -> _Bucket:
-        burst = allowance.rate * self.window_ms / 1000
-        bucket = self._buckets.get(allowance.key)
-        if bucket is None:
-            self._forget_idle(now_ms)
-            bucket = self._buckets[allowance.key] = _Bucket(burst, now_ms, allowance.rate, burst)
-        bucket.fill(allowance.rate, burst, now_ms)
-        return bucket
-
-    def _forget_idle(self, now_ms: int) -> None:
-        """A bucket that is full by now is as good as a new one."""
-        if len(self._buckets) < _BUCKETS_KEPT:
-            return
-        self._buckets = {
-            key: bucket for key, bucket in self._buckets.items() if not bucket.is_full_by(now_ms)
-        }
+            charges.throttle_time_ms = bucket.until_filled_ms()
 
 
 def allowance_of(quotas: ClientQuotasImage, principal: str, client_id: str | None) -> Allowance | None:
@@ -139,16 +103,6 @@ def _candidates(user: str, client: str) -> list[tuple[QuotaEntity, _BucketKey]]:
     if client:
         both += [((("client-id", each_client),), ("", client)) for each_client in (client, None)]
     return both
-
-
-def _until_filled_ms(bucket: _Bucket, allowance: Allowance) -> int:
-    """0 for a bucket that lacks less than half a millisecond: whoever waited as long as told must get through.
-
-    A rate may be so small, or 0 in a log of another program, that the answer could not hold the time."""
-    debt = max(0.0, -bucket.tokens)
-    if debt * 1000 >= allowance.rate * _LONGEST_WAIT_MS:
-        return _LONGEST_WAIT_MS if debt else 0
-    return round(debt / allowance.rate * 1000)
 
 
 _NO_QUOTAS: Map[str, float] = Map()

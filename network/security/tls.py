@@ -14,6 +14,8 @@ from network.security.pem import KeyPair, read_key_store, read_trust_store
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 PROTOCOLS_KEY = "ssl.enabled.protocols"
+# Of TLS 1.2, those with AEAD and forward secrecy; all suites of TLS 1.3 have both. Java 8 and OpenSSL 1.0.1 know them.
+_TLS_1_2_SUITES = "ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL"
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 NO_KEY_STORE = "a listener with TLS needs a certificate and its private key: name a PEM file with both"
 _WHOM_TO_TRUST = "ssl.client.auth asks clients for certificates, but nothing says which authority to trust"
@@ -26,7 +28,7 @@ def server_context(keys: Mapping[str, str]) -> ssl.SSLContext:
     if pair is None:
         raise SecurityConfigError("ssl.keystore.location", NO_KEY_STORE)
     context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
-    _limit_versions(context, keys)
+    _limit_versions_and_suites(context, keys)
     # A client must not make the server work for it again and again, nor learn anything from lengths.
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     _use(context, pair)
@@ -72,7 +74,7 @@ def client_context(keys: Mapping[str, str]) -> ssl.SSLContext:
     there is one, is shown to servers that ask. Raises SecurityConfigError."""
     now_s = time.time()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    _limit_versions(context, keys)
+    _limit_versions_and_suites(context, keys)
     context.check_hostname = _checks_hostname(keys)
     trusted = read_trust_store(keys, now_s)
     if trusted is None:
@@ -101,9 +103,10 @@ def _client_auth(keys: Mapping[str, str]) -> ssl.VerifyMode:
     return _CLIENT_AUTH[wanted]
 
 
-def _limit_versions(context: ssl.SSLContext, keys: Mapping[str, str]) -> None:
+def _limit_versions_and_suites(context: ssl.SSLContext, keys: Mapping[str, str]) -> None:
     versions = [_VERSIONS[name] for name in _enabled_versions(keys)]
     context.minimum_version, context.maximum_version = min(versions), max(versions)
+    context.set_ciphers(_TLS_1_2_SUITES)
 
 
 def _enabled_versions(keys: Mapping[str, str]) -> frozenset[str]:

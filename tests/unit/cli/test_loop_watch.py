@@ -43,6 +43,40 @@ def test_own_work_is_told_from_a_busy_machine(times: Times, caplog: pytest.LogCa
     assert "its other threads (of a snapshot, say) took 30.0 s" in caplog.messages[-1]
 
 
+@pytest.mark.parametrize(
+    ("late_s", "worked_s", "others_s"),
+    [(15.0, 6.5, 0.0), (2.0, 0.4, 0.0), (15.0, 6.5, 9.0), (60.0, 7.0, 1.0)],
+)
+def test_own_work_is_not_put_on_the_machine(
+    times: Times, caplog: pytest.LogCaptureFixture, late_s: float, worked_s: float, others_s: float
+) -> None:
+    """A machine with other work as well makes the loop's share of the processor small, not its work."""
+    times.go_on(late_s, worked_s, others_s)
+    assert f"sent no heartbeat: its own work took {worked_s:.1f} s of processor time at one go" in caplog.text
+
+
+def test_what_is_left_beside_the_own_work_is_told_too(times: Times, caplog: pytest.LogCaptureFixture) -> None:
+    times.go_on(late_s=15.0, worked_s=6.5, others_s=2.0)
+    assert "its other threads (of a snapshot, say) took 2.0 s" in caplog.text
+    assert "for the other 6.5 s it waited: the machine was busy with something else" in caplog.text
+
+
+def test_all_of_it_being_own_work_leaves_the_machine_out(
+    times: Times, caplog: pytest.LogCaptureFixture
+) -> None:
+    times.go_on(late_s=6.0, worked_s=5.8)
+    assert "the machine" not in caplog.text
+    assert "other threads" not in caplog.text
+
+
+@pytest.mark.parametrize(("worked_s", "others_s"), [(0.2, 0.1), (0.0, 5.0), (0.2, 9.0), (1.2, 0.0)])
+def test_the_loops_processor_time_is_always_told(
+    times: Times, caplog: pytest.LogCaptureFixture, worked_s: float, others_s: float
+) -> None:
+    times.go_on(6.0, worked_s, others_s)
+    assert f"its own work took {worked_s:.1f} s" in caplog.text
+
+
 def test_a_second_is_no_news(times: Times, caplog: pytest.LogCaptureFixture) -> None:
     times.go_on(late_s=0.99, worked_s=0.99)
     times.go_on()

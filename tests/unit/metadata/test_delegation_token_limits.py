@@ -9,14 +9,17 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.records import delegation_token_record
+from tests.unit.metadata.controller_world import kinds
 from tests.unit.metadata.test_controller_delegation_tokens import (
     CREATE,
     DAY_MS,
     EXPIRE,
+    HOUR_MS,
     RENEW,
     ask,
     create,
     expire,
+    renew,
     the_token,
     token_world,
 )
@@ -135,3 +138,106 @@ def test_expired_tokens_of_an_owner_leave_when_another_is_made() -> None:
         assert create(world, max_lifetime=1)["error_code"] is ErrorCode.none
         world.now_ms += 10
         assert len(world.controller.image.security.delegation_tokens) <= 1
+
+
+def written(world: Any, start: int) -> int:
+    """Records of tokens; each has an audit note beside it."""
+    return sum("DelegationToken" in kind for kind in kinds(world, start))
+
+
+LARGEST = [{"principal_type": "User", "principal_name": "x" * 150} for _ in range(100)]
+
+
+def test_a_renewal_that_moves_the_expiry_by_less_than_a_hundredth_writes_nothing() -> None:
+    """A renewal in a loop would otherwise be a record in the log of every node each time."""
+    world = token_world()
+    password = create(world)["hmac"]
+    stands_ms = the_token(world).expiration_timestamp_ms
+    end = world.raft.log_end_offset
+    for _ in range(50):
+        world.now_ms += DAY_MS // 100 // 50 - 1
+        answer = renew(world, password)
+        assert (answer["error_code"], answer["expiry_timestamp"]) == (ErrorCode.none, stands_ms)
+    assert world.raft.log_end_offset == end
+    world.now_ms += 50
+    assert renew(world, password)["expiry_timestamp"] == world.now_ms + DAY_MS
+    assert written(world, end) == 1
+
+
+def test_a_renewal_or_an_expiry_that_brings_the_end_forward_is_exact() -> None:
+    """The token may be in the wrong hands: its end is not rounded to a later time."""
+    world = token_world()
+    password = create(world)["hmac"]
+    for deed, sooner_ms in ((renew, 1), (expire, 2)):
+        answer = deed(world, password, DAY_MS - sooner_ms)
+        assert answer["expiry_timestamp"] == the_token(world).expiration_timestamp_ms
+        assert answer["expiry_timestamp"] == world.now_ms + DAY_MS - sooner_ms
+
+
+def test_an_expiry_that_changes_nothing_writes_nothing() -> None:
+    world = token_world()
+    password = create(world)["hmac"]
+    end = world.raft.log_end_offset
+    assert expire(world, password, DAY_MS)["expiry_timestamp"] == world.now_ms + DAY_MS
+    assert world.raft.log_end_offset == end
+    assert expire(world, password, DAY_MS + 1)["expiry_timestamp"] == world.now_ms + DAY_MS + 1
+    assert written(world, end) == 1
+
+
+@pytest.mark.parametrize("deed", [renew, expire])
+def test_the_log_does_not_grow_at_the_will_of_a_user(deed: Any) -> None:
+    """The end of a large token goes to and fro: each time is a record of 15 KB. What is written is bounded by the time
+    that passes, and a refusal says when to ask again."""
+    world = token_world()
+    password = create(world, renewers=LARGEST)["hmac"]
+    end, codes = world.raft.log_end_offset, set()
+    for number in range(200):
+        answer = deed(world, password, HOUR_MS if number % 2 else 2 * HOUR_MS)
+        codes.add(answer["error_code"])
+    assert codes == {ErrorCode.none, ErrorCode.throttling_quota_exceeded}
+    assert 10 < written(world, end) < 30
+    refused = deed(world, password, 3 * HOUR_MS)
+    assert refused["expiry_timestamp"] == 0
+    assert 0 < refused["throttle_time"] <= 20_000
+    assert "x" * 150 in repr(the_token(world))
+    world.now_ms += refused["throttle_time"]
+    assert deed(world, password, 3 * HOUR_MS)["error_code"] is ErrorCode.none
+    assert deed(world, password, 4 * HOUR_MS)["error_code"] is ErrorCode.throttling_quota_exceeded
+
+
+def test_creations_are_bounded_too_and_a_token_can_always_be_removed() -> None:
+    world = token_world()
+    end, passwords = world.raft.log_end_offset, []
+    while (answer := create(world, renewers=LARGEST))["error_code"] is ErrorCode.none:
+        passwords.append(answer["hmac"])
+        assert expire(world, answer["hmac"])["error_code"] is ErrorCode.none
+        assert len(passwords) < 100
+    assert answer["error_code"] is ErrorCode.throttling_quota_exceeded
+    assert answer["throttle_time"] > 0
+    assert written(world, end) == 2 * len(passwords)
+    assert not world.controller.image.security.delegation_tokens
+
+
+def test_the_bound_is_that_of_the_tokens_owner() -> None:
+    """One user's loop is not another user's refusal, and an owner's renewers have the owner's bound together."""
+    world = token_world()
+    renewers = [*LARGEST[:98], {"principal_type": "User", "principal_name": "carol"}]
+    password = create(world, renewers=renewers)["hmac"]
+    other = create(world, principal="User:bob")["hmac"]
+    refused = set()
+    for number in range(60):
+        who = "User:carol" if number % 3 else "User:alice"
+        answer = renew(world, password, HOUR_MS if number % 2 else 2 * HOUR_MS, principal=who)
+        if answer["error_code"] is ErrorCode.throttling_quota_exceeded:
+            refused.add(who)
+    assert refused == {"User:alice", "User:carol"}
+    assert renew(world, other, HOUR_MS, principal="User:bob")["error_code"] is ErrorCode.none
+    assert expire(world, password, principal="User:carol")["error_code"] is ErrorCode.none
+
+
+def test_an_owner_makes_and_renews_as_many_ordinary_tokens_as_it_may_have() -> None:
+    world = token_world()
+    passwords = [create(world)["hmac"] for _ in range(200)]
+    world.now_ms += HOUR_MS
+    for password in passwords:
+        assert renew(world, password)["error_code"] is ErrorCode.none

@@ -9,7 +9,7 @@ import pytest
 from network.limits import ConnectionLimits
 from network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
 from network.security.listener_security import ListenerSecurity
-from network.security.tls import server_context
+from network.security.tls import client_context, server_context
 from network.server import KafkaServer, SharedLimits
 from tests.support.certificates import authority, issued, write
 from tests.unit.network.conftest import RunTest
@@ -147,3 +147,29 @@ def test_a_certificate_that_no_rule_fits_lets_nobody_in(
     (record,) = [record for record in caplog.records if record.name == "network.server"]
     assert "no rule of ssl.principal.mapping.rules fits its certificate 'CN=bob'" in record.getMessage()
     assert (record.levelname, record.exc_info) == ("WARNING", None)
+
+
+def test_every_suite_that_is_offered_has_aead(world: World) -> None:
+    """CBC in TLS 1.2 leaves its padding to the implementation, and those have leaked."""
+    listener = world.listener().ssl_context
+    assert listener is not None
+    for context in (listener, client_context({})):
+        names = {suite["name"] for suite in context.get_ciphers()}
+        assert {name for name in names if "GCM" not in name and "POLY1305" not in name} == set()
+        assert {"ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384"} <= names
+        assert all(name.startswith(("TLS_", "ECDHE-RSA-", "ECDHE-ECDSA-")) for name in names)
+
+
+@pytest.mark.parametrize("suite", ["AES256-SHA384", "AES128-SHA256", "AES256-SHA"])
+def test_a_client_of_tls_1_2_that_knows_only_cbc_stays_out(run: RunTest, world: World, suite: str) -> None:
+    async def test() -> None:
+        client = world.client(TLS[0])
+        client.set_ciphers(f"ECDHE-ECDSA-{suite}:ECDHE-RSA-{suite}")
+        async with serving(security=world.listener(client_auth="none")) as server:
+            assert "HANDSHAKE_FAILURE" in await reason_of(server, client)
+            client.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256")
+            async with tls_client(server, client) as raw:
+                raw.writer.write(echo_request("a", 1))
+                assert await raw.next_echo() == (1, "a")
+
+    run(test())
