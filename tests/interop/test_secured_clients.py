@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,6 +98,24 @@ def test_librdkafka_does_its_work(cluster: SecuredCluster, listener: str) -> Non
     )
     for future in admin.delete_topics([topic]).values():
         future.result(WAIT_S)
+
+
+class OldTls(SecuredCluster):
+    """Its listener TLS speaks TLS 1.2 only: librdkafka has no key for the version."""
+
+    def _common(self) -> dict[str, Any]:
+        return super()._common() | {"listener.name.tls.ssl.enabled.protocols": "TLSv1.2"}
+
+
+@pytest.mark.slow
+def test_clients_of_tls_1_2_get_in(tmp_path: Path) -> None:
+    """librdkafka and kafka-python know the suites with AEAD, which are the only ones."""
+    with OldTls(tmp_path, controllers=1, brokers=1) as running:
+        running.start()
+        assert confluent(running, "TLS").list_topics(timeout=WAIT_S).brokers
+        admin = kafka_python(running, "TLS")
+        assert admin.describe_cluster()["brokers"]
+        admin.close()
 
 
 @pytest.mark.parametrize("listener", LISTENERS)

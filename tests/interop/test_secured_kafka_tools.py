@@ -108,6 +108,27 @@ def test_a_delegation_token_opens_the_door(tools: Tools, cluster: SecuredCluster
     assert hmac not in cluster.all_output()
 
 
+def test_a_renewal_that_changes_nothing_succeeds(tools: Tools, cluster: SecuredCluster) -> None:
+    """No record is written for the second one; the tool sees the expiry that stands."""
+    told = tools.run(TOKENS, "PASSWORD", scram(cluster), "--create", "--max-life-time-period", "3600000")
+    (hmac,) = [re.split(r"\s+", line)[1] for line in told.splitlines() if f"User:{USER}" in line]
+    renewal = ("--renew", "--hmac", hmac, "--renew-time-period", "3600000")
+    expiries = [tools.run(TOKENS, "PASSWORD", scram(cluster), *renewal) for _ in range(2)]
+    assert "Completed renew operation. New expiry date" in expiries[0]
+    assert expiries[1] == expiries[0]
+
+
+def test_java_speaks_tls_1_2(tools: Tools, cluster: SecuredCluster) -> None:
+    """Its suites with CBC are not offered; those with AEAD are enough."""
+    keys = tls(cluster, "SSL", "alice.pem") | {"ssl.protocol": "TLSv1.2", "ssl.enabled.protocols": "TLSv1.2"}
+    tools.run(TOPICS, "TLS", keys, "--list")
+    cbc = {
+        "ssl.cipher.suites": "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA384,TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384"
+    }
+    with pytest.raises(ToolFailed, match="SslAuthenticationException"):
+        tools.run(TOPICS, "TLS", keys | cbc, "--list")
+
+
 def test_the_quorum_is_described_to_a_certificate(kafka: Kafka, cluster: SecuredCluster) -> None:
     config = cluster.command_config("controller.properties", tls(cluster, "SSL", "alice.pem"))
     where = ("--bootstrap-controller", f"localhost:{cluster.ports[1]}", "--command-config", config)
