@@ -23,7 +23,7 @@ from network.connection_quota import Refusal
 from network.limits import NO_LIMIT, BudgetLimits
 from network.request_budget import RequestBudget
 from tests.unit.cli.config_files import SMALL
-from tests.unit.network.test_request_budget import Peer
+from tests.unit.network.test_request_budget import USUAL, Peer
 from wire.protocol.api_keys import ApiKey
 
 
@@ -70,7 +70,7 @@ async def in_loop(budget: RequestBudget) -> None:
     budget.hold(peer, 70_000, 0, 0)
     assert not budget.may_read(peer)
     budget.hold(peer, 0, 0, 16)
-    assert not budget.may_serve(peer)
+    assert not budget.may_serve(peer, USUAL)
 
 
 def test_no_bytes_said_means_a_bound_of_our_own(tmp_path: Path) -> None:
