@@ -36,7 +36,7 @@ def open_listed(path: Path) -> BinaryIO:
 
 
 def is_regular(path: Path) -> bool:
-    """Whether it is a file, and no link to one. Raises OSError where nobody may look, and not for what is gone."""
+    """Whether it is a regular file and no link; False for one that is missing. Raises OSError where the folder is closed."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except FileNotFoundError:

@@ -27,7 +27,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LimitedNode]:
 
 
 def check_health(node: LimitedNode, topic: str) -> None:
-    """The metrics are told, Kafka's listener serves, and the log goes on in a new segment."""
+    """The metrics listener answers, Kafka's listener serves, and the log continues in a new segment."""
     segments = node.segments
     assert "kquorum_" in node.metrics()
     create = ("topics", "create", topic, "--partitions", PARTITIONS, "--bootstrap-server", node.bootstrap)
