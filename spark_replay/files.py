@@ -36,7 +36,7 @@ def open_listed(path: Path) -> BinaryIO:
 
 
 def is_regular(path: Path) -> bool:
-    """Whether it is a regular file and no link; False for one that is missing. Raises OSError where the folder is closed."""
+    """Whether it is a regular file and no link; False for a missing one. Raises OSError where the folder is closed."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except FileNotFoundError:
