@@ -164,6 +164,7 @@ def _file_keys(choice: _Choice) -> dict[str, str]:
 
 def _read(file: Path) -> dict[str, str]:
     """Raises ConfigError."""
+    from cli.config.config_file import why_unreadable
     from cli.config.properties_file import properties_of
 
     try:
@@ -171,8 +172,8 @@ def _read(file: Path) -> dict[str, str]:
     except FileNotFoundError as error:
         raise ConfigError([Problem(f"there is no such file ({OPTION})", Place(file))]) from error
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise ConfigError([Problem(f"the file of {OPTION} cannot be read: {reason}", Place(file))]) from error
+        message = f"the file of {OPTION} cannot be read: {why_unreadable(error)}"
+        raise ConfigError([Problem(message, Place(file))]) from error
 
 
 def _grpc_credentials(keys: dict[str, str], place: Place) -> Any:

@@ -51,10 +51,15 @@ def read_folder(folder: Path) -> Noted:
 
 
 def read_folders(folders: Iterable[Path]) -> list[Noted]:
-    """Raises CliError for one that holds no metadata log, and for folders of different clusters."""
+    """Raises CliError for one that is no folder or holds no metadata log, and for folders of different clusters."""
     found = []
     clusters: dict[str, Path] = {}
     for folder in folders:
+        if not folder.is_dir():
+            what = "is not a folder" if folder.exists() else "does not exist"
+            raise CliError(
+                f"{folder} {what}: name a data folder or its {FOLDER_NAME}", status=ExitStatus.USAGE
+            )
         noted = read_folder(folder)
         if not noted.events and not noted.leader_changes:
             within = sorted(each.parent for each in folder.glob(f"*/{FOLDER_NAME}"))
@@ -73,7 +78,7 @@ def read_folders(folders: Iterable[Path]) -> list[Noted]:
 
 
 def _cluster_of(folder: Path) -> str | None:
-    """None where the files do not tell, as for the copy of a log alone."""
+    """None where no file says it, as for the copy of a log alone."""
     try:
         return read_meta_properties(folder if (folder / FOLDER_NAME).is_dir() else folder.parent).cluster_id
     except (NotFormatted, MetaPropertiesDamaged):

@@ -1,6 +1,5 @@
 """Which files make up a metadata log: found from whatever paths a user points at."""
 
-import errno
 import hashlib
 import logging
 import os
@@ -79,7 +78,8 @@ def find_log_files(root: Path) -> tuple[LogFile, ...]:
         # A link that is named is followed; those in a folder are not.
         return (log_file(root.resolve(), source=source_name(root, root.name)),)
     if not root.is_dir():
-        raise NoLogFound(f"{printable(str(root))} does not exist")
+        what = "is neither a file nor a folder" if root.exists() else "does not exist"
+        raise NoLogFound(f"{printable(str(root))} {what}")
     files = tuple(_files_of_sources(root.resolve()))
     if not files:
         raise NoLogFound(
@@ -143,7 +143,6 @@ def files_of_folder(folder: Path, source: str) -> list[LogFile]:
         paths = [folder / entry.name for entry in entries if is_log_name(entry.name)]
     if folder.name == METADATA_FOLDER:
         paths.append(folder.parent / BOOTSTRAP_CHECKPOINT_NAME)
-    paths = [path for path in paths if is_regular(path) or _is_passed_over(path)]
     return sorted(_described(paths, source), key=reading_order)
 
 
@@ -206,36 +205,35 @@ def _escaped_bytes(character: str) -> int:
 def _described(paths: list[Path], source: str) -> Iterator[LogFile]:
     for path in paths:
         try:
-            yield log_file(path, source=source)
+            if is_regular(path):
+                yield log_file(path, source=source)
+            else:
+                _report_passed_over(path)
         except FileNotFoundError:
             continue
 
 
 def _files_of_sources(root: Path) -> Iterator[LogFile]:
-    folders = sorted(_log_folders(root, SEARCH_DEPTH, set()))
+    folders = sorted(_log_folders(root, SEARCH_DEPTH))
     wanted = {metadata_folder_of(folder): _source_name(root, folder) for folder in folders}
     names = distinct_names(wanted)
     for folder in folders:
         yield from files_of_folder(folder, names[metadata_folder_of(folder)])
 
 
-def _log_folders(folder: Path, depth: int, seen: set[str]) -> Iterator[Path]:
-    """Folders which hold segments or snapshots, not looked for below one that does; each once, whatever links lead to
-    it."""
-    real = os.path.realpath(folder)
-    if real in seen:
-        return
-    seen.add(real)
+def _log_folders(folder: Path, depth: int) -> Iterator[Path]:
+    """Folders which hold segments or snapshots, not looked for below one that does. Links to folders are reported and
+    passed over."""
     if _holds_log(folder):
         yield folder
     elif depth > 0:
         with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if _is_folder(entry)]
-        for name in sorted(names):
-            if (folder / name).is_symlink():
-                _is_passed_over(folder / name)
-            elif not name.startswith(".") and name not in _NO_LOG_FOLDERS:
-                yield from _log_folders(folder / name, depth - 1, seen)
+            found = [each for each in entries if not each.name.startswith(".") and _may_be_folder(each)]
+        for entry in sorted(found, key=lambda each: each.name):
+            if entry.is_symlink():
+                _report_passed_over(folder / entry.name)
+            elif entry.name not in _NO_LOG_FOLDERS:
+                yield from _log_folders(folder / entry.name, depth - 1)
 
 
 def _holds_log(folder: Path) -> bool:
@@ -256,28 +254,22 @@ def holds_log(folder_name: str, file_names: Collection[str]) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _is_passed_over(path: Path) -> bool:
-    """Tell of a link, a pipe or the like, once; a folder is somebody's mistake, which `log verify` tells of. Answers
-    False: it is not read."""
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
-        return False
+def _report_passed_over(path: Path) -> None:
+    """Once for each link, pipe or the like; a folder with the name of a file is left to `log verify`. Raises
+    FileNotFoundError."""
+    mode = path.lstat().st_mode
     if stat.S_ISLNK(mode):
         log.warning("%s is passed over: it is a symbolic link; name what it leads to", printable(str(path)))
     elif not stat.S_ISDIR(mode):
         log.warning("%s is passed over: it is no regular file", printable(str(path)))
-    return False
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """A link to itself is nothing."""
+def _may_be_folder(entry: os.DirEntry[str]) -> bool:
+    """True for a link as well that leads to a folder, or to a place that cannot be looked at."""
     try:
         return entry.is_dir()
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        return False
+    except OSError:
+        return True
 
 
 def _source_name(root: Path, folder: Path) -> str:

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from cli.config.addresses import WILDCARD_HOSTS, parse_listener
 from cli.config.checks import cluster_problems, node_problems
+from cli.config.config_file import why_unreadable
 from cli.config.errors import ConfigError, Place, Problem
 from cli.config.known_keys import ALIASES, IGNORED_KEYS, READ_AS_TEXT, REFUSED_KEYS, nearest
 from cli.config.model import KNOWN_KEYS, ClusterConfig, NodeConfig
@@ -53,7 +54,9 @@ def read_raw(path: Path) -> RawCluster:
     except FileNotFoundError as error:
         raise ConfigError([Problem("there is no such config file", Place(path))]) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError([Problem(f"the config file cannot be read: {error}", Place(path))]) from error
+        raise ConfigError(
+            [Problem(f"the config file cannot be read: {why_unreadable(error)}", Place(path))]
+        ) from error
     nodes = tuple(RawNode(dict(_canonical(node)), node.place) for node in raw.nodes)
     return RawCluster(path, tuple(_with_voters(nodes)))
 

@@ -119,6 +119,13 @@ def test_a_folder_without_a_log_is_refused(tmp_path: Path, capsys: pytest.Captur
     assert f"{tmp_path} holds neither a metadata log" in capsys.readouterr().err
 
 
+def test_what_is_no_folder_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    for name, what in (("file", "is not a folder"), ("missing", "does not exist")):
+        assert run(["quorum", "history", str(tmp_path / name)]) == 2
+        assert f"{tmp_path / name} {what}: name a data folder or its {FOLDER_NAME}" in capsys.readouterr().err
+
+
 def test_a_running_quorum_needs_grpc_listeners(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "quorum.toml"
     config.write_text(

@@ -1,4 +1,4 @@
-"""Config files that somebody else wrote, or that are no files: each ends in one clear message, at once."""
+"""Config files of another author, or that are no files: each ends in one clear message, at once."""
 
 import os
 from pathlib import Path
@@ -80,10 +80,17 @@ def test_toml_that_no_config_is(tmp_path: Path, line: str, message: str) -> None
 
 @pytest.mark.parametrize("name", ["quorum.toml", "server.properties"])
 def test_a_pipe_is_no_config(tmp_path: Path, name: str) -> None:
-    """Reading it would wait for a writer, for good."""
+    """A read of it would wait for a writer."""
     os.mkfifo(tmp_path / name)
-    with pytest.raises(ConfigError, match=f"{name}: the config file cannot be read: .*it is no regular file"):
+    with pytest.raises(ConfigError) as caught:
         load_config(tmp_path / name)
+    assert str(caught.value) == f"{tmp_path / name}: the config file cannot be read: it is no regular file"
+
+
+def test_bytes_that_are_no_text_are_no_config(tmp_path: Path) -> None:
+    (tmp_path / "quorum.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=r"the config file cannot be read: it is not UTF-8$"):
+        load_config(tmp_path / "quorum.toml")
 
 
 def test_a_pipe_is_no_command_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,6 +79,12 @@ def test_a_path_that_does_not_exist_is_told_even_if_others_do(tmp_path: Path) ->
         found(write_sample(tmp_path / "node-1"), tmp_path / "missing")
 
 
+def test_a_pipe_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(NoLogFound, match="pipe is neither a file nor a folder"):
+        found(tmp_path / "pipe")
+
+
 @pytest.mark.parametrize(
     ("path", "remote"),
     [
@@ -101,12 +107,17 @@ def test_an_address_is_refused_where_there_is_no_spark_to_read_it() -> None:
         found("s3a://bucket/archive")
 
 
-def test_links_in_a_circle_and_several_to_one_log_find_it_once(tmp_path: Path) -> None:
+def test_links_in_a_circle_and_several_to_one_log_find_it_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     write_sample(tmp_path / "cluster" / "node-1")
     (tmp_path / "cluster" / "again").symlink_to(tmp_path / "cluster")
     (tmp_path / "cluster" / "self").symlink_to(tmp_path / "cluster" / "self")
     (tmp_path / "cluster" / "same").symlink_to(tmp_path / "cluster" / "node-1")
+    (tmp_path / "cluster" / ".hidden").symlink_to(tmp_path / "cluster" / "node-1")
     assert found(tmp_path / "cluster") == [("node-1", FIRST), ("node-1", SECOND)]
+    links = [str(tmp_path / "cluster" / name) for name in ("again", "same", "self")]
+    assert [message.partition(" is passed over")[0] for message in caplog.messages] == links
 
 
 def test_names_with_blanks_and_names_that_are_no_text(tmp_path: Path) -> None:
