@@ -1,12 +1,14 @@
 """What a handler is told of the time that a request lay here, and what goes out together."""
 
 import gc
+import math
 import struct
 import threading
+import time
 from functools import cache
 from itertools import count
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,12 +20,14 @@ from network.limits import ServerLimits
 from network.replies import ReplyQueue
 from network.requests import admit_all
 from network.security.listener_security import UNSECURED, ListenerSecurity
+from network.server import KafkaServer
 from network.server_connection import ServerConnection
 from network.server_state import Peer
 from network.serving import RequestServing
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,
+    FLEXIBLE,
     OLD,
     SUPPORTED,
     Held,
@@ -31,11 +35,15 @@ from tests.unit.network.support import (
     holding_handler,
     raw_client,
     serving,
+    until,
 )
 from tests.unit.network.test_listener_security import sasl
 from wire.protocol import apis, headers, warm_up
 from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, supported_versions
+from wire.protocol.entities import build
 from wire.protocol.frames import encode_frame
+from wire.protocol.headers import encode_request
 
 REQUESTS = 40
 
@@ -93,6 +101,102 @@ def test_replies_to_requests_that_came_together_go_out_together(
     run(test())
     assert len(sent) <= most_writes
     assert burst_bytes or len(sent) == REQUESTS
+
+
+class HeldTurns:
+    """A line in which connections wait until the test gives each its turn."""
+
+    now_s = staticmethod(time.monotonic)
+
+    def __init__(self) -> None:
+        self.asked: list[turns.Served] = []
+
+    def ask(self, connection: turns.Served) -> bool:
+        self.asked.append(connection)
+        return True
+
+    def give_turn(self) -> bool:
+        return self.asked.pop(0).take_turn(math.inf)
+
+
+def held_turns(server: KafkaServer, *asked: tuple[int, int]) -> HeldTurns:
+    """Of the server's only connection, which asks in these versions of APIs: their import takes no turn."""
+    for api_key, version in asked:
+        warm_up.warm_version(api_key, version)
+    (connection,) = cast("set[ServerConnection]", server._state.connections)
+    line = HeldTurns()
+    connection._turns = cast("turns.Turns", line)
+    return line
+
+
+def test_what_is_behind_a_request_that_goes_first_waits_for_a_turn_of_its_own(run: RunTest) -> None:
+    """Else a short ApiVersions would take everything behind it along."""
+    versions = supported_versions(ApiKey.API_VERSIONS)[1]
+    first = build(
+        request_class(ApiKey.API_VERSIONS, versions),
+        {"client_software_name": "a", "client_software_version": "1"},
+    )
+    begin = encode_frame(encode_request(ApiKey.API_VERSIONS, versions, 1, None, first))
+
+    async def check() -> None:
+        async with serving() as server, raw_client(server) as client:
+            await until(lambda: bool(server._state.connections))
+            line = held_turns(server, (ApiKey.API_VERSIONS, versions), (ECHO, FLEXIBLE))
+            client.writer.write(begin + begin + echo_request("a", 2) + echo_request("b", 3))
+            await until(lambda: bool(line.asked))
+            assert line.asked[0].goes_first()
+            waiting, line.asked = line.asked[0], []
+            assert waiting.take_turn(math.inf), "it waits for the next turn"
+            assert server.counters.requests == 2
+            assert not waiting.goes_first()
+            assert not waiting.take_turn(math.inf)
+            assert server.counters.requests == 4
+
+    run(check())
+
+
+def test_a_request_that_was_read_aside_is_handled_when_its_turn_comes(run: RunTest) -> None:
+    """Several may have been read meanwhile, and each may take long."""
+    held: Held = []
+    version = supported_versions(ApiKey.DELETE_TOPICS)[1]
+    topics = [{"name": "t", "topic_id": None} for _ in range(10_000)]
+    body = build(
+        request_class(ApiKey.DELETE_TOPICS, version), {"topics": topics, "timeout": 1, "timeout_ms": 1}
+    )
+    request = encode_frame(encode_request(ApiKey.DELETE_TOPICS, version, 1, None, body))
+
+    async def check() -> None:
+        supported = {ApiKey.DELETE_TOPICS: (version, version)}
+        async with (
+            serving(holding_handler(held), supported=supported) as server,
+            raw_client(server) as client,
+        ):
+            await until(lambda: bool(server._state.connections))
+            line = held_turns(server, (ApiKey.DELETE_TOPICS, version))
+            client.writer.write(request)
+            await until(lambda: bool(line.asked))
+            line.give_turn()
+            await until(lambda: bool(line.asked))
+            assert held == []
+            line.give_turn()
+            assert len(held) == 1
+
+    run(check())
+
+
+def test_a_handler_can_ask_whether_the_client_is_gone(run: RunTest) -> None:
+    held: Held = []
+
+    async def check() -> None:
+        async with serving(holding_handler(held)) as server, raw_client(server) as client:
+            client.writer.write(echo_request("a", 1))
+            await until(lambda: len(held) == 1)
+            context = held[0][0]
+            assert not context.is_gone()
+            client.writer.close()
+            await until(context.is_gone)
+
+    run(check())
 
 
 def loads_from_now_on(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
