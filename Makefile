@@ -115,7 +115,7 @@ bench: $(STAMP)  ## the benchmarks, each with hardware, size and figure; minutes
 	@for file in benchmarks/[a-z]*.py; do name=$$(basename "$$file" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; done
 
 .PHONY: proto
-proto: $(STAMP)  ## generate wire/proto from its .proto file anew
+proto: $(STAMP)  ## generate wire/proto from its .proto files again
 	@$(BIN)/python -m wire.proto.generate
 
 $(LOCK_VENV)/.installed: tools/lock-tools.lock tools/make_venv.sh

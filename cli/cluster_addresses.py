@@ -16,7 +16,7 @@ DEFAULT_CONFIG = Path("quorum.toml")
 @dataclass(frozen=True, slots=True)
 class KnownControllers:
     """Which node is behind an address, as far as a config or a leader tells, and which nodes vote: those of a static
-    quorum, or as the leader said; none where nobody can tell from here."""
+    quorum, or as the leader said; none where neither says."""
 
     ids: Mapping[HostPort, int] = field(default_factory=dict)
     voters: frozenset[int] = frozenset()

@@ -1,4 +1,4 @@
-"""What is known of a quorum that nobody leads: who answers, which leader and epoch each knows, and what is needed."""
+"""What is known of a quorum without a leader: who answers, which leader and epoch each knows, and what is needed."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -28,7 +28,7 @@ class ControllerAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaderless:
-    """The controllers that were asked, and which nodes vote (none where nobody here can tell)."""
+    """The controllers that were asked, and which nodes vote (none where that is not known)."""
 
     controllers: tuple[ControllerAnswer, ...]
     voters: frozenset[int] = frozenset()

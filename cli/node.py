@@ -111,8 +111,8 @@ class _Life:
             starting.result()
 
     def _make_node(self) -> Node:
-        # Read when gRPC is imported. Else it writes a line to standard error for each TLS handshake that fails, and
-        # with ERROR for each header that it cannot read, so strangers could fill a disk with them.
+        # gRPC reads it when it is imported. Without it gRPC writes a line to standard error for each TLS handshake that
+        # fails, and with ERROR for each header that it cannot read, so clients could fill a disk with them.
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         from cli.nodes.cluster_node import ClusterNode
 

@@ -114,7 +114,7 @@ def why_no_leader(response: Any) -> str:
 
 
 def _lacks_a_majority(question: Question, known: KnownControllers) -> bool:
-    """Whether nobody can be elected, however long one waits: too few voters answer, and none of them has a leader."""
+    """Whether no leader can be elected, however long it takes: too few voters answer, and none of them has a leader."""
     leaders = [leader_known_to(response)[0] for response in question.refused.values()]
     is_lost = known.lack_a_majority(answering=question.refused, silent=question.silent)
     return is_lost and max(leaders, default=-1) < 0

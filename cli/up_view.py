@@ -144,8 +144,8 @@ def render(config: ClusterConfig, view: ClusterView) -> "RenderableType":
 
 
 def _waits(view: ClusterView) -> list[str]:
-    """After a power cut all brokers wait for the same: one line tells of them, with the seconds that the first counted
-    when it began to wait."""
+    """Nodes that wait for the same share a line, as all brokers do after a power cut; its seconds are of the first
+    node."""
     waiting: dict[str, list[int]] = {}
     for node_id, node in view.nodes.items():
         if node.waits:

@@ -1,4 +1,4 @@
-"""Warnings about peers, so many in a second: whoever sends garbage should not fill the disk with what is said of it."""
+"""Warnings about peers, so many in a second: a peer that sends garbage should not fill the disk with lines about it."""
 
 import logging
 from collections.abc import Callable

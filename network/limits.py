@@ -20,7 +20,7 @@ _AT_LEAST_ONE = (
 )
 _NOT_NEGATIVE = (
     "max_connections",
-    "max_descriptor",
+    "max_open_files",
     "max_connection_creation_rate",
     "max_unsent_bytes",
     "drain_timeout_ms",
@@ -42,8 +42,8 @@ class ServerLimits:
     max_idle_ms: int = 600_000
     max_connections: int = NO_LIMIT
     # A connection whose descriptor has this number or a higher one is refused. The kernel gives the lowest that is
-    # free, so as many files are open then, whichever listener or part of the process has opened them.
-    max_descriptor: int = NO_LIMIT
+    # free, so this many files are open already, whichever listener or part of the process has opened them.
+    max_open_files: int = NO_LIMIT
     max_connection_creation_rate: int = NO_LIMIT
     # Requests of one connection that wait for their reply; reading pauses above. Kafka's brokers allow one,
     # its clients send five, and a follower or broker here keeps several long polls open besides its other

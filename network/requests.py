@@ -17,7 +17,7 @@ ANONYMOUS = "User:ANONYMOUS"
 class RequestContext:
     """Where a request came from. `connection_id` is unique within one server's life.
 
-    `frame` is the request as it came, header and body, for whoever passes it on; empty for a request of our own.
+    `frame` is the request as it came, header and body, for a handler that passes it on; empty for a request of our own.
     `waited_ms` is how long it lay here before it was served. `security_protocol` is Kafka's number (0 PLAINTEXT,
     1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL). `max_elements` tells by api key how many elements this listener reads, for a
     request that is inside of this one; `elements` is how many this one has. `is_gone` says whether the connection is

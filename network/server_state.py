@@ -68,7 +68,7 @@ class ServerState:
     admission: Admission = admit_all
     # Where long requests are read.
     reader: Aside = field(default_factory=lambda: Aside("long-requests"))
-    # Where the classes of old versions are imported: nobody's long request delays a peer that asks in one.
+    # Where the classes of old versions are imported: a peer that asks in one does not wait for long requests.
     importer: Aside = field(default_factory=lambda: Aside("old-versions"))
     counters: ServerCounters = field(default_factory=ServerCounters)
     connections: set[Member] = field(default_factory=set)
@@ -81,7 +81,7 @@ class ServerState:
         refusal = self.shared.quota.refusal(address, is_protected=self.is_protected)
         if refusal is None and self.admitted >= self.limits.max_connections:
             refusal = Refusal.LISTENER
-        if refusal is None and descriptor >= self.limits.max_descriptor:
+        if refusal is None and descriptor >= self.limits.max_open_files:
             refusal = Refusal.DESCRIPTORS
         delay_s = None if refusal else self._delay_s(now_s)
         if delay_s is None:

@@ -5,8 +5,8 @@ milliseconds when its bytes come, a hundred of them would keep the node's own ti
 heartbeats, sessions. So all connections of a loop, whichever listener they came by, share a turn in each iteration.
 Those that find it used up wait in line, and go on one after the other in the next iterations.
 
-What keeps the quorum and the sessions of brokers alive goes first. Those requests are short, and refused at once where
-the peer may not send them; so they are first whoever sends them, with half of the turn at most while others wait.
+What keeps the quorum and the sessions of brokers alive goes first. Those requests are short, and a peer without the
+permission is refused at once; so they go first from every peer, with half of the turn at most while others wait.
 """
 
 import asyncio
@@ -17,7 +17,8 @@ from weakref import WeakKeyDictionary
 
 from wire.protocol.api_keys import ApiKey
 
-# Of all connections together, in one iteration of the loop. One request more may end it.
+# Of all connections together, in one iteration of the loop. The last request may exceed it. What an iteration leaves
+# is left to the next ones: only a turn that is used up is renewed, so that a quiet node needs no callback for it.
 TURN_S: Final = 0.01
 # Of one connection, while others wait: many short requests, or one that takes long.
 _PART_S: Final = 0.002
@@ -64,7 +65,7 @@ class Turns:
     ) -> None:
         self._soon = soon
         self.now_s = now_s
-        # Those who wait for their turn; dicts for their order.
+        # The connections that wait for their turn; dicts for their order.
         self._first: dict[Served, None] = {}
         self._others: dict[Served, None] = {}
         self._left_s = TURN_S
@@ -83,7 +84,7 @@ class Turns:
             if not self._is_serving:
                 self._serve()
             return connection in self._first or connection in self._others
-        # Nobody else is there, as nearly always.
+        # No other connection waits, as nearly always.
         self._is_serving, has_more = True, False
         began_s = self.now_s()
         try:

@@ -110,13 +110,13 @@ def read_manifest(folder: Path) -> AuditManifest:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["format"] != FORMAT:
             raise NoAudit(
-                f"{path} is of format {content['format']}; this program reads {FORMAT}: build it anew"
+                f"{path} is of format {content['format']}; this program reads {FORMAT}: build it again"
             )
         return _manifest(content)
     except FileNotFoundError:
         raise NoAudit(f"{folder} holds no finished audit: there is no {MANIFEST} in it") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise NoAudit(f"{path} cannot be read: {error!r}; build the audit anew") from error
+        raise NoAudit(f"{path} cannot be read: {error!r}; build the audit again") from error
 
 
 def write_manifest(folder: Path, manifest: AuditManifest) -> None:

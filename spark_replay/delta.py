@@ -151,7 +151,7 @@ def convert(
 
 
 def forget(folder: Path) -> None:
-    """Make plain folders of what Delta tables an earlier audit left, before they are written anew as Parquet."""
+    """Make plain folders of what Delta tables an earlier audit left, before they are written again as Parquet."""
     logs = [log for name in TABLES if (log := folder / name / "_delta_log").is_dir()]
     if logs:
         remove_manifest(folder)

@@ -1,6 +1,7 @@
 """Files as buffers: mapped, so that the memory needed does not grow with the length of a log.
 
-The folder of a log may be somebody else's: what was found by listing it is opened here, and links are not followed.
+The folder of a log may come from another user: what was found by listing it is opened here, and links are not
+followed.
 """
 
 import errno
@@ -52,7 +53,7 @@ def read_listed(path: Path) -> bytes:
 def map_file(path: str | Path) -> memoryview:
     """The file's bytes as of now, read-only; what is appended later is not seen. Raises OSError.
 
-    The mapping goes away with the last view of it, so nobody has to close it while rows are still being made.
+    The mapping goes away with the last view of it, so no caller has to close it while rows are still being made.
     """
     with open_listed(Path(path)) as file:
         size = file.seek(0, 2)

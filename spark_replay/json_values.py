@@ -1,6 +1,6 @@
 """Whether the fields of a dataclass that was read from JSON have the types that they are declared with.
 
-A file from elsewhere may hold anything under any name, and what is wrong should be told where it is read.
+A file from elsewhere may hold anything under any name, and its reader should report what is wrong.
 """
 
 from collections.abc import Mapping

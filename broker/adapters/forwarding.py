@@ -124,7 +124,7 @@ class Forwarder:
 
     async def _lost_answer(self, context: RequestContext, watched: Watched) -> EncodedBody:
         log.info(
-            "the answer to %s of client %r was lost, and is told by the log",
+            "the answer to %s of client %r was lost; the log says what was done",
             watched.request.api_key.name,
             context.header.client_id,
         )

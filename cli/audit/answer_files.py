@@ -17,7 +17,7 @@ from cli.exit_status import ExitStatus
 from cli.output import complain, json_text
 from wire.safe_text import safe_text
 
-# A spreadsheet takes a text that begins so for a formula, and logs hold what anybody may have written. The last four
+# A spreadsheet takes a text that begins so for a formula, and a log holds text that others wrote. The last four
 # are full-width, which some of them read as the others.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _ISO_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"

@@ -95,7 +95,7 @@ def answer_who(question: Asking, request: History) -> Answer:
         spare=("#offset",),
         stacking=True,
         cells=cells,
-        empty=f"{title}: nobody in this time",
+        empty=f"{title}: no request in this time",
     )
     answer = Answer(
         head={**_head(question, request), "has_notes": told},

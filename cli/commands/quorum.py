@@ -47,7 +47,7 @@ def status(
 ) -> None:
     """Leader, epoch, high watermark, and the lag of every voter and observer, as the leader knows them.
 
-    While nobody leads: what each controller knows, what is needed, and exit status 6. A node whose metadata is not the
+    With no leader: what each controller knows, what is needed, and exit status 6. A node whose metadata is not the
     leader's at the same offset is named, with exit status 1.
     """
     from cli.cluster_addresses import known_controllers, quorum_addresses
@@ -228,7 +228,7 @@ def history(
     timeout_ms: TimeoutMs = 5000,
     as_json: AsJson = False,
 ) -> None:
-    """For every epoch: why it began, who stood, who won, and how long nobody led.
+    """For every epoch: why it began, who stood, who won, and how long there was no leader.
 
     From what the nodes noted (asked over gRPC) and the leader changes in the log; or, with folders, from their files,
     also those of Apache Kafka, whose nodes note nothing, so that only the log's part is told.

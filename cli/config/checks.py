@@ -165,7 +165,7 @@ def _shared_ports(nodes: Sequence[NodeConfig]) -> Iterator[tuple[int, str, str]]
 
 
 def _unknown_listeners(nodes: Sequence[NodeConfig]) -> Iterator[tuple[int, str, str]]:
-    """Limits, or keys of TLS and SASL, of a listener which no node has would have no effect, and nobody would know."""
+    """Limits, or keys of TLS and SASL, of a listener which no node has would have no effect, without a message."""
     listeners = {listener.name for node in nodes for listener in node.listeners}
     known = listeners | {GRPC, *(name for node in nodes for name in node.controller_listener_names)}
     for index, node in enumerate(nodes):

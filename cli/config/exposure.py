@@ -45,6 +45,6 @@ def exposure_problems(node: NodeConfig) -> Iterator[tuple[str, str]]:
 def _message(name: str, host: str, port: int, protocol: str) -> str:
     where = "every address of this machine" if host in WILDCARD_HOSTS else format_address(host, port)
     return (
-        f"{name} is {protocol} on {where}, open to whoever reaches it: bind it to 127.0.0.1, or say with "
+        f"{name} is {protocol} on {where}, open to every client that reaches it: bind it to 127.0.0.1, or say with "
         f"{FLAG}=true that the network around is trusted, or "
     )

@@ -19,7 +19,7 @@ from wire.safe_text import safe_lines
 FILE_NAME = "kquorum.log"
 MAX_FILE_BYTES = 10 * 1024 * 1024
 FILES_KEPT = 5
-# Peers can have their words told, such as the names of topics.
+# A message may hold text of peers, such as the names of topics.
 MAX_MESSAGE_CHARACTERS = 4_000
 # What an operator wants to see of a node that is well.
 NOTABLE_LOGGER = "kquorum"

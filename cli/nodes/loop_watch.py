@@ -1,4 +1,4 @@
-"""Tells the operator when a node's event loop was held up: for so long it answered nobody and sent no heartbeat."""
+"""Tells the operator when a node's event loop was held up: for so long it answered no request and sent no heartbeat."""
 
 import asyncio
 import logging
@@ -70,7 +70,7 @@ class LoopWatch:
         again = f"; {self._untold} more times since this was told last" if self._untold else ""
         self._told_s, self._untold = now_s, 0
         log.warning(
-            "this node was held up for %.1f s, in which it answered nobody and sent no heartbeat: %s%s",
+            "this node was held up for %.1f s, in which it answered no request and sent no heartbeat: %s%s",
             late_s,
             why,
             again,

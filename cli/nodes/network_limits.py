@@ -98,7 +98,7 @@ def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
             # Without this a listener that the node's limit does not hold for could take the last descriptor.
             connections_that_fit(config),
         ),
-        max_descriptor=_last_descriptor(),
+        max_open_files=_files_before_refusal(),
         max_connection_creation_rate=config.limit_of(listener.name, "max.connection.creation.rate"),
         frame_timeout_ms=config.kquorum_frame_timeout_ms,
         write_timeout_ms=config.kquorum_output_timeout_ms,
@@ -139,9 +139,9 @@ def _for_all_listeners(open_files: int) -> int:
     return max(open_files - _RESERVED_DESCRIPTORS, open_files // 2)
 
 
-def _last_descriptor() -> int:
-    """Above it no client is accepted, at whichever listener: those of two roles, and one that the node's limit does not
-    hold for, could take more together than there is. Half of the reserve is for what is open besides connections."""
+def _files_before_refusal() -> int:
+    """With so many open no listener accepts a client: those of two roles, and one that the node's limit does not hold
+    for, could take more together than there is. Half of the reserve is for what is open besides connections."""
     most = open_files()
     return most - (most - _for_all_listeners(most)) // 2
 

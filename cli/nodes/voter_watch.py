@@ -117,7 +117,7 @@ class VoterWatch:
             return
         log.warning(
             "voter %d (directory %s) joins in place of %d (directory %s), which was alive when it was removed %.0f s "
-            "ago. If nobody moved node %d to another folder, two processes run with this id: stop the wrong one, then "
+            "ago. Unless node %d was moved to another folder, two processes run with this id: stop the wrong one, then "
             "`kquorum quorum remove-voter` and `add-voter` put the right one in its place",
             key.id,
             uuid_to_text(key.directory_id),

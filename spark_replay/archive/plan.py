@@ -199,7 +199,7 @@ def _compare(plan: MemberPlan, file: LogFile, entry: FileEntry, *, is_active: bo
         )
         return True, False
     if file.kind is FileKind.BOOTSTRAP:
-        plan.notes.append(f"{file.name} was written anew since it was archived; the archive keeps the first")
+        plan.notes.append(f"{file.name} was rewritten since it was archived; the archive keeps the first")
         plan.unchanged += 1
         return False, False
     plan.contradictions.append(

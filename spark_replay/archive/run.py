@@ -106,7 +106,7 @@ class Run:
             return self._disk.copy(path.with_name(path.name + DELETED_SUFFIX), part, limit)
 
     def _copy_index(self, plan: MemberPlan, file: LogFile, folder: Path) -> None:
-        """Only a hint to readers, and Kafka makes it anew at will: one that cannot be had is done without."""
+        """Only a hint to readers, which Kafka can rebuild at any time: one that cannot be read is left out."""
         index = Path(file.path).with_suffix(".index")
         if (
             file.kind is not FileKind.LOG

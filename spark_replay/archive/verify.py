@@ -117,9 +117,7 @@ def _entries(manifest: ArchiveManifest, member: str) -> list[FileEntry | IndexEn
 
 def _head(manifest: ArchiveManifest, head: str | None) -> Iterator[Finding]:
     if head is not None and not any(each.startswith(head.lower()) for each in manifest.hashes):
-        message = (
-            f"no line of the manifest has the hash {head}: it was written anew since that head was noted"
-        )
+        message = f"no line of the manifest has the hash {head}: it was rewritten since that head was noted"
         yield Finding(kind="head", path=MANIFEST, message=message)
 
 

@@ -1,4 +1,4 @@
-"""What somebody should read first: the facts of the page in a few sentences, the worst first."""
+"""What to read first: the facts of the page in a few sentences, the worst first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -148,5 +148,6 @@ def _quorum(facts: ReportFacts) -> Iterator[Highlight]:
         text = f"{counted(facts.epochs_total, 'epoch')}, led by {by}; the last one is {last.epoch}."
         passed = last.epoch - facts.epochs[0].epoch + 1 - facts.epochs_total
         if passed > 0:
-            text += f" {counted(passed, 'epoch')} between left no record: elections that nobody won, or lost again."
+            why = "elections that no candidate won, or whose winner wrote nothing that lasted"
+            text += f" {counted(passed, 'epoch')} between left no record: {why}."
     yield Highlight("note", text, "controllers")

@@ -30,7 +30,7 @@ def no_leader(facts: ReportFacts) -> Markup:
         return section("outages", "Partitions without a leader", lead=lead)
     left = facts.outages_total - len(facts.outages)
     lead = (
-        "Nobody could produce to them or consume from them. What lost its leader by one decision of the controller "
+        "No client could produce to them or consume from them. What lost its leader by one decision of the controller "
         "is one outage; it ends when the last of these partitions has a leader again."
         + (f" {counted(left, 'smaller outage')} not listed." if left > 0 else "")
     )
@@ -215,7 +215,7 @@ def _what(change: LargeChange) -> Markup:
 
 
 def _author(change: LargeChange) -> Markup:
-    return joined(filter(None, (change.principal or "nobody named", dim(change.client))), void("br"))
+    return joined(filter(None, (change.principal or "no principal", dim(change.client))), void("br"))
 
 
 def _why_asked(change: LargeChange) -> Markup:

@@ -17,7 +17,7 @@ CAUSES: Final = {
     "unclean": "the new leader was not in sync: records may be lost",
     "fencing": "the old leader was fenced, as its heartbeats stayed away",
     "unregistration": "the old leader was unregistered",
-    "restart": "the old leader registered anew before it was fenced",
+    "restart": "the old leader registered again before it was fenced",
     "directory_failure": "the old leader lost a log directory",
     "shutdown": "the old leader shut down in a controlled way",
     "reassignment": "a step of a reassignment of replicas",

@@ -71,7 +71,7 @@ def test_the_limit_of_a_node_does_not_hold_for_a_protected_listener(run: RunTest
 
 def test_the_last_descriptors_are_for_no_connection(run: RunTest, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
-        limits = ServerLimits(max_descriptor=3, drain_timeout_ms=200)
+        limits = ServerLimits(max_open_files=3, drain_timeout_ms=200)
         async with (
             serving(limits=limits, is_protected=True) as server,
             raw_client(server) as client,

@@ -217,7 +217,7 @@ def loads_from_now_on(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 def test_an_old_version_is_imported_beside_the_loop(run: RunTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its classes and codecs take up to 60 ms, for the first client that asks: whoever that is."""
+    """Its classes and codecs take up to 60 ms, for the first client that asks."""
     request = echo_request("a", 7, version=OLD)
     loaded = loads_from_now_on(monkeypatch)
 
@@ -256,7 +256,7 @@ def test_what_is_refused_is_not_imported(
 def test_an_old_version_does_not_wait_for_long_requests(
     run: RunTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A peer's first Vote in an old version goes before what strangers have sent."""
+    """A peer's first Vote in an old version does not wait for the long requests of others."""
     request = echo_request("a", 7, version=OLD)
     loads_from_now_on(monkeypatch)
 

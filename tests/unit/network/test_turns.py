@@ -1,4 +1,4 @@
-"""One turn for all connections of a loop: who is served in it, in which order, and who waits for the next one."""
+"""One turn for all connections of a loop: which are served in it, in which order, and which wait for the next one."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ class Table:
         self.served: list[str] = []
 
     def iterate(self) -> list[str]:
-        """Who is served in this one."""
+        """The names of those that are served in this one."""
         due, self.due[:] = list(self.due), []
         assert len(due) <= 1, "one turn for each iteration"
         self.served.clear()
@@ -48,7 +48,7 @@ class Peer:
                 return bool(self.requests)
 
 
-def test_who_is_alone_is_served_at_once_and_to_the_end_of_the_turn() -> None:
+def test_a_connection_alone_is_served_at_once_and_to_the_end_of_the_turn() -> None:
     table = Table()
     peer = Peer(table, "a", *[0.125] * 12)
     assert table.turns.ask(peer), "it waits for the next turn"

@@ -38,7 +38,7 @@ def test_a_config_that_says_nothing_is_bounded_by_the_descriptors_alone(tmp_path
     config = broker(tmp_path)
     limits = server_limits(config, config.broker_listeners[0])
     assert limits.max_connections == connections_that_fit(config)
-    assert connections_that_fit(config) < limits.max_descriptor < open_files()
+    assert connections_that_fit(config) < limits.max_open_files < open_files()
     assert (limits.max_idle_ms, limits.max_connection_creation_rate) == (600_000, NO_LIMIT)
     quota = shared_limits(config).quota
     assert quota.refusal("127.0.0.1", is_protected=False) is None
