@@ -15,6 +15,7 @@ from typing import Final
 from broker.identity import NO_EPOCH
 from raft.adapters.durable_files import remove_file, replace_file
 from raft.adapters.errors import FsyncFailed, StorageFailed
+from raft.adapters.file_system import read_regular
 
 log = logging.getLogger("broker.lifecycle")
 
@@ -51,9 +52,9 @@ def forget_clean_shutdown(folders: Sequence[Path]) -> None:
 
 
 def _epoch_in(path: Path) -> int:
-    """NO_EPOCH for a file that is not there, or that nobody can make sense of."""
+    """NO_EPOCH for a file that is not there, or does not hold one."""
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_regular(path))
     except (OSError, ValueError):
         return NO_EPOCH
     epoch = content.get("brokerEpoch") if isinstance(content, dict) else None

@@ -9,6 +9,7 @@ from cli.config.model import NodeConfig
 from cli.nodes.errors import BootstrapDamaged
 from raft.adapters.errors import WrongFolder
 from raft.adapters.file_log import FOLDER_NAME
+from raft.adapters.file_system import read_regular
 from raft.adapters.folder_lock import FolderLock
 from raft.adapters.folder_permissions import make_private
 from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
@@ -59,10 +60,10 @@ class NodeFolders:
     def bootstrap_records(self) -> tuple[MetadataRecord, ...]:
         """What a new cluster's log starts with; raises BootstrapDamaged."""
         path = self._config.metadata_log_dir / BOOTSTRAP_CHECKPOINT_NAME
-        if not path.exists():
-            return bootstrap_records()
         try:
-            return read_bootstrap_checkpoint(path.read_bytes())
+            return read_bootstrap_checkpoint(read_regular(path))
+        except FileNotFoundError:
+            return bootstrap_records()
         except (DecodeError, OSError) as error:
             raise BootstrapDamaged(path, str(error)) from error
 

@@ -1,6 +1,7 @@
 """A node as its gRPC server reads it."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from cli.nodes.commit_watch import CommitWatch
 from cli.nodes.quorum_member import QuorumMember
 from metadata.adapters.grpc_source import NoSuchSnapshot, NotTheLeader
 from metadata.image.image import MetadataImage
+from raft.adapters.file_system import open_regular
 from raft.adapters.snapshot_files import list_snapshots, snapshot_path
 from raft.errors import NotLeaderError
 from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
@@ -102,7 +104,8 @@ class NodeInspectSource:
 
 def _snapshot_names(log_folder: Path) -> tuple[str, ...]:
     names = tuple(snapshot_path(log_folder, each).name for each in list_snapshots(log_folder))
-    has_bootstrap = _snapshot_path(log_folder, BOOTSTRAP_CHECKPOINT_NAME).is_file()
+    bootstrap = _snapshot_path(log_folder, BOOTSTRAP_CHECKPOINT_NAME)
+    has_bootstrap = bootstrap.is_file() and not bootstrap.is_symlink()
     return (BOOTSTRAP_CHECKPOINT_NAME, *names) if has_bootstrap else names
 
 
@@ -113,7 +116,7 @@ def _snapshot_path(log_folder: Path, name: str) -> Path:
 
 def _read(path: Path, position: int, max_bytes: int) -> tuple[bytes, int]:
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path), "rb") as file:
             size = file.seek(0, 2)
             file.seek(position)
             return file.read(max_bytes), size

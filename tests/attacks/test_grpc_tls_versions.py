@@ -8,27 +8,18 @@ from pathlib import Path
 from cli.main import run
 from tests.support.certificates import cluster_certificates
 from tests.support.cluster import PROJECT_ROOT
-
-CONFIG = """\
-[cluster]
-"cluster.id" = "a3F1b3J1bS1leGFtcGxlMQ"
-[[nodes]]
-"node.id" = 1
-"process.roles" = "controller"
-"listeners" = "CONTROLLER://127.0.0.1:0"
-"log.dirs" = "{folder}/data"
-"controller.listener.names" = "CONTROLLER"
-"kquorum.grpc.listener" = "127.0.0.1:0"
-"kquorum.grpc.security" = "ssl"
-"ssl.keystore.location" = "{folder}/certs/node-1.pem"
-"ssl.enabled.protocols" = "TLSv1.3"
-"""
+from tests.unit.cli.config_files import write_controller
 
 
 def test_a_node_that_may_speak_only_one_version_does_not_start_with_grpc(tmp_path: Path) -> None:
     cluster_certificates(tmp_path / "certs", (1,))
-    config = tmp_path / "quorum.toml"
-    config.write_text(CONFIG.format(folder=tmp_path))
+    config = write_controller(
+        tmp_path,
+        'kquorum.grpc.listener = "127.0.0.1:0"',
+        'kquorum.grpc.security = "ssl"',
+        f'ssl.keystore.location = "{tmp_path}/certs/node-1.pem"',
+        'ssl.enabled.protocols = "TLSv1.3"',
+    )
     assert run(["format", "-c", str(config)]) == 0
     ended = subprocess.run(
         [sys.executable, "-P", "-m", "cli.child", "start", "--config", str(config), "--node", "1"],

@@ -12,10 +12,18 @@ from pathlib import Path
 
 import pytest
 
+from broker.adapters.clean_shutdown import FILE_NAME, mark_clean_shutdown, previous_broker_epoch
+from broker.identity import NO_EPOCH
+from cli.config.load import load_config
+from cli.main import run
+from cli.nodes import inspect_source
+from cli.nodes.errors import BootstrapDamaged
+from cli.nodes.folders import NodeFolders
 from spark_replay.archive.archiving import archive
 from spark_replay.members import member_of
 from spark_replay.sources import find_log_files
 from tests.support.sample_logs import write_sample
+from tests.unit.cli.config_files import write_controller
 
 SECRET = b"the operator's own words"
 SIDE_FILES = (
@@ -135,3 +143,41 @@ def test_commands_end_and_tell_nothing_of_what_a_link_leads_to(
     assert SECRET.decode() not in said
     if command[0] == "log" or command[1] == "verify":
         assert "00000000000000000010-0000000001.checkpoint" in said
+
+
+@pytest.mark.parametrize("plant", PLANTED)
+def test_a_node_does_not_begin_with_what_another_file_than_its_bootstrap_checkpoint_holds(
+    tmp_path: Path, plant: str
+) -> None:
+    (tmp_path / "node").mkdir()
+    config = write_controller(tmp_path / "node")
+    assert run(["format", "-c", str(config)]) == 0
+    checkpoint = tmp_path / "node" / "data" / "bootstrap.checkpoint"
+    checkpoint.unlink()
+    PLANTED[plant](checkpoint)
+    folders = NodeFolders(load_config(config).node(1), now_ms=0)
+    try:
+        with pytest.raises(BootstrapDamaged, match=r"not followed|no regular file"):
+            folders.bootstrap_records()
+    finally:
+        folders.release()
+
+
+@pytest.mark.parametrize("plant", PLANTED)
+def test_a_node_serves_no_snapshot_through_a_link(tmp_path: Path, plant: str) -> None:
+    (tmp_path / "node" / "data").mkdir(parents=True)
+    path = tmp_path / "node" / "data" / "bootstrap.checkpoint"
+    PLANTED[plant](path)
+    (tmp_path / "node" / "data" / "__cluster_metadata-0").mkdir()
+    with pytest.raises(OSError, match=r"not followed|no regular file"):
+        inspect_source._read(path, 0, 100)
+    assert inspect_source._snapshot_names(path.parent / "__cluster_metadata-0") == ()
+
+
+def test_the_mark_of_a_shutdown_is_not_read_through_a_link(tmp_path: Path) -> None:
+    for name in ("real", "linked"):
+        (tmp_path / name).mkdir()
+    mark_clean_shutdown([tmp_path / "real"], 4711)
+    (tmp_path / "linked" / FILE_NAME).symlink_to(tmp_path / "real" / FILE_NAME)
+    assert previous_broker_epoch([tmp_path / "real"]) == 4711
+    assert previous_broker_epoch([tmp_path / "linked"]) == NO_EPOCH

@@ -11,24 +11,7 @@ from cli.config.load import load_config
 from cli.main import run
 from cli.nodes.folders import NodeFolders
 from raft.adapters.errors import FolderExposed
-
-CONFIG = """\
-[cluster]
-"cluster.id" = "a3F1b3J1bS1leGFtcGxlMQ"
-[[nodes]]
-"node.id" = 1
-"process.roles" = "controller"
-"listeners" = "CONTROLLER://127.0.0.1:9191"
-"log.dirs" = "{folder}"
-"controller.listener.names" = "CONTROLLER"
-{more}
-"""
-
-
-def written_config(tmp_path: Path, more: str = "") -> Path:
-    path = tmp_path / "quorum.toml"
-    path.write_text(CONFIG.format(folder=tmp_path / "data", more=more), encoding="utf-8")
-    return path
+from tests.unit.cli.config_files import write_controller
 
 
 def open_folders(config: Path) -> list[str]:
@@ -48,7 +31,7 @@ def test_formatting_leaves_nothing_to_others(tmp_path: Path, made_before: int | 
     if made_before is not None:
         (tmp_path / "data").mkdir()
         (tmp_path / "data").chmod(made_before)
-    assert run(["format", "-c", str(written_config(tmp_path))]) == 0
+    assert run(["format", "-c", str(write_controller(tmp_path))]) == 0
     assert stat.S_IMODE((tmp_path / "data").stat().st_mode) & 0o027 == 0
     exposed = [path for path in (tmp_path / "data").rglob("*") if path.stat().st_mode & 0o077]
     assert exposed == []
@@ -57,7 +40,7 @@ def test_formatting_leaves_nothing_to_others(tmp_path: Path, made_before: int | 
 @pytest.mark.parametrize("mode", [0o755, 0o701, 0o704, 0o770])
 def test_a_node_makes_a_folder_private_that_others_can_open(tmp_path: Path, mode: int) -> None:
     """Folders of Apache Kafka are open to all."""
-    config = written_config(tmp_path)
+    config = write_controller(tmp_path)
     assert run(["format", "-c", str(config)]) == 0
     (tmp_path / "data").chmod(mode)
     (note,) = open_folders(config)
@@ -71,7 +54,7 @@ def test_a_node_refuses_a_folder_that_stays_open_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_owner: bool
 ) -> None:
     """It is another user's, or its file system takes any mode and keeps its own."""
-    config = written_config(tmp_path)
+    config = write_controller(tmp_path)
     assert run(["format", "-c", str(config)]) == 0
     (tmp_path / "data").chmod(0o755)
 
@@ -85,7 +68,7 @@ def test_a_node_refuses_a_folder_that_stays_open_to_others(
 
 
 def test_a_file_system_without_permissions_has_a_key(tmp_path: Path) -> None:
-    config = written_config(tmp_path, '"kquorum.allow.exposed.log.dirs" = true')
+    config = write_controller(tmp_path, "kquorum.allow.exposed.log.dirs = true")
     assert run(["format", "-c", str(config)]) == 0
     (tmp_path / "data").chmod(0o777)
     assert open_folders(config) == []

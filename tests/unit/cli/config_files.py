@@ -25,6 +25,17 @@ process.roles = "broker"
 listeners = "PLAINTEXT://127.0.0.1:9092"
 """
 
+CONTROLLER = """\
+[cluster]
+cluster.id = "a3F1b3J1bS1leGFtcGxlMQ"
+
+[[nodes]]
+node.id = 1
+process.roles = "controller"
+listeners = "CONTROLLER://127.0.0.1:0"
+controller.listener.names = "CONTROLLER"
+"""
+
 PROPERTIES = """\
 # as `kafka-server-start` takes it
 process.roles=controller
@@ -42,6 +53,11 @@ def write(folder: Path, text: str = SMALL, name: str = "quorum.toml") -> Path:
     path = folder / name
     path.write_text(text)
     return path
+
+
+def write_controller(folder: Path, *lines: str) -> Path:
+    """The config of node 1 alone, with its data in `folder / "data"`; `lines` are more keys of it."""
+    return write(folder, CONTROLLER + "\n".join((f'log.dirs = "{folder}/data"', *lines, "")))
 
 
 def changed(old: str, new: str) -> str:
