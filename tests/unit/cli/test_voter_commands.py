@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cli.cluster_addresses import KnownControllers
 from cli.cluster_client import ClusterClient
 from cli.config.addresses import HostPort
 from cli.errors import CliError
@@ -15,7 +16,7 @@ from cli.question import Question, Unanswered
 from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.quorum_tables import silent_voters
 from cli.quorum_view import QuorumView
-from cli.voter_changes import wait_for
+from cli.voter_changes import remove_voter, wait_for
 from tests.unit.cli.fake_cluster import FakeNode, fake_node, quorum_response
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_from_text
@@ -237,6 +238,34 @@ def test_waiting_ends_with_the_time(capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().err
     assert "waiting: node 4 does not fetch from the leader" in told
     assert "add-voter 4 is not possible now" in told
+
+
+@pytest.mark.parametrize(
+    ("leader_timeout_ms", "answering", "is_hopeless"), [(5_000, 1, True), (5_000, 2, False), (None, 1, False)]
+)
+def test_a_change_is_hopeless_without_a_majority_unless_it_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, leader_timeout_ms: int | None, answering: int, is_hopeless: bool
+) -> None:
+    addresses = [HostPort("a", port) for port in (1, 2, 3)]
+    known = KnownControllers({address: address.port for address in addresses}, frozenset({1, 2, 3}))
+    found: list[bool] = []
+
+    async def ask(_: ClusterClient, api_key: ApiKey, body: Any, **how: Any) -> Any:
+        question = Question(api_key=api_key, body=body, **how)
+        question.refused = dict.fromkeys(addresses[:answering])
+        question.silent = dict.fromkeys(addresses[answering:], "refused")
+        found.append(question.is_hopeless(question))
+        raise Unanswered(question, "no answer")
+
+    async def change() -> None:
+        client = ClusterClient(addresses, 9_000, known=known, leader_timeout_ms=leader_timeout_ms)
+        await remove_voter(client, None, 3, None)
+
+    monkeypatch.setattr(ClusterClient, "ask", ask)
+    monkeypatch.setattr("cli.voter_changes.LOST_FOR_S", 0.0)
+    with pytest.raises(Unanswered):
+        asyncio.run(change())
+    assert found == [is_hopeless]
 
 
 def test_a_change_that_does_not_show_in_time_says_nothing_of_a_lost_leader(
