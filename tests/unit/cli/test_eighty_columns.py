@@ -1,7 +1,5 @@
 """The tables of the commands keep to the 80 columns of a terminal, with numbers as large as they come."""
 
-import re
-
 import pytest
 
 from cli.broker_rows import SPARE_COLUMNS, BrokerRow, table_of
@@ -20,7 +18,7 @@ from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.quorum_tables import history_table, quorum_table
 from cli.topic_client import PartitionView, TopicView
 from raft.elections_history import Cause, Election
-from tests.unit.cli.test_output import SENTENCE, Terminal, on_a_terminal, widest
+from tests.unit.cli.test_output import SENTENCE, Terminal, on_a_terminal, widest, without_colours
 
 NOW_MS = 1_700_000_000_000
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
@@ -127,19 +125,13 @@ def test_configs(monkeypatch: pytest.MonkeyPatch) -> None:
 class TestSixtyColumns:
     """A blank at the end of a line counts: behind the last column, it makes an empty line of the terminal's."""
 
-    def narrow(self, monkeypatch: pytest.MonkeyPatch) -> Terminal:
-        terminal = on_a_terminal(monkeypatch)
-        monkeypatch.setenv("TERM", "xterm")  # rich takes a dumb one to have 80
-        monkeypatch.setenv("COLUMNS", "60")
-        return terminal
-
     def shown(self, terminal: Terminal) -> str:
-        found = re.sub("\x1b\\[[0-9;]*m", "", terminal.getvalue())
+        found = without_colours(terminal.getvalue())
         assert max(map(len, found.splitlines())) <= 60
         return found
 
     def test_features(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        terminal = self.narrow(monkeypatch)
+        terminal = on_a_terminal(monkeypatch, 60)
         names = {"eligible.leader.replicas.version": 1, "metadata.version": 25}
         node = NodeFeatures("127.0.0.1:9092", dict.fromkeys(names, (4, 33)), names, 103)
         show_features(FeaturesView((node,)))
@@ -149,7 +141,7 @@ class TestSixtyColumns:
         assert "4 to 33" in shown
 
     def test_snapshots(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        terminal = self.narrow(monkeypatch)
+        terminal = on_a_terminal(monkeypatch, 60)
         listed = ListedSnapshot(
             source="node-1",
             file="00000000000012345678-0000000002.checkpoint",
@@ -169,7 +161,7 @@ class TestSixtyColumns:
         assert "whole" in shown
 
     def test_a_topic(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        terminal = self.narrow(monkeypatch)
+        terminal = on_a_terminal(monkeypatch, 60)
         replicas = (101, 102, 103, 104)
         partition = PartitionView(
             partition_id=1234,

@@ -20,13 +20,21 @@ class Terminal(io.StringIO):
         return True
 
 
-def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Of 80 columns, without colours."""
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int | None = None) -> Terminal:
+    """Of 80 columns and without colours, or of this width and with them: rich takes a dumb one to have 80."""
     terminal = Terminal()
-    monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.delenv("COLUMNS", raising=False)
+    if width is None:
+        monkeypatch.setenv("TERM", "dumb")
+        monkeypatch.delenv("COLUMNS", raising=False)
+    else:
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setattr(sys, "stdout", terminal)
     return terminal
+
+
+def without_colours(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def test_what_is_piped_is_neither_wrapped_nor_padded(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,11 +96,9 @@ def test_names_stay_whole_where_a_table_would_break_them(
     row: tuple[object, ...],
     folding: str | None,
 ) -> None:
-    terminal = on_a_terminal(monkeypatch)
-    monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setenv("TERM", "xterm")  # a dumb one has 80 columns
+    terminal = on_a_terminal(monkeypatch, width)
     print_table("who changed it", columns, [row], spare=("#offset", "at"), folding=folding, stacking=True)
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue()).splitlines()
+    lines = without_colours(terminal.getvalue()).splitlines()
     assert max(map(len, lines)) <= width
     for word in (*WHO.split(), *WHY.split(), TIME, "4711"):
         assert any(word in line for line in lines), (word, lines)

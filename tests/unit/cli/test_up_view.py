@@ -1,7 +1,6 @@
 """What `up` shows of nodes that start, are ready and end."""
 
 import io
-import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from cli.processes import NodeProcess
 from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.up_view import ChangeLines, ClusterView, NodeState, NodeView, render
 from tests.unit.cli.config_files import EXAMPLE, write
+from tests.unit.cli.test_output import without_colours
 
 
 def cluster(folder: Path) -> ClusterConfig:
@@ -111,7 +111,7 @@ def test_the_first_seconds_fit_a_terminal(
     }
     for view in (ClusterView(nodes, None), ClusterView(nodes, quorum(3))):
         output.print(render(cluster(tmp_path), view))
-    shown = re.sub("\x1b\\[[0-9;]*m", "", text_of(output))
+    shown = without_colours(text_of(output))
     assert shown.count("127.0.0.1:9191") == shown.count("127.0.0.1:9092") == 2
     assert shown.count("starts after the") == 2
     assert shown.count("controllers") == 2
