@@ -1,4 +1,4 @@
-"""What a node wants to know of its state machine's life, told by the way."""
+"""A state machine whose commits, leader changes and snapshots the node records."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -15,8 +15,8 @@ LeaderObserver = Callable[[int, int], object]
 
 
 class WatchedMachine:
-    """A state machine with listeners in, each told after it: the time of the last commit, leader changes, and who
-    keeps the snapshots."""
+    """Passes each call on to a state machine, and afterwards to the keeper of the snapshots and to the observers of
+    leader changes."""
 
     def __init__(
         self, inner: StateMachine, leader_observers: Sequence[LeaderObserver], snapshots: SnapshotKeeper

@@ -51,6 +51,12 @@ class LimitedNode:
         held = {int(each.name) for each in Path(f"/proc/{self.process.pid}/fd").iterdir()}
         return next(number for number in count() if number not in held)
 
+    @property
+    def spare_descriptors(self) -> int:
+        """Beside those of the standard streams."""
+        held = Path(f"/proc/{self.process.pid}/fd").iterdir()
+        return sum(int(each.name) > 2 and each.readlink() == Path(os.devnull) for each in held)
+
     def told(self) -> str:
         log = self.log_folder.parent / "kquorum.log"
         return self.output.read_text() + (log.read_text() if log.exists() else "")

@@ -145,6 +145,26 @@ def test_a_link_in_the_archive_is_not_followed(made: Path, tmp_path: Path, place
     assert any("symbolic link" in finding.message for finding in verify_archive(made).findings)
 
 
+def test_a_link_at_a_member_of_another_run_is_not_followed_either(made: Path, tmp_path: Path) -> None:
+    (member,) = (path for path in made.iterdir() if path.is_dir())
+    member.rename(tmp_path / "elsewhere")
+    member.symlink_to(tmp_path / "elsewhere")
+    other = write_sample(tmp_path / "other")
+    with pytest.raises(NotAnArchive, match="symbolic link"):
+        archive([other], made)
+
+
+def test_a_link_in_the_place_of_a_new_member_is_not_followed(made: Path, tmp_path: Path) -> None:
+    (member,) = (path for path in made.iterdir() if path.is_dir())
+    (tmp_path / "elsewhere").mkdir()
+    other = tmp_path / "another archive"
+    archive([write_sample(tmp_path / "first")], other)
+    (other / member.name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(NotAnArchive, match="symbolic link"):
+        archive([tmp_path / "node"], other)
+    assert all_files(tmp_path / "elsewhere") == {}
+
+
 @pytest.mark.slow
 def test_a_pipe_as_the_lock_keeps_no_reader_waiting(made: Path) -> None:
     (made / ".archive.lock").unlink(missing_ok=True)

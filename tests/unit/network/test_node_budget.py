@@ -11,6 +11,7 @@ from network.server import SharedLimits
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     FLEXIBLE,
+    SUPPORTED,
     Held,
     RawClient,
     echo_handler,
@@ -23,7 +24,7 @@ from tests.unit.network.support import (
     until,
 )
 from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, supported_versions
+from wire.protocol.apis import request_class, response_class, supported_versions
 from wire.protocol.entities import build
 from wire.protocol.frames import encode_frame
 from wire.protocol.headers import encode_request
@@ -150,6 +151,34 @@ def test_many_connections_have_no_more_than_twice_the_requests_under_way(run: Ru
             for client in clients:
                 assert [await client.next_echo() for _ in "ab"] == [(0, "a"), (1, "b")]
             assert shared.budget.held_requests == shared.budget.waiting == 0
+
+    run(test())
+
+
+def test_requests_of_the_quorum_that_wait_for_their_answers_keep_no_other_waiting(run: RunTest) -> None:
+    quorum = ApiKey.END_QUORUM_EPOCH
+    request = build(request_class(quorum, 0), {"cluster_id": None, "topics": ()})
+    response = build(response_class(quorum, 0), {"error_code": 0, "topics": ()})
+    frame = encode_frame(encode_request(quorum, 0, 1, None, request))
+
+    async def test() -> None:
+        held: Held = []
+        shared = SharedLimits(budget=BudgetLimits(max_requests=1, guaranteed_requests=1))
+        offered = {**SUPPORTED, quorum: (0, 0)}
+        async with (
+            serving(holding_handler(held), shared=shared, supported=offered) as server,
+            AsyncExitStack() as stack,
+        ):
+            for number in range(4):
+                (await stack.enter_async_context(raw_client(server))).writer.write(frame)
+                await until(partial(has_come, held, number))
+            (await stack.enter_async_context(raw_client(server))).writer.write(echo_request("a", 1))
+            await until(partial(has_come, held, 4))
+            await until(lambda: shared.budget.held_first == 4)
+            for _, _, reply in held[:4]:
+                reply(response)
+            await until(lambda: shared.budget.held_requests == 1)
+            assert shared.budget.held_first == 0
 
     run(test())
 
