@@ -11,19 +11,23 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from cli.config.load import load_config
+from cli.main import run
 from cli.nodes.broker_calls import broker_calls
 from cli.nodes.cluster_node import ClusterNode
+from cli.nodes.folders import NodeFolders
 from cli.nodes.inspect_source import NodeInspectSource
 from cli.nodes.members_source import NodeMembersSource
+from cli.nodes.quorum_member import QuorumMember
 from cli.observability.latency import LatencyMeter
 from metadata.adapters.grpc_broker_access import MemberGate
 from metadata.adapters.grpc_broker_errors import Refused
 from metadata.adapters.grpc_source import NotTheLeader
 from metadata.authorizer.authorizer import CLASS_NAME
 from metadata.image.image import MetadataImage, Provenance
+from raft.adapters.clock import MonotonicWallClock
 from raft.errors import NotLeaderError
 from tests.support.certificates import issued
-from tests.unit.cli.config_files import SMALL
+from tests.unit.cli.config_files import SMALL, write_controller
 from tests.unit.grpc.test_broker_access import Caller, certificate
 from wire.protocol.api_keys import ApiKey
 
@@ -113,3 +117,24 @@ def test_members_are_whom_the_rules_of_the_config_make_of_their_certificates(tmp
     with pytest.raises(Refused, match="User:node-b lacks CLUSTER_ACTION") as caught:
         gate.check(strangers, ApiKey.BROKER_REGISTRATION)
     assert caught.value.error is ErrorCode.cluster_authorization_failed
+
+
+@pytest.mark.parametrize("joins", [True, False])
+def test_the_watch_of_the_voters_knows_whether_the_node_joins_by_itself(tmp_path: Path, joins: bool) -> None:
+    config_path = write_controller(
+        tmp_path,
+        'controller.quorum.bootstrap.servers = "127.0.0.1:9191"',
+        f"controller.quorum.auto.join.enable = {str(joins).lower()}",
+    )
+    assert run(["format", "-c", str(config_path), "--node", "1", "--standalone"]) == 0
+    config, clock = load_config(config_path).node(1), MonotonicWallClock()
+    folders = NodeFolders(config, clock.now_ms())
+
+    async def main() -> None:
+        member = QuorumMember(config, folders, clock, lambda error: None)
+        assert member._voter_watch._joins_by_itself is joins
+
+    try:
+        asyncio.run(main())
+    finally:
+        folders.release()
