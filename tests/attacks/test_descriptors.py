@@ -55,7 +55,7 @@ def test_idle_grpc_connections_leave_descriptors_for_the_others(
 def test_idle_connections_to_both_roles_leave_descriptors_for_the_log(node: LimitedNode) -> None:
     """The limits of the two roles together are more than there is. Votes and epochs have descriptors of their own."""
     assert node.spare_descriptors >= 8
-    # The broker is connected to the controller from here on: no new connection finds a place at a listener that is full.
+    # Connects the broker to the controller: a new connection finds no place at a listener that is full.
     check_health(node, "topic-before")
     with held_connections(node.ports["CONTROLLER"], CONNECTIONS) as of_controller:
         check_health(node, "topic-controller")
