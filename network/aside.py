@@ -28,12 +28,23 @@ class Aside:
         return await self.begin(work)
 
     def begin(self, work: Callable[[], Result]) -> "asyncio.Future[Result]":
-        """The same for callers that are no coroutines; to be called in the loop, whose future it is."""
-        return asyncio.get_running_loop().run_in_executor(self._thread, work)
+        """The same for callers that are no coroutines; to be called in the loop, whose future it is.
+
+        A caller whose client is gone may drop the future: its error is not logged then.
+        """
+        future = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        future.add_done_callback(_look_at_error)
+        return future
 
     def close(self) -> None:
         """What has not begun is given up."""
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _look_at_error(future: "asyncio.Future[Result]") -> None:
+    """asyncio logs the traceback of an error that nothing has looked at, so that a client could fill the log."""
+    if not future.cancelled():
+        future.exception()
 
 
 def is_long(request: bytes) -> bool:

@@ -75,7 +75,16 @@ def test_topics_and_partitions(admin: KafkaAdminClient) -> None:
 def test_configs_are_set_described_and_reset(admin: KafkaAdminClient) -> None:
     admin.create_topics({"tuned": {"configs": {"cleanup.policy": "delete"}}}, wait_for_metadata=True)
     wanted = {"retention.ms": "60000", "cleanup.policy": ("APPEND", "compact")}
-    admin.alter_configs([ConfigResource("TOPIC", "tuned", wanted)])
+
+    def is_altered() -> bool:
+        """The client first asks some broker which configs there are, and that one may not have the topic yet."""
+        try:
+            admin.alter_configs([ConfigResource("TOPIC", "tuned", wanted)])
+        except ValueError:
+            return False
+        return True
+
+    assert wait_until(is_altered, WAIT_S)
 
     def value(key: str) -> str | None:
         told = admin.describe_configs([ConfigResource("TOPIC", "tuned", {key: None})], config_filter="all")

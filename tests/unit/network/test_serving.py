@@ -1,5 +1,6 @@
 """What a handler is told of the time that a request lay here, and what goes out together."""
 
+import asyncio
 import gc
 import math
 import struct
@@ -15,6 +16,7 @@ import pytest
 import network.serving
 from network import server_connection, turns
 from network.api_versions import NO_FEATURES
+from network.aside import LONG_BODY_BYTES
 from network.authentication import Authentication
 from network.limits import ServerLimits
 from network.replies import ReplyQueue
@@ -182,6 +184,39 @@ def test_a_request_that_was_read_aside_is_handled_when_its_turn_comes(run: RunTe
             assert len(held) == 1
 
     run(check())
+
+
+def test_an_unreadable_long_request_of_a_lost_client_leaves_no_error_behind(run: RunTest) -> None:
+    """asyncio writes a traceback into the log for an error that is never looked at: a client could fill a disk."""
+    version = supported_versions(ApiKey.DELETE_TOPICS)[1]
+    body = build(request_class(ApiKey.DELETE_TOPICS, version), {"topics": (), "timeout": 1, "timeout_ms": 1})
+    header = encode_request(ApiKey.DELETE_TOPICS, version, 1, None, body)[:12]
+    request = encode_frame(header + b"\xff" * 2 * LONG_BODY_BYTES)
+    reported: list[dict[str, Any]] = []
+
+    async def check() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: reported.append(context))
+        supported = {ApiKey.DELETE_TOPICS: (version, version)}
+        may_read = threading.Event()
+        async with serving(supported=supported) as server:
+            async with raw_client(server) as client:
+                await until(lambda: bool(server._state.connections))
+                line = held_turns(server, (ApiKey.DELETE_TOPICS, version))
+                server._state.reader.begin(may_read.wait)
+                client.writer.write(request)
+                await until(lambda: bool(line.asked))
+                line.give_turn()
+            await until(lambda: not server._state.connections)
+            may_read.set()
+            # The reader has one thread, so that this work begins when the request has been read.
+            await server._state.reader.make(lambda: None)
+            await asyncio.sleep(0)
+            gc.collect()
+        gc.collect()
+
+    run(check())
+    assert reported == []
 
 
 def test_a_handler_can_ask_whether_the_client_is_gone(run: RunTest) -> None:
