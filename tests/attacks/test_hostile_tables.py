@@ -1,4 +1,5 @@
-"""A folder of audit tables from elsewhere: what is wrong with it is told in one line, and it chooses no code to run."""
+"""A folder of audit tables from elsewhere: the command says in one line what is wrong with it, and no code is loaded
+that the folder names."""
 
 import json
 import shutil
@@ -215,9 +216,9 @@ def test_spark_listens_on_loopback_alone_and_its_gateway_wants_a_token(tmp_path:
         addresses = listeners_of(pid)
         assert len(addresses) >= 2, "the gateway and the block manager at least"
         assert {each.partition(":")[0] for each in addresses} <= set(LOOPBACK), addresses
-        with socket.create_connection(("127.0.0.1", port), timeout=30) as stranger:
-            stranger.sendall(b"r\nu\njava.lang.Runtime\ne\n")
-            answer = stranger.recv(1_000)
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as peer:
+            peer.sendall(b"r\nu\njava.lang.Runtime\ne\n")
+            answer = peer.recv(1_000)
         assert not answer.startswith(b"!y"), answer
         for line in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
             assert b"secret" not in line.lower(), "every user sees the command line"

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from tests.attacks.loop_turns import LongTurn
 from tests.fuzz.listener.inputs import Input
-from tests.fuzz.node.measured_node import HOST, LIMIT_S, MeasuredNode, measured_node
+from tests.fuzz.node.measured_node import LIMIT_S, MeasuredNode, measured_node
 from tests.fuzz.node.ways import WAYS, Maker, Thrower, Way
+from tests.support.single_node import HOST
 
 PEERS = 24
 FINDINGS_MAX = 5
