@@ -16,7 +16,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.support.counted_calls import calls_of
@@ -50,6 +50,13 @@ class Turns:
     most_calls: int = 0
     what: str = ""
     long: list[LongTurn] = field(default_factory=list)
+
+    def take(self) -> "Turns":
+        """What there is, and `reset`; also from a thread beside the loop. A turn that ends in between is in one of the
+        two lists of long ones."""
+        taken = replace(self)
+        self.reset()
+        return taken
 
     def reset(self) -> None:
         self.longest_s, self.collecting_s, self.most_calls, self.what, self.long = 0.0, 0.0, 0, "", []

@@ -136,5 +136,4 @@ def _answer(turns: Turns, pipe: Connection) -> None:
             pipe.recv()
         except EOFError:
             os._exit(0)
-        pipe.send(turns)
-        turns.reset()
+        pipe.send(turns.take())
