@@ -52,7 +52,7 @@ class Report:
 
 
 class _Faults(logging.Handler):
-    """Every line of level ERROR, whoever wrote it: a peer's fault is a warning here."""
+    """Every line of level ERROR, of any logger: a peer's fault is a warning here."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         super().__init__(logging.ERROR)
