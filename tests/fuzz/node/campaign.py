@@ -252,7 +252,9 @@ class _Attack:
             return
         faults = sorted(self._faults() - known)
         if faults:
-            self._find(f"{len(faults)} errors in the node's log, such as: {faults[0][:500]}", [])
+            told = self._node.told()
+            place = told.index(faults[0])
+            self._find(f"{len(faults)} errors in the node's log, such as: {told[place : place + 2000]}", [])
         if not await _is_live(self._node.ports["metrics"]):
             self._find("/livez does not answer 200", [])
 
