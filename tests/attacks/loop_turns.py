@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.support.counted_calls import calls_of
+from tests.support.calls import calls_of
 
 # Of turns above the limit, so that a process which is slow throughout keeps few of them.
 LONG_TURNS_KEPT = 100

@@ -36,8 +36,8 @@ from raft.messages import (
 from raft.roles import Leader
 from raft.voters import Endpoint, ReplicaKey
 from tests.attacks.rig import rig, send
+from tests.support.calls import calls_of
 from tests.support.cluster import Cluster
-from tests.support.counted_calls import calls_of
 from tests.unit.raft.context import RaftContext
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.headers import decode_response as decode_frame

@@ -11,12 +11,24 @@ from cli.config.load import load_config
 from cli.main import run
 from cli.nodes.folders import NodeFolders
 from raft.adapters.errors import FolderExposed
-from tests.support.single_node import write_config
+
+CONFIG = """\
+[cluster]
+"cluster.id" = "a3F1b3J1bS1leGFtcGxlMQ"
+[[nodes]]
+"node.id" = 1
+"process.roles" = "controller"
+"listeners" = "CONTROLLER://127.0.0.1:9191"
+"log.dirs" = "{folder}"
+"controller.listener.names" = "CONTROLLER"
+{more}
+"""
 
 
-def written_config(tmp_path: Path, **keys: object) -> Path:
-    values = {"process.roles": "controller", "listeners": "CONTROLLER://127.0.0.1:9191"}
-    return write_config(tmp_path, values | keys)
+def written_config(tmp_path: Path, more: str = "") -> Path:
+    path = tmp_path / "quorum.toml"
+    path.write_text(CONFIG.format(folder=tmp_path / "data", more=more), encoding="utf-8")
+    return path
 
 
 def open_folders(config: Path) -> list[str]:
@@ -73,7 +85,7 @@ def test_a_node_refuses_a_folder_that_stays_open_to_others(
 
 
 def test_a_file_system_without_permissions_has_a_key(tmp_path: Path) -> None:
-    config = written_config(tmp_path, **{"kquorum.allow.exposed.log.dirs": True})
+    config = written_config(tmp_path, '"kquorum.allow.exposed.log.dirs" = true')
     assert run(["format", "-c", str(config)]) == 0
     (tmp_path / "data").chmod(0o777)
     assert open_folders(config) == []

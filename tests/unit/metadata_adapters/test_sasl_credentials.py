@@ -16,7 +16,7 @@ from network.security.scram import ScramError, keys_of, parse_server_first
 from network.security.scram_client import ScramClient
 from network.security.scram_server import ScramLookup, ScramServer, ScramUser
 from network.security.stand_in import AS_KAFKA
-from tests.support.counted_calls import calls_of
+from tests.support.calls import calls_of
 from wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from wire.salt_forms import SaltForm, form_of
 
