@@ -21,7 +21,7 @@ What is checked when configs are altered and told when they are described (`kquo
 defaults and limits are those of Kafka 4.3. A value counts in this order: the resource's own, the broker's, that of all
 brokers, the node's config file, the default. Topics and groups take what they lack from the brokers' keys named beside.
 Brokers also take keys that are not listed here, for plugins may have their own; topics, groups and client metrics take
-no others. Values of the type password are written to the log and shown to nobody.
+no others. Values of the type password are written to the log and never shown.
 
 This program stores no records of topics, so a broker of its own applies few of these; a broker of Kafka that follows
 this quorum applies them all. A node of kquorum applies at once, when they are altered: the defaults and limits of

@@ -1,6 +1,5 @@
 """A node of both roles in a process that may open few files, and the connections that an attacker holds to it."""
 
-import json
 import os
 import select
 import socket
@@ -16,10 +15,8 @@ from urllib.request import urlopen
 from cli.config.materialise import free_ports
 from cli.main import run
 from cli.processes import wait_until
-from tests.support.cluster import CLUSTER_ID, PROJECT_ROOT
-
-HOST = "127.0.0.1"
-NODE_ID = 1
+from tests.support.cluster import PROJECT_ROOT
+from tests.support.single_node import HOST, NODE_ID, both_roles, write_config
 
 
 @dataclass
@@ -71,19 +68,9 @@ class LimitedNode:
 def limited_node(folder: Path, open_files: int, **keys: object) -> Iterator[LimitedNode]:
     names = ("PLAINTEXT", "CONTROLLER", "grpc", "metrics")
     ports = dict(zip(names, free_ports(len(names)), strict=True))
-    values: dict[str, object] = {
-        "node.id": NODE_ID,
-        "process.roles": "broker,controller",
-        "listeners": ",".join(f"{name}://{HOST}:{ports[name]}" for name in names[:2]),
-        "controller.listener.names": "CONTROLLER",
-        "log.dirs": str(folder / "data"),
-        "kquorum.grpc.listener": f"{HOST}:{ports['grpc']}",
-        "kquorum.metrics.listener": f"{HOST}:{ports['metrics']}",
-        **keys,
-    }
-    config = folder / "quorum.toml"
-    lines = (f'"{key}" = {json.dumps(value)}' for key, value in values.items())
-    config.write_text("\n".join(("[cluster]", f'"cluster.id" = "{CLUSTER_ID}"', "[[nodes]]", *lines, "")))
+    of_kafka = {name: ports[name] for name in ("PLAINTEXT", "CONTROLLER")}
+    roles = both_roles(of_kafka, grpc=ports["grpc"], metrics=ports["metrics"])
+    config = write_config(folder, roles | keys)
     assert run(["format", "-c", str(config)]) == 0
     path = folder / "node.out"
     with path.open("wb") as output:

@@ -14,7 +14,7 @@ from wire.codegen.kinds import FIXED
 from wire.codegen.kio_plans import plan_of
 from wire.codegen.plan import FieldPlan, StructPlan
 from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
+from wire.protocol.apis import request_class, supported_versions
 from wire.protocol.headers import encode_request
 
 _INTEGERS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63, "uint16": 16, "uint32": 32}
@@ -34,6 +34,11 @@ class LongArray:
     def request(self, count: int, correlation_id: int = 1) -> bytes:
         body = _struct(plan_of(request_class(self.api_key, self.version)), self.path, count, 0)
         return encode_request(self.api_key, self.version, correlation_id, "attacker", body)
+
+
+def long_request(api_key: ApiKey, path: tuple[str, ...], count: int) -> bytes:
+    """In the newest version."""
+    return LongArray(api_key, supported_versions(api_key)[1], path).request(count)
 
 
 def long_arrays(api_key: ApiKey, version: int) -> Iterator[LongArray]:

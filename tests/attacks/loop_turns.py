@@ -16,8 +16,10 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from tests.support.calls import calls_of
 
 # Of turns above the limit, so that a process which is slow throughout keeps few of them.
 LONG_TURNS_KEPT = 100
@@ -49,6 +51,13 @@ class Turns:
     what: str = ""
     long: list[LongTurn] = field(default_factory=list)
 
+    def take(self) -> "Turns":
+        """What there is, and `reset`; also from a thread beside the loop. A turn that ends in between is in one of the
+        two lists of long ones."""
+        taken = replace(self)
+        self.reset()
+        return taken
+
     def reset(self) -> None:
         self.longest_s, self.collecting_s, self.most_calls, self.what, self.long = 0.0, 0.0, 0, "", []
 
@@ -58,22 +67,11 @@ def measured(*, counts_calls: bool, limit_s: float = math.inf) -> Iterator[Turns
     """Of all loops of asyncio's own kind in this process. Counting takes several times as long as not counting."""
     turns = Turns(limit_s)
     run: Callable[[Any], None] = asyncio.events.Handle._run  # type: ignore[attr-defined]
-    calls = 0
     collector, sampler = _Collector(), _Sampler()
 
-    def count(_frame: object, event: str, _argument: object) -> None:
-        nonlocal calls
-        if event in ("call", "c_call"):
-            calls += 1
-
     def counted(handle: Any) -> None:
-        nonlocal calls
-        calls, callback = 0, handle._callback
-        sys.setprofile(count)
-        try:
-            run(handle)
-        finally:
-            sys.setprofile(None)
+        callback = handle._callback
+        calls = calls_of(lambda: run(handle))
         if calls > turns.most_calls:
             turns.most_calls, turns.what = calls, _named(callback, handle)
 

@@ -6,7 +6,7 @@ What stands in for the rest: the controller's log is committed as soon as it is 
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from broker.adapters.listener import BrokerListener
 from broker.metadata_cache import MetadataCache
 from broker.repeated_requests import RepeatedRequests
 from cli.config.load import load_config
+from cli.config.model import NodeConfig
 from cli.nodes.network_limits import server_limits
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from metadata.adapters.listener import ControllerListener
@@ -24,12 +25,13 @@ from metadata.authorizer.denial_log import DenialLog
 from metadata.authorizer.gate import Gate
 from network.requests import ANONYMOUS, RequestContext
 from network.server import KafkaServer
+from tests.support.single_node import HOST
 from tests.unit.cli.config_files import SMALL
 from tests.unit.metadata.controller_world import World, topic
 from wire.protocol.frames import encode_frame
 from wire.protocol.warm_up import warm_up
 
-HOST = "127.0.0.1"
+BROKERS_USER = "User:broker"
 
 
 class Dice:
@@ -50,6 +52,29 @@ class Rig:
         return {"controller": self.controller, "broker": self.broker}
 
 
+@dataclass
+class _Site:
+    """What the controller and the broker share."""
+
+    nodes: Mapping[int, NodeConfig]
+    world: World
+    cache: MetadataCache
+    gate: Gate
+
+    def wake(self) -> None:
+        asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """What is due is done, a part in each turn of the loop, and what was written is committed."""
+        controller, now_ms = self.world.controller, self.world.now_ms
+        due_ms = controller.next_deadline_ms()
+        if due_ms is not None and due_ms <= now_ms:
+            controller.handle_time(now_ms)
+            self.wake()
+        self.world.commit()
+        self.cache.swap(controller.committed_image)
+
+
 @asynccontextmanager
 async def rig(
     folder: Path,
@@ -59,96 +84,101 @@ async def rig(
     config: str = "",
     creates_topics: bool = False,
 ) -> AsyncIterator[Rig]:
-    """Anybody may do everything, or else clients nothing and brokers, whose connections are other ones, what they
-    must."""
-    path = folder / "quorum.toml"
-    brokers_user = "User:broker"
-    path.write_text(SMALL.replace("[defaults]\n", f"[defaults]\n{config}\n"))
-    nodes = {node_id: load_config(path).node(node_id) for node_id in (1, 11)}
-    world = World().lead().add_brokers(1, 2, 3)
-    world.create(*(topic(f"t{each}", num_partitions=2, replication_factor=3) for each in range(topics)))
-    denials = DenialLog(lambda: world.now_ms, lambda _line: None)
-    users = frozenset({ANONYMOUS, brokers_user} if allows_clients else {brokers_user})
-    loop = asyncio.get_running_loop()
-
-    def turn() -> None:
-        due_ms = world.controller.next_deadline_ms()
-        if due_ms is not None and due_ms <= world.now_ms:
-            world.controller.handle_time(world.now_ms)
-            loop.call_soon(turn)
-        world.commit()
-        cache.swap(world.controller.committed_image)
-
-    cache = MetadataCache()
-    cache.swap(world.controller.committed_image)
-    of_controller = ControllerListener(
-        controller=world.controller,
-        handle_raft=lambda _context, _request, reply: reply(None),
-        now_ms=lambda: world.now_ms,
-        wake=lambda: loop.call_soon(turn) and None,
-        image=lambda: world.controller.committed_image,
-        node_id=1,
-        gate=Gate(Authorizer(AuthorizerConfig(super_users=users)), denials),
-        topics=lambda: world.controller.image.topics,
-    )
-    controller = KafkaServer(
-        host=HOST,
-        port=0,
-        handler=of_controller.handle,
-        supported=of_controller.supported,
-        listener_name="CONTROLLER",
-        limits=server_limits(nodes[1], nodes[1].listeners[0]),
-        admission=of_controller.admit,
+    """Clients may do everything (`allows_clients`) or nothing. The broker may do everything in both cases; its
+    connections are to a listener of their own."""
+    users = frozenset({ANONYMOUS, BROKERS_USER} if allows_clients else {BROKERS_USER})
+    site = _site(folder, topics, users, config)
+    of_controller = _controller_listener(site)
+    controller = _controller_server(site, of_controller, lambda context: context)
+    for_broker = _controller_server(
+        site, of_controller, lambda context: replace(context, principal=BROKERS_USER)
     )
     await controller.start()
-
-    def as_broker(context: RequestContext) -> RequestContext:
-        return replace(context, principal=brokers_user)
-
-    for_brokers = KafkaServer(
-        host=HOST,
-        port=0,
-        handler=lambda context, request, reply: of_controller.handle(as_broker(context), request, reply),
-        supported=of_controller.supported,
-        listener_name="CONTROLLER",
-        limits=server_limits(nodes[1], nodes[1].listeners[0]),
-        admission=lambda context: of_controller.admit(as_broker(context)),
-    )
-    await for_brokers.start()
+    await for_broker.start()
     channel = ControllerChannel(
-        lambda: ControllerAddress(1, HOST, for_brokers.bound_port),
+        lambda: ControllerAddress(1, HOST, for_broker.bound_port),
         client_id="forwarding",
         request_timeout_ms=60_000,
         retry_timeout_ms=60_000,
     )
-    of_broker = BrokerListener(
-        cache=cache,
-        forwarder=Forwarder(channel, RepeatedRequests(lambda _image, _name: ())),
-        cluster_id="the-cluster",
-        dice=Dice(),
-        auto_create_topics=creates_topics,
-        node_id=1,
-        gate=Gate(Authorizer(AuthorizerConfig(super_users=users)), denials),
-    )
+    of_broker = _broker_listener(site, channel, creates_topics=creates_topics)
     broker = KafkaServer(
         host=HOST,
         port=0,
         handler=of_broker.handle,
         supported=of_broker.supported,
         listener_name="PLAINTEXT",
-        limits=server_limits(nodes[11], nodes[11].listeners[0]),
+        limits=server_limits(site.nodes[11], site.nodes[11].listeners[0]),
     )
     await broker.start()
     warm_up({**of_controller.supported, **of_broker.supported})
     try:
-        yield Rig(world, controller, broker, of_broker)
+        yield Rig(site.world, controller, broker, of_broker)
     finally:
         channel.close()
         await of_broker.stop()
         await broker.stop()
-        await for_brokers.stop()
+        await for_broker.stop()
         await controller.stop()
         of_controller.stop()
+
+
+def _site(folder: Path, topics: int, users: frozenset[str], config: str) -> _Site:
+    """`users` may do everything; `config` are lines for both nodes."""
+    path = folder / "quorum.toml"
+    path.write_text(SMALL.replace("[defaults]\n", f"[defaults]\n{config}\n"))
+    world = World().lead().add_brokers(1, 2, 3)
+    world.create(*(topic(f"t{each}", num_partitions=2, replication_factor=3) for each in range(topics)))
+    cache = MetadataCache()
+    cache.swap(world.controller.committed_image)
+    denials = DenialLog(lambda: world.now_ms, lambda _line: None)
+    return _Site(
+        nodes={node_id: load_config(path).node(node_id) for node_id in (1, 11)},
+        world=world,
+        cache=cache,
+        gate=Gate(Authorizer(AuthorizerConfig(super_users=users)), denials),
+    )
+
+
+def _controller_listener(site: _Site) -> ControllerListener:
+    world = site.world
+    return ControllerListener(
+        controller=world.controller,
+        handle_raft=lambda _context, _request, reply: reply(None),
+        now_ms=lambda: world.now_ms,
+        wake=site.wake,
+        image=lambda: world.controller.committed_image,
+        node_id=1,
+        gate=site.gate,
+        topics=lambda: world.controller.image.topics,
+    )
+
+
+def _controller_server(
+    site: _Site, listener: ControllerListener, as_user: Callable[[RequestContext], RequestContext]
+) -> KafkaServer:
+    """`as_user` says as whom a client is served."""
+    return KafkaServer(
+        host=HOST,
+        port=0,
+        handler=lambda context, request, reply: listener.handle(as_user(context), request, reply),
+        supported=listener.supported,
+        listener_name="CONTROLLER",
+        limits=server_limits(site.nodes[1], site.nodes[1].listeners[0]),
+        admission=lambda context: listener.admit(as_user(context)),
+    )
+
+
+def _broker_listener(site: _Site, channel: ControllerChannel, *, creates_topics: bool) -> BrokerListener:
+    return BrokerListener(
+        cache=site.cache,
+        forwarder=Forwarder(channel, RepeatedRequests(lambda _image, _name: ())),
+        cluster_id="the-cluster",
+        dice=Dice(),
+        auto_create_topics=creates_topics,
+        node_id=1,
+        gate=site.gate,
+    )
 
 
 async def send(port: int, request: bytes, timeout_s: float = 60.0) -> bytes | None:

@@ -89,7 +89,7 @@ def test_a_node_without_descriptors_goes_on_in_its_segment(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_strangers_at_grpc_with_tls_keep_neither_its_places_nor_a_line_of_the_output(tmp_path: Path) -> None:
+def test_peers_without_tls_keep_neither_a_place_of_grpc_nor_a_line_of_the_output(tmp_path: Path) -> None:
     cluster_certificates(tmp_path / "certs", (1,))
     secured = {
         "kquorum.grpc.security": "ssl",

@@ -1,7 +1,7 @@
 """The manifest of an archive from elsewhere must not lead a command out of the archive, nor end it in a traceback.
 
-Each line has the hash of the line before and its own, and anybody can compute both: they show changes to whoever kept
-the head, and nothing to others.
+Each line has the hash of the line before and its own. A forger can compute both, so they show a change only to a reader
+with a copy of the head.
 """
 
 import os

@@ -46,7 +46,7 @@ def test_the_output_of_a_node_under_up_does_not_grow_without_end(tmp_path: Path)
         (output,) = tmp_path.rglob(OUTPUT_FILE)
         old = output.with_name(f"{output.name}.1")
         for flood in (b"a", b"b"):
-            # What a node writes in many hours; its file is opened for appending, so that anybody may do it.
+            # What a node writes in many hours; its file is opened for appending, so that others can append too.
             with output.open("ab") as file:
                 file.write((flood * 99 + b"\n") * (MAX_OUTPUT_BYTES // 100 + 1))
             assert wait_until(lambda: output.stat().st_size < MAX_OUTPUT_BYTES, 10)

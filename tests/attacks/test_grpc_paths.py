@@ -1,6 +1,6 @@
-"""One call from a stranger, with a path that is not UTF-8, ended the gRPC listener for the rest of the node's life.
+"""One call without a login, with a path that is not UTF-8, ended the gRPC listener until the node was restarted.
 
-That was grpcio's doing, from 1.84 on: its task that takes calls decodes the path, and ends over that.
+That is a fault of grpcio from 1.84 on: its task that accepts calls decodes the path, and ends with the error.
 """
 
 import asyncio
@@ -34,4 +34,4 @@ def test_a_path_that_is_not_text_ends_nothing_but_its_call(caplog: pytest.LogCap
 
     with caplog.at_level(logging.WARNING):
         assert run(main) == SERVING
-    assert not caplog.records, "a stranger's bytes are in the log, with a traceback"
+    assert not caplog.records, "a client's bytes are in the log, with a traceback"

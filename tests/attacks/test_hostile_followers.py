@@ -5,7 +5,6 @@ sixteen parked Fetches each, all of other replicas, held a leader up for several
 """
 
 import asyncio
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -37,6 +36,7 @@ from raft.messages import (
 from raft.roles import Leader
 from raft.voters import Endpoint, ReplicaKey
 from tests.attacks.rig import rig, send
+from tests.support.calls import calls_of
 from tests.support.cluster import Cluster
 from tests.unit.raft.context import RaftContext
 from wire.protocol.api_keys import ApiKey
@@ -49,7 +49,7 @@ FOR_EVER_MS = 2**31 - 1
 ANONYMOUS = ReplicaKey(-1)
 
 
-def strangers() -> Iterator[ReplicaKey]:
+def unknown_replicas() -> Iterator[ReplicaKey]:
     return (ReplicaKey(1_000 + number, UUID(int=number + 1)) for number in count())
 
 
@@ -73,37 +73,21 @@ def calls_of_a_fetch(context: RaftContext, request: FetchRequest) -> int:
     return calls_of(lambda: context.receive_without_a_turn(request))
 
 
-def calls_of(step: Callable[[], object]) -> int:
-    calls = 0
-
-    def noted(_frame: object, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(noted)
-    try:
-        step()
-    finally:
-        sys.setprofile(before)
-    return calls
-
-
 def test_replicas_under_ever_new_names_are_not_all_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each new name took longer than the one before: all known ones were looked at."""
     monkeypatch.setattr(serving, "MAX_OBSERVERS", 1_000)
     context, leader = leading()
-    names = strangers()
+    names = unknown_replicas()
     for _ in range(2_000):
         context.receive_without_a_turn(waiting(context, next(names), 0))
     context.turn()
     assert len(leader.progress) <= serving.MAX_OBSERVERS + 2
     assert calls_of_a_fetch(context, waiting(context, next(names))) < MOST_CALLS
-    assert ReplicaKey(2, UUID(int=2)) in leader.progress or ReplicaKey(2) in leader.progress
+    assert context.node.replica.voters.voters[2].key in leader.progress
 
 
 NAMES: dict[str, Callable[[], Iterator[ReplicaKey]]] = {
-    "named": strangers,
+    "named": unknown_replicas,
     "anonymous": lambda: repeat(ANONYMOUS),
     # A static voter is known by its id, whatever directory it names.
     "as a voter": lambda: (ReplicaKey(2, UUID(int=number + 1)) for number in count()),
@@ -148,21 +132,21 @@ def fetches_within(
 def test_replicas_that_are_too_many_to_wait_do_not_keep_each_other_busy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whoever found no room had the oldest answered, which came back for the room of the next: of 1,200 observers of an
-    idle cluster, each fetched 80 times in half a second."""
+    """A Fetch that found no room had the oldest one answered, whose replica came back for the room of the next: of
+    1,200 observers of an idle cluster, each fetched 80 times in half a second."""
     monkeypatch.setattr(serving, "MAX_PARKED", 100)
     context, _ = leading()
-    observers = dict(zip(strangers(), repeat(500, 120), strict=False))
+    observers = dict(zip(unknown_replicas(), repeat(500, 120), strict=False))
     fetches = fetches_within(context, observers, span_ms=1_000)
     assert max(fetches.values()) <= 2
     assert min(fetches.values()) == 2
 
 
-def test_an_observer_rests_while_strangers_take_all_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_observer_rests_while_others_take_all_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "MAX_PARKED", 100)
     context, leader = leading()
     observer = ReplicaKey(7, UUID(int=7))
-    wants = dict(zip(strangers(), repeat(FOR_EVER_MS, 150), strict=False)) | {observer: 500}
+    wants = dict(zip(unknown_replicas(), repeat(FOR_EVER_MS, 150), strict=False)) | {observer: 500}
     fetches = fetches_within(context, wants, span_ms=2_000)
     assert fetches[observer] <= 4
     assert fetches.total() <= 100 + 51 * 4
@@ -172,19 +156,19 @@ def test_an_observer_rests_while_strangers_take_all_the_room(monkeypatch: pytest
 def test_a_turn_costs_as_much_however_many_wait() -> None:
     """All of them were looked at in each turn, which each request has."""
     context, _ = leading()
-    names = strangers()
+    names = unknown_replicas()
     for _ in range(2_000):
         context.receive_without_a_turn(waiting(context, next(names)))
     context.turn()
     voter = waiting(context, ReplicaKey(2))
     assert calls_of(lambda: context.receive(voter)) < MOST_CALLS
-    earlier = waiting(context, next(strangers()))
+    earlier = waiting(context, next(unknown_replicas()))
     assert calls_of(lambda: [context.receive(earlier) for _ in range(10)]) < 10 * MOST_CALLS // 5
 
 
 def test_a_commit_answers_the_voters_first_and_the_others_in_slices() -> None:
     context, leader = leading()
-    names = strangers()
+    names = unknown_replicas()
     for _ in range(1_000):
         context.receive_without_a_turn(waiting(context, next(names)))
     context.receive(waiting(context, ReplicaKey(2)))
@@ -208,7 +192,7 @@ def test_a_commit_answers_the_voters_first_and_the_others_in_slices() -> None:
 def test_a_voters_fetch_is_not_displaced_by_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "MAX_PARKED", 1_000)
     context, _ = leading()
-    names = strangers()
+    names = unknown_replicas()
     assert context.receive(waiting(context, ReplicaKey(2))) is None
     voters_fetch = context.last_request_id
     for _ in range(serving.MAX_PARKED + 1):
@@ -224,8 +208,8 @@ def test_a_voters_fetch_is_not_displaced_by_those_of_others(monkeypatch: pytest.
 
 
 @pytest.mark.slow
-def test_a_leader_keeps_its_epoch_while_strangers_park_their_fetches(tmp_path: Path) -> None:
-    names = strangers()
+def test_a_leader_keeps_its_epoch_while_unknown_replicas_park_their_fetches(tmp_path: Path) -> None:
+    names = unknown_replicas()
 
     def fetch(correlation_id: int, offset: int, epoch: int) -> bytes:
         request = FetchRequest(

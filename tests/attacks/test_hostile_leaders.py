@@ -31,6 +31,7 @@ from raft.messages import (
 from raft.quorum_records import voters_record
 from raft.ready import QuorumState, SnapshotChunk
 from raft.voters import ReplicaKey, Voter, VoterSet
+from tests.support.single_node import HOST, write_config
 from tests.unit.cli.fake_cluster import fake_node
 from tests.unit.raft.context import RaftContext, batch
 from wire.control_records import (
@@ -272,19 +273,6 @@ def test_a_sound_snapshot_is_loaded_once(tmp_path: Path) -> None:
     assert loading.load(snapshot_id).image.provenance.last_contained_offset == 8
 
 
-CONFIG = """\
-[cluster]
-"cluster.id" = "4L6g3nShT-eMCtK--X86sw"
-[[nodes]]
-"node.id" = 1
-"process.roles" = "controller"
-"listeners" = "CONTROLLER://127.0.0.1:{port}"
-"log.dirs" = "{folder}/data"
-"controller.listener.names" = "CONTROLLER"
-"controller.quorum.voters" = "1@127.0.0.1:{port},2@127.0.0.1:{leader}"
-"""
-
-
 class Liar:
     """The leader of epoch 3, which sends six records, and a lie in each answer from then on."""
 
@@ -317,9 +305,13 @@ def test_a_node_outlives_a_leader_that_lies_and_ends_with_a_reason_where_it_must
         ApiKey.FETCH_SNAPSHOT: lambda _: {"throttle_time": 0, "error_code": 98, "topics": []},
     }
     (port,) = free_ports(1)
-    config = tmp_path / "quorum.toml"
     with fake_node(refused) as leader:
-        config.write_text(CONFIG.format(folder=tmp_path, port=port, leader=leader.port))
+        values = {
+            "process.roles": "controller",
+            "listeners": f"CONTROLLER://{HOST}:{port}",
+            "controller.quorum.voters": f"1@{HOST}:{port},2@{leader.address}",
+        }
+        config = write_config(tmp_path, values)
         assert run(["format", "-c", str(config)]) == 0
         process = NodeProcess(config, 1, tmp_path / "node.out")
         segment = tmp_path / "data" / "__cluster_metadata-0" / "00000000000000000000.log"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.long_bodies import LongArray, long_arrays
+from tests.attacks.long_bodies import long_arrays, long_request
 from tests.attacks.loop_turns import Turns, measured
 from tests.attacks.rig import Rig, rig, send
 from wire.protocol.api_keys import ApiKey
@@ -31,10 +31,6 @@ async def calls_of(built: Rig, turns: Turns, server: str, request: bytes) -> tup
     turns.reset()
     answer = await send(built.servers[server].bound_port, request)
     return turns.most_calls, answer
-
-
-def long_request(api_key: ApiKey, path: tuple[str, ...], count: int) -> bytes:
-    return LongArray(api_key, supported_versions(api_key)[1], path).request(count)
 
 
 ATTACKS = {
@@ -91,7 +87,7 @@ def test_who_may_not_act_for_the_cluster_is_refused_before_the_body_is_read(tmp_
                 header = long_request(ApiKey.ALTER_PARTITION, ("topics",), 1)
                 unreadable = header[:30] + b"\xff" * 1_000_000
                 calls, answer = await calls_of(built, turns, "controller", unreadable)
-                # CLUSTER_AUTHORIZATION_FAILED, of a body that nobody could have read.
+                # CLUSTER_AUTHORIZATION_FAILED, of a body that cannot be read.
                 assert answer is not None
                 assert (31).to_bytes(2, "big") in answer
                 assert calls < 10_000

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from network.turns import TURN_S, turns_of
-from tests.attacks.rig import HOST, rig
-from tests.attacks.test_loop_turns import long_request
+from tests.attacks.long_bodies import long_request
+from tests.attacks.rig import rig
+from tests.support.single_node import HOST
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.frames import encode_frame
 

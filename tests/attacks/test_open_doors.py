@@ -1,6 +1,5 @@
 """What stands open by a setting, or would by a number that overflows."""
 
-import json
 import struct
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from cli.main import run
 from metadata.authorizer.codes import Operation, ResourceType
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.delegation_tokens import is_expired
+from tests.support.single_node import write_config
 from tests.unit.authorizer.acl_worlds import ALICE, BOB, HERE, PREFIXED, acl, acls_of, authorizer
 from tests.unit.metadata.controller_world import World
 from tests.unit.metadata.test_controller_delegation_tokens import (
@@ -72,7 +72,7 @@ def test_no_time_of_a_token_overflows(milliseconds: int, longest_ms: int) -> Non
 
 
 def test_allow_everyone_ends_with_the_first_acl_of_a_resource_and_begins_again_after_the_last() -> None:
-    """As in Kafka: it is about resources that no ACL speaks of, whoever the ACL is for."""
+    """As in Kafka: an ACL for any principal closes its resource to all others."""
     opened, closed = authorizer(allow_everyone=True), authorizer()
     for_bob = acl(Operation.READ, "orders", principal=BOB)
     on_prefix = acl(Operation.READ, "ord", principal=BOB, pattern_type=PREFIXED)
@@ -100,21 +100,14 @@ def test_passwords_do_not_cross_a_network_unless_it_is_said(
     tmp_path: Path, protocol: str, host: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     values = {
-        "node.id": 1,
         "process.roles": "broker,controller",
-        "controller.listener.names": "CONTROLLER",
         "listeners": f"CLIENTS://{host}:9092,CONTROLLER://127.0.0.1:9093",
         "advertised.listeners": "CLIENTS://broker.example:9092",
         "listener.security.protocol.map": f"CLIENTS:{protocol},CONTROLLER:PLAINTEXT",
         "listener.name.clients.sasl.enabled.mechanisms": "PLAIN",
         "listener.name.clients.plain.sasl.jaas.config": 'PlainLoginModule required user_alice="alice-secret";',
-        "log.dirs": str(tmp_path / "data"),
     }
-    lines = (f'"{key}" = {json.dumps(value)}' for key, value in values.items())
-    config = tmp_path / "quorum.toml"
-    config.write_text(
-        "\n".join(("[cluster]", '"cluster.id" = "a3F1b3J1bS1leGFtcGxlMQ"', "[[nodes]]", *lines, ""))
-    )
+    config = write_config(tmp_path, values)
     assert run(["start", "-c", str(config), "--node", "1"]) == 2
     told = capsys.readouterr().err
     assert "kquorum.allow.unsecured.listeners" in told

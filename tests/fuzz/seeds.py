@@ -1,4 +1,4 @@
-"""Valid bytes for each decoder, from which the mutations begin; made anew, so no file has to be kept."""
+"""Valid bytes for each decoder, from which the mutations begin; made in each run, so that no file has to be kept."""
 
 import gzip
 from functools import cache

@@ -251,7 +251,7 @@ class Cluster:
         yield f'"cluster.id" = "{CLUSTER_ID}"'
         yield "[defaults]"
         yield '"controller.listener.names" = "CONTROLLER"'
-        yield from _assignments(self._overrides)
+        yield from assignments(self._overrides)
         for node_id in self.node_ids:
             is_controller = node_id in self.controller_ids
             listener = "CONTROLLER" if is_controller else self._broker_listener
@@ -264,7 +264,7 @@ class Cluster:
             if node_id in self.grpc_ports:
                 values["kquorum.grpc.listener"] = f"127.0.0.1:{self.grpc_ports[node_id]}"
             yield "[[nodes]]"
-            yield from _assignments(values | dict(self._node_overrides.get(node_id, {})))
+            yield from assignments(values | dict(self._node_overrides.get(node_id, {})))
 
     def _process(self, node_id: int) -> NodeProcess:
         environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
@@ -278,7 +278,8 @@ class Cluster:
         os.kill(pid, number)
 
 
-def _assignments(values: Mapping[str, Any]) -> Iterable[str]:
+def assignments(values: Mapping[str, Any]) -> Iterable[str]:
+    """The lines of a config."""
     for key, value in values.items():
         # JSON's strings are TOML's; its booleans and numbers too.
         yield f'"{key}" = {json.dumps(value)}'

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from tests.tidy.tree import ROOT
 
@@ -78,17 +79,20 @@ def test_the_lock_has_what_pyproject_asks_for() -> None:
 
 def test_the_lock_has_what_its_packages_need() -> None:
     """`make setup` installs nothing but the lock, so that what is missing in it is missing in .venv."""
-    lock, needed = locked(LOCK), list[Requirement]()
-    for name in lock:
+    lock, needed, others = locked(LOCK), list[Requirement](), list[str]()
+    for name, entry in lock.items():
         try:
-            lines = metadata.requires(name) or []
+            installed = metadata.distribution(name)
         except metadata.PackageNotFoundError:  # of another platform
             continue
+        if Version(installed.version) != Version(entry.version):
+            others.append(f"{name} is installed as {installed.version}, and locked as {entry.version}")
         needed += [
             each
-            for each in map(Requirement, lines)
+            for each in map(Requirement, installed.requires or [])
             if each.marker is None or each.marker.evaluate({"extra": ""})
         ]
+    assert others == [], "run 'make setup': what another version needs says nothing of the lock"
     assert needed
     assert missing(needed, lock) == [], "run 'make lock'"
 

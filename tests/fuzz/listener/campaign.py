@@ -3,14 +3,13 @@
 import asyncio
 import gc
 import logging
-import resource
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from tests.fuzz.held import held
 from tests.fuzz.listener.inputs import Input, Inputs
 from tests.fuzz.listener.peer import Peer
 from tests.fuzz.listener.target import HOST, Target, serving
@@ -53,7 +52,7 @@ class Report:
 
 
 class _Faults(logging.Handler):
-    """Every line of level ERROR, whoever wrote it: a peer's fault is a warning here."""
+    """Every line of level ERROR, of any logger: a peer's fault is a warning here."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         super().__init__(logging.ERROR)
@@ -126,7 +125,7 @@ class Campaign:
             self.report.inputs += 1
             self.report.kinds[thrown.kind] += 1
             if self.report.inputs % PROGRESS_INPUTS == 0:
-                self._on_progress(f"{self.report.inputs} inputs, {_resident_bytes() >> 20} MiB")
+                self._on_progress(f"{self.report.inputs} inputs, {held()[0] >> 20} MiB")
         peer.close()
         self.report.connections += peer.connections
 
@@ -136,7 +135,7 @@ class Campaign:
         while target.server.counters.open_connections > 1 and time.monotonic() < end_s:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         gc.collect()
-        return _resident_bytes(), _descriptors()
+        return held()
 
     def _judge(self, target: Target) -> None:
         report, counters, budget = self.report, target.server.counters, target.shared.budget
@@ -167,11 +166,3 @@ class Campaign:
             for number, each in self._under_way.items()
         )
         self.report.findings.append("\n".join((f"FOUND {problem}", "under way were", *known)))
-
-
-def _resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-
-
-def _descriptors() -> int:
-    return len(tuple(Path("/proc/self/fd").iterdir()))

@@ -157,7 +157,7 @@ def _tags(count: int, is_ascending: bool) -> bytes:
     out = bytearray()
     write_uvarint(out, count)
     for number in range(count):
-        # Above what is known to anybody.
+        # Above all that are known.
         write_uvarint(out, 10_000 + (number if is_ascending else 0))
         out.append(0)
     return bytes(out)
@@ -216,7 +216,7 @@ def repeated(_inputs: Inputs, dice: Random) -> bytes:
 
 
 def large(_inputs: Inputs, dice: Random) -> bytes:
-    """A frame of about the largest size, whole, of an API that nobody has."""
+    """A frame of about the largest size, whole, of an API that does not exist."""
     return encode_frame(struct.pack(">hhi", 999, 0, 1) + bytes(dice.randint(500_000, MAX_FRAME_BYTES - 8)))
 
 

@@ -8,7 +8,6 @@ import asyncio
 import gc
 import math
 import re
-import resource
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -16,9 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.attacks.loop_turns import LongTurn
+from tests.fuzz.held import held
 from tests.fuzz.listener.inputs import Input
-from tests.fuzz.node.measured_node import HOST, LIMIT_S, MeasuredNode, measured_node
+from tests.fuzz.node.measured_node import LIMIT_S, MeasuredNode, measured_node
 from tests.fuzz.node.ways import WAYS, Maker, Thrower, Way
+from tests.support.single_node import HOST
 
 PEERS = 24
 FINDINGS_MAX = 5
@@ -138,7 +139,7 @@ class _Attack:
         gc.collect()
         gc.freeze()
         known = self._faults()
-        before = _held(self._node.pid)
+        before = held(self._node.pid)
         await asyncio.to_thread(self._node.turns)
         looking = asyncio.ensure_future(self._look())
         left = iter(numbers)
@@ -150,7 +151,7 @@ class _Attack:
         await self._judge_turns()
         await self._judge_node(known)
         if self._node.is_running:
-            after = _held(self._node.pid)
+            after = held(self._node.pid)
             report.resident_bytes, report.descriptors = (before[0], after[0]), (before[1], after[1])
         report.seconds = time.monotonic() - began_s
 
@@ -251,7 +252,9 @@ class _Attack:
             return
         faults = sorted(self._faults() - known)
         if faults:
-            self._find(f"{len(faults)} errors in the node's log, such as: {faults[0][:500]}", [])
+            told = self._node.told()
+            place = told.index(faults[0])
+            self._find(f"{len(faults)} errors in the node's log, such as: {told[place : place + 2000]}", [])
         if not await _is_live(self._node.ports["metrics"]):
             self._find("/livez does not answer 200", [])
 
@@ -284,10 +287,3 @@ async def _is_live(port: int) -> bool:
     except (OSError, TimeoutError):
         return False
     return answer.startswith(b"HTTP/1.1 200 ")
-
-
-def _held(pid: int) -> tuple[int, int]:
-    """Resident bytes and open descriptors."""
-    process = Path(f"/proc/{pid}")
-    pages = int((process / "statm").read_text().split()[1])
-    return pages * resource.getpagesize(), len(tuple((process / "fd").iterdir()))

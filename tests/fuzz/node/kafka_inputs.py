@@ -50,7 +50,7 @@ _TOKENS = (
 
 class KafkaInputs:
     def __init__(self, inputs: Inputs, offered: Versions, seed: int, *, logs_in: bool = False) -> None:
-        """`logs_in`: nobody has logged in on the connections, and many inputs try to."""
+        """`logs_in`: many inputs try to log in."""
         self._inputs = inputs
         self._seed = seed
         self._logs_in = logs_in

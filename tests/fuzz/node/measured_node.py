@@ -4,7 +4,6 @@ uvloop does not let its turns be measured, so the node runs in asyncio's own loo
 """
 
 import asyncio
-import json
 import multiprocessing
 import os
 from collections.abc import Iterator
@@ -23,10 +22,8 @@ from cli.main import run
 from cli.node import run_node
 from cli.processes import wait_until
 from tests.attacks.loop_turns import Turns, measured
-from tests.support.cluster import CLUSTER_ID
+from tests.support.single_node import NODE_ID, both_roles, write_config
 
-HOST = "127.0.0.1"
-NODE_ID = 1
 LIMIT_S = 0.05
 USER, SUPER_USER = "mallory", "admin"
 SECRET = "a-secret-of-a-test"
@@ -96,22 +93,9 @@ def measured_node(folder: Path, *, is_secured: bool, limit_s: float = LIMIT_S) -
     """A node of both roles with all of its listeners: with an authorizer and logins, or as the defaults have it."""
     names = _LISTENERS if is_secured else ("PLAINTEXT", "CONTROLLER")
     ports = dict(zip((*names, "grpc", "metrics"), free_ports(len(names) + 2), strict=True))
-    values: dict[str, object] = {
-        "node.id": NODE_ID,
-        "process.roles": "broker,controller",
-        "listeners": ",".join(f"{name}://{HOST}:{ports[name]}" for name in names),
-        "controller.listener.names": "CONTROLLER",
-        "inter.broker.listener.name": "PLAINTEXT",
-        "log.dirs": str(folder / "data"),
-        "kquorum.grpc.listener": f"{HOST}:{ports['grpc']}",
-        "kquorum.metrics.listener": f"{HOST}:{ports['metrics']}",
-        **_SHORT_TIMES,
-        **(_SECURED if is_secured else {}),
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    config, output = folder / "quorum.toml", folder / "node.out"
-    lines = (f'"{key}" = {json.dumps(value)}' for key, value in values.items())
-    config.write_text("\n".join(("[cluster]", f'"cluster.id" = "{CLUSTER_ID}"', "[[nodes]]", *lines, "")))
+    roles = both_roles({name: ports[name] for name in names}, grpc=ports["grpc"], metrics=ports["metrics"])
+    others = {"inter.broker.listener.name": "PLAINTEXT"} | _SHORT_TIMES | (_SECURED if is_secured else {})
+    config, output = write_config(folder, roles | others), folder / "node.out"
     assert run(["format", "-c", str(config)]) == 0
     output.touch()
     pipe, childs_end = multiprocessing.Pipe()
@@ -152,5 +136,4 @@ def _answer(turns: Turns, pipe: Connection) -> None:
             pipe.recv()
         except EOFError:
             os._exit(0)
-        pipe.send(turns)
-        turns.reset()
+        pipe.send(turns.take())

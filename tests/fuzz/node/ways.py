@@ -13,8 +13,9 @@ from tests.fuzz.node.grpc_inputs import GrpcInputs
 from tests.fuzz.node.grpc_peer import GrpcPeer
 from tests.fuzz.node.http_inputs import HttpInputs
 from tests.fuzz.node.kafka_inputs import KafkaInputs, authenticate, handshake
-from tests.fuzz.node.measured_node import HOST, SECRET, SUPER_USER, USER, MeasuredNode
+from tests.fuzz.node.measured_node import SECRET, SUPER_USER, USER, MeasuredNode
 from tests.support.cluster import CLUSTER_ID
+from tests.support.single_node import HOST
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import supported_versions
 
@@ -36,7 +37,8 @@ class Thrower(Protocol):
 
 @dataclass(frozen=True)
 class Way:
-    """`share` is its part of all inputs. `user` logs in; None: nobody does."""
+    """`share` is its part of all inputs. Its connections log in as `user`, or not at all (None). `logs_in`: many inputs
+    try to."""
 
     name: str
     is_secured: bool
