@@ -30,21 +30,13 @@ class Aside:
     def begin(self, work: Callable[[], Result]) -> "asyncio.Future[Result]":
         """The same for callers that are no coroutines; to be called in the loop, whose future it is.
 
-        A caller whose client is gone may drop the future: its error is not logged then.
+        A caller looks at the error in any case: else asyncio logs it, with its traceback.
         """
-        future = asyncio.get_running_loop().run_in_executor(self._thread, work)
-        future.add_done_callback(_look_at_error)
-        return future
+        return asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def close(self) -> None:
         """What has not begun is given up."""
         self._thread.shutdown(wait=False, cancel_futures=True)
-
-
-def _look_at_error(future: "asyncio.Future[Result]") -> None:
-    """asyncio logs the traceback of an error that nothing has looked at, so that a client could fill the log."""
-    if not future.cancelled():
-        future.exception()
 
 
 def is_long(request: bytes) -> bool:

@@ -247,23 +247,30 @@ class ServerConnection(asyncio.Protocol):
     def _has_read(self, frame: bytes, reading: Reading, read: "asyncio.Future[Any]") -> None:
         """In the loop again, with the long request. It takes its turn: others may have been read as well."""
         if self._replies.closed or read.cancelled():
-            self._is_reading = False
-            reading.reply(None)
+            self._drop(frame, reading, read)
             return
         self._was_read = partial(self._go_on, frame, reading, read)
         self._turns.ask(self)
 
     def _go_on(self, frame: bytes, reading: Reading, read: "asyncio.Future[Any]") -> None:
-        self._is_reading = False
         if self._replies.closed:
-            reading.reply(None)
+            self._drop(frame, reading, read)
             return
+        self._is_reading = False
         try:
             reading.go_on(*read.result())
         except Exception as caught:  # noqa: BLE001 - the boundary of handlers; logged with its traceback
             self._give_up(frame, caught)
             if reading.reply.frame is None:
                 reading.reply(None)
+
+    def _drop(self, frame: bytes, reading: Reading, read: "asyncio.Future[Any]") -> None:
+        """The client is gone. Bytes that could not be read are its own affair; another error is ours, and is logged."""
+        self._is_reading = False
+        error = None if read.cancelled() else read.exception()
+        if isinstance(error, Exception) and not isinstance(error, DecodeError | Refused):
+            self._fail(request_text(frame), error)
+        reading.reply(None)
 
     def _give_up(self, frame: bytes, error: Exception) -> None:
         if isinstance(error, DecodeError):

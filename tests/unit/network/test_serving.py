@@ -16,7 +16,7 @@ import pytest
 import network.serving
 from network import server_connection, turns
 from network.api_versions import NO_FEATURES
-from network.aside import LONG_BODY_BYTES
+from network.aside import LONG_BODY_BYTES, Aside
 from network.authentication import Authentication
 from network.limits import ServerLimits
 from network.replies import ReplyQueue
@@ -186,7 +186,10 @@ def test_a_request_that_was_read_aside_is_handled_when_its_turn_comes(run: RunTe
     run(check())
 
 
-def test_an_unreadable_long_request_of_a_lost_client_leaves_no_error_behind(run: RunTest) -> None:
+@pytest.mark.parametrize("is_our_fault", [False, True])
+def test_of_a_lost_client_s_long_request_only_our_own_faults_are_logged(
+    run: RunTest, *, is_our_fault: bool
+) -> None:
     """asyncio writes a traceback into the log for an error that is never looked at: a client could fill a disk."""
     version = supported_versions(ApiKey.DELETE_TOPICS)[1]
     body = build(request_class(ApiKey.DELETE_TOPICS, version), {"topics": (), "timeout": 1, "timeout_ms": 1})
@@ -203,16 +206,23 @@ def test_an_unreadable_long_request_of_a_lost_client_leaves_no_error_behind(run:
             async with raw_client(server) as client:
                 await until(lambda: bool(server._state.connections))
                 line = held_turns(server, (ApiKey.DELETE_TOPICS, version))
-                server._state.reader.begin(may_read.wait)
+                reader = server._state.reader
+                reader.begin(may_read.wait)
+                if is_our_fault:
+                    server._state.reader = cast(
+                        "Aside", SimpleNamespace(begin=lambda _: reader.begin(lambda: 1 / 0))
+                    )
                 client.writer.write(request)
                 await until(lambda: bool(line.asked))
                 line.give_turn()
             await until(lambda: not server._state.connections)
             may_read.set()
             # The reader has one thread, so that this work begins when the request has been read.
-            await server._state.reader.make(lambda: None)
+            await reader.make(lambda: None)
             await asyncio.sleep(0)
             gc.collect()
+            assert server.counters.failed_requests == is_our_fault
+            server._state.reader = reader
         gc.collect()
 
     run(check())
