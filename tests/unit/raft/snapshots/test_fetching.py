@@ -276,6 +276,16 @@ def test_what_turns_out_to_be_no_snapshot_is_fetched_anew() -> None:
     assert (context.node.replica.log.log_start_offset, context.node.high_watermark) == (0, -1)
 
 
+def test_a_leader_that_was_silent_once_is_asked_for_every_piece_again() -> None:
+    context = SnapshotContext()
+    first = context.follow_behind()
+    context.fail(first)
+    context.back_off()
+    context.piece(context.only_sent(FetchSnapshotRequest), CONTENT[:HALF])
+    assert not context.node.replica.leader_is_silent
+    assert asked_for(context.only_sent(FetchSnapshotRequest).request) == (EPOCH, ID, HALF)
+
+
 def test_pieces_put_the_election_off() -> None:
     context = SnapshotContext()
     first = context.follow_behind()
