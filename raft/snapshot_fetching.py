@@ -116,7 +116,8 @@ def handle_snapshot_response(
         return
     if is_piece:
         _take_piece(replica, role, download, response)
-    if replica.installing is not None or (not is_piece and takes_nothing(replica)):
+    must_wait = download.position >= response.size if is_piece else takes_nothing(replica)
+    if must_wait:
         replica.connections.back_off(source_id, now_ms, replica.config.paused_fetch_interval_ms)
 
 
