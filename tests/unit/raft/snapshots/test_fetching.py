@@ -106,8 +106,8 @@ def with_all_pieces() -> SnapshotContext:
 
 
 def pass_time_while_it_is_installed(context: SnapshotContext) -> OutboundRequest:
-    """The next sign of life; nothing else is sent to anybody."""
-    assert context.requests == [], "nobody is asked in a busy loop"
+    """The next sign of life; nothing else is sent."""
+    assert context.requests == [], "the leader is not asked in a busy loop"
     context.advance(context.config.paused_fetch_interval_ms)
     assert len(context.requests) == 1
     return context.only_sent(FetchSnapshotRequest)
@@ -157,7 +157,7 @@ def test_a_leader_that_is_silent_while_it_is_installed_is_given_up() -> None:
     assert waited_ms >= context.config.fetch_timeout_ms
     assert context.node.role == "unattached"
     context.advance(context.config.fetch_timeout_ms)
-    assert context.requests == [], "it fetches from nobody, and does not stand"
+    assert context.requests == [], "it does not fetch, and does not stand"
 
 
 def test_the_leader_of_a_newer_epoch_hears_of_it_too() -> None:
