@@ -5,7 +5,6 @@ sixteen parked Fetches each, all of other replicas, held a leader up for several
 """
 
 import asyncio
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -37,6 +36,7 @@ from raft.messages import (
 from raft.roles import Leader
 from raft.voters import Endpoint, ReplicaKey
 from tests.attacks.rig import rig, send
+from tests.support.calls import calls_of
 from tests.support.cluster import Cluster
 from tests.unit.raft.context import RaftContext
 from wire.protocol.api_keys import ApiKey
@@ -71,22 +71,6 @@ def waiting(context: RaftContext, replica: ReplicaKey, wait_ms: int = FOR_EVER_M
 
 def calls_of_a_fetch(context: RaftContext, request: FetchRequest) -> int:
     return calls_of(lambda: context.receive_without_a_turn(request))
-
-
-def calls_of(step: Callable[[], object]) -> int:
-    calls = 0
-
-    def noted(_frame: object, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(noted)
-    try:
-        step()
-    finally:
-        sys.setprofile(before)
-    return calls
 
 
 def test_replicas_under_ever_new_names_are_not_all_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -267,6 +267,23 @@ def test_what_is_replayed_one_by_one_is_put_into_its_tables_in_parts(monkeypatch
     assert max(turns) <= RECORDS_AT_ONCE + size
 
 
+@pytest.mark.parametrize("size", [10**6, 90])
+def test_what_is_pending_is_put_into_its_tables_before_it_is_much(size: int, small_slices: None) -> None:
+    """In a batch, and in a transaction over many: at its end all of it would be one turn's work."""
+    records: list[MetadataRecord] = [BeginTransactionRecord(name="t")]
+    for number in range(40):
+        records.append(TopicRecord(name=f"t{number}", topic_id=topic_id(number)))
+        # One by one: partitions with a reassignment are no matter for columns.
+        records += [partition(number, index, adding_replicas=(3,)) for index in range(50)]
+    loader = MetadataLoader()
+    most = 0
+    for batch in batches_of(records, size=size):
+        while not loader.handle_slice([batch]):
+            most = max(most, loader._delta.topics._pending_count)
+        most = max(most, loader._delta.topics._pending_count)
+    assert topics_delta.MUCH_PENDING <= most <= topics_delta.MUCH_PENDING + 2 * AT_ONCE
+
+
 @pytest.mark.parametrize("size", [90, 450])
 def test_a_transaction_over_small_batches_is_published_in_slices(
     monkeypatch: pytest.MonkeyPatch, size: int

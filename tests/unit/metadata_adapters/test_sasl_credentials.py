@@ -1,7 +1,6 @@
 """Users and delegation tokens of the metadata log, as SCRAM looks them up."""
 
 import base64
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from network.security.scram import ScramError, keys_of, parse_server_first
 from network.security.scram_client import ScramClient
 from network.security.scram_server import ScramLookup, ScramServer, ScramUser
 from network.security.stand_in import AS_KAFKA
+from tests.support.calls import calls_of
 from wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from wire.salt_forms import SaltForm, form_of
 
@@ -172,15 +172,4 @@ def test_a_strangers_login_does_not_go_through_all_users() -> None:
     world = World()
     world.image = replace(image(), security=built)
     lookup = world.credentials.lookup(b"pepper")
-    calls = 0
-
-    def count(_frame: object, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        lookup.user_form("SCRAM-SHA-256", "nobody")
-    finally:
-        sys.setprofile(None)
-    assert 0 < calls < 100
+    assert 0 < calls_of(lambda: lookup.user_form("SCRAM-SHA-256", "nobody")) < 100
