@@ -18,7 +18,7 @@ def is_expired(token: DelegationToken, now_ms: int) -> bool:
 
 
 def owners_and_renewers(token: DelegationToken) -> tuple[str, ...]:
-    """Who may be told of a token without further rights; who asked for it on another's behalf is one of them."""
+    """The principals that may describe a token without further rights. The requester may have made it for the owner."""
     return (token.owner, token.requester, *token.renewers)
 
 

@@ -256,9 +256,10 @@ def _place_in(batch: LogBatch, offset: int, timestamp_ms: int) -> Provenance:
 
 
 def _located(batch: LogBatch) -> Iterable[Iterable[Located]]:
-    if batch.last_offset - batch.base_offset >= RECORDS_AT_ONCE and len(batch.data) > HEADER_BYTES:
+    is_whole = len(batch.data) > HEADER_BYTES
+    if is_whole and batch.last_offset - batch.base_offset >= RECORDS_AT_ONCE:
         return located_in_slices(batch.data, RECORDS_AT_ONCE)
-    values = plain_values(batch.data) if len(batch.data) > HEADER_BYTES else None
+    values = plain_values(batch.data) if is_whole else None
     if values is None:
         return [[(record.offset, record.value) for record in batch.records]]
     return [enumerate(values, batch.base_offset)]

@@ -22,7 +22,7 @@ from raft.replica import Replica
 from raft.replica_state import FIRST_BOOTSTRAP_ID
 from raft.replication import truncation_target
 from raft.roles import Candidate, Download, Follower, Prospective, Unattached
-from raft.snapshot_fetching import is_helpful, next_request, sign_of_life, waits_for_disk
+from raft.snapshot_fetching import is_helpful, next_request, sign_of_life, takes_nothing
 from wire.errors import DecodeError
 from wire.record_batch import MAX_DECOMPRESSED_BYTES
 
@@ -123,9 +123,8 @@ def _pick_destination(replica: Replica, now_ms: int) -> int | None:
 
 
 def _keeps_to_leader(replica: Replica) -> bool:
-    """Whether this replica only bides its time: what it cannot take from its leader now is to be had nowhere else."""
-    is_waiting = replica.writes_are_paused or waits_for_disk(replica)
-    return is_waiting and isinstance(replica.role, Follower) and not replica.leader_is_silent
+    """True while this replica can take nothing and its leader responds: no other node has more for it."""
+    return takes_nothing(replica) and isinstance(replica.role, Follower) and not replica.leader_is_silent
 
 
 def _who_may_know(replica: Replica) -> tuple[int, ...]:
@@ -157,7 +156,6 @@ def next_fetch_at_ms(replica: Replica) -> int | None:
 
 
 def fetch_request(replica: Replica) -> FetchRequest:
-    takes_nothing = replica.writes_are_paused or waits_for_disk(replica)
     return FetchRequest(
         cluster_id=replica.config.cluster_id,
         replica=fetching_key(replica),
@@ -166,7 +164,7 @@ def fetch_request(replica: Replica) -> FetchRequest:
         last_fetched_epoch=replica.log.last_epoch,
         max_wait_ms=replica.config.fetch_max_wait_ms,
         # What cannot be taken is asked for only to be known to follow; one batch comes nevertheless.
-        max_bytes=1 if takes_nothing else replica.config.max_fetch_bytes,
+        max_bytes=1 if replica.writes_are_paused else replica.config.max_fetch_bytes,
         high_watermark=replica.high_watermark,
     )
 
@@ -186,17 +184,15 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
     if is_senseless or (snapshot_id is not None and not is_helpful(replica, snapshot_id)):
         replica.connections.back_off(source_id, now_ms)
         return
-    if not role.leader_left:
-        # What a leader sent before it left may arrive after its farewell, and must not undo it.
-        role.fetch_deadline_ms = now_ms + role.fetch_timeout_ms
-        role.has_fetched = True
+    role.hear_of_leader(now_ms)
     replica.leader_is_silent = False
     if role.asks_for_end:
         role.asks_for_end = False
         hear_end(replica, response)
         return
-    if role.download is not None or snapshot_id is not None:
-        _hear_of_snapshot(replica, role, now_ms, snapshot_id)
+    if snapshot_id is not None:
+        # The first piece is fetched next, or a sign of life sent in its place.
+        role.download = Download(snapshot_id)
         return
     if response.diverging is not None:
         end_offset = replica.log.log_end_offset
@@ -215,17 +211,6 @@ def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, respons
         wait_ms = replica.config.paused_fetch_interval_ms if replica.writes_are_paused else None
         replica.connections.back_off(source_id, now_ms, wait_ms)
     _maybe_advance_high_watermark(replica, response.high_watermark)
-
-
-def _hear_of_snapshot(
-    replica: Replica, role: Follower, now_ms: int, snapshot_id: OffsetAndEpoch | None
-) -> None:
-    """The leader names a snapshot, of which the first piece is to be fetched; or it answered a Fetch that was sent only
-    to be heard of, while the disk was behind with the pieces of one."""
-    if replica.writes_are_paused or waits_for_disk(replica):
-        replica.connections.back_off(replica.leader_id, now_ms, replica.config.paused_fetch_interval_ms)
-    elif role.download is None and snapshot_id is not None:
-        role.download = Download(snapshot_id)
 
 
 def _take_records(replica: Replica, records: bytes) -> bool:

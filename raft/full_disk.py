@@ -1,9 +1,10 @@
 """A replica whose disk is full: it goes on following and voting, and neither writes records nor leads until it can.
 
 A leader hands over, to a voter that has its whole log if there is one soon. A follower fetches at the end of its log
-and leaves what comes: so its leader hears of it, and it of its leader, and neither is disturbed by an election that
-it could not win for good anyway. Election states are written meanwhile (the adapters keep space for them), so it
-votes, and never twice. A cluster of which every voter is full has no leader, and stays readable as it is.
+and leaves what comes, or asks for a byte of the snapshot that its leader names: so its leader hears of it, and it of
+its leader, and neither is disturbed by an election that it could not win for good anyway. Election states are written
+meanwhile (the adapters keep space for them), so it votes, and never twice. A cluster of which every voter is full has
+no leader, and stays readable as it is.
 """
 
 from raft.causes import NO_SPACE

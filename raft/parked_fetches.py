@@ -8,7 +8,7 @@ from raft.messages import FetchRequest
 from raft.voters import ReplicaKey
 
 Name = ReplicaKey | int
-# So many entries more than twice what waits are a heap of deadlines worth being cleared.
+# The heap of deadlines is cleared of old entries when it has this many more than twice the Fetches that wait.
 _SPARE_DEADLINES = 64
 
 

@@ -145,11 +145,15 @@ class Leader:
 
 @dataclass(slots=True)
 class Download:
-    """A snapshot that is being fetched: how many bytes are here, and how many it has in all once that is known."""
+    """A snapshot that is being fetched: how many bytes are here, and how many it has in all once that is known.
+
+    `only_shows_life` says that the request under way to the leader is a sign of life, so that its answer is no piece.
+    """
 
     snapshot_id: OffsetAndEpoch
     position: int = 0
     size: int | None = None
+    only_shows_life: bool = False
 
 
 @dataclass(slots=True)
@@ -172,6 +176,12 @@ class Follower:
     # Where this leader's log ended when a replica that had lost its state asked: see `lost_state`.
     leader_end: int | None = None
     download: Download | None = None
+
+    def hear_of_leader(self, now_ms: int) -> None:
+        """The leader has answered. What it sent before it left may arrive after its farewell, and must not undo it."""
+        if not self.leader_left:
+            self.fetch_deadline_ms = now_ms + self.fetch_timeout_ms
+            self.has_fetched = True
 
 
 @dataclass(slots=True)

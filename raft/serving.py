@@ -23,13 +23,14 @@ from raft.voters import ReplicaKey
 
 # Kafka forgets an observer that has not fetched for this long.
 OBSERVER_SESSION_MS = 300_000
-# A replica is who it says it is, so one peer may fetch under any number of names: so many observers are remembered, so
-# many Fetches wait for as long as they ask, and so many of those are answered in one turn, beside the voters' ones.
+# A leader cannot verify the id and directory that a Fetch names, so one peer may fetch under any number of names. This
+# many observers are remembered, this many Fetches wait for as long as they ask, and this many are answered in one turn,
+# beside those of the voters.
 MAX_OBSERVERS = 10_000
 MAX_PARKED = 10_000
 ANSWERS_A_TURN = 250
-# What comes beyond MAX_PARKED waits for so long at most. It is not answered at once, nor is another in its place: that
-# replica would fetch again at once, and none of them would ever rest.
+# A Fetch beyond MAX_PARKED waits this long at most. Neither it nor an older one is answered at once: that replica would
+# fetch again at once, and so would all the others, without a pause.
 CROWDED_WAIT_MS = 500
 
 
@@ -61,7 +62,7 @@ def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchR
 
 
 def _displace_earlier_fetch(replica: Replica, leader: Leader, request: FetchRequest) -> None:
-    """A replica waits in one Fetch at a time: whoever asks again has given the earlier one up."""
+    """A replica waits in one Fetch at a time: with the next one it has given the earlier one up."""
     earlier = leader.parked.pop(_progress_key(replica, request.replica))
     if earlier is not None:
         # Never "nothing" while there is something: a replica may take that for having it all (`raft.damaged_log`).
@@ -91,7 +92,7 @@ def _check_epoch(replica: Replica, current_leader_epoch: int) -> ErrorCode:
 def handle_fetch_snapshot(
     replica: Replica, now_ms: int, request_id: int, request: FetchSnapshotRequest
 ) -> None:
-    """A piece of a snapshot; whoever asks for one follows, so it counts as a voter's sign of life (A10.4)."""
+    """A piece of a snapshot; a voter that asks for one follows, so that it counts as a sign of life (A10.4)."""
     if is_foreign_cluster(replica, request.cluster_id):
         error = ErrorCode.inconsistent_cluster_id
         replica.respond(request_id, FetchSnapshotResponse(error=error, is_top_level=True))

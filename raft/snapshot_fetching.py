@@ -4,8 +4,9 @@ The leader's answer to a Fetch names a snapshot; its file comes in pieces by Fet
 the last piece the adapter takes over: it verifies the whole, puts it under its name and drops the log. Until it says
 how that went, nothing may be appended, cut or stood for: the log on the disk is about to be another one. Nor is
 anything fetched, as a Fetch acknowledges what the log holds. It may take many seconds, as the snapshot is loaded
-meanwhile: the follower asks for its last byte now and then, which a leader counts as a sign of life (A10.4), Kafka's
-as well.
+meanwhile; and a disk that is behind with the pieces, or has no space for them, may take as long. Each time the follower
+asks for a single byte of the file now and then. A leader counts that as a sign of life (A10.4), Kafka's as well, and
+does not count a Fetch that it answers with a snapshot.
 """
 
 from typing import assert_never
@@ -40,6 +41,11 @@ def waits_for_disk(replica: Replica) -> bool:
     return is_under_way and replica.unwritten_pieces > _UNWRITTEN_PIECES_MAX
 
 
+def takes_nothing(replica: Replica) -> bool:
+    """Whether there is no space for what the leader has, or the disk is behind with it."""
+    return replica.writes_are_paused or waits_for_disk(replica)
+
+
 def is_helpful(replica: Replica, snapshot_id: OffsetAndEpoch) -> bool:
     """Whether it can be, is not here already, and reaches beyond what this replica knows to be committed."""
     if min(snapshot_id.offset, snapshot_id.epoch) < 0 or snapshot_id.epoch > replica.epoch:
@@ -51,19 +57,21 @@ def is_helpful(replica: Replica, snapshot_id: OffsetAndEpoch) -> bool:
 
 
 def next_request(replica: Replica) -> FetchSnapshotRequest | None:
-    """What to ask the leader for in the place of records; None while no snapshot is under way, or the disk has to take
-    what came of it first."""
+    """What to ask the leader for in the place of records; None while no snapshot is under way."""
     role = replica.role
-    if not isinstance(role, Follower) or role.download is None or waits_for_disk(replica):
+    if not isinstance(role, Follower) or role.download is None:
         return None
     download = role.download
+    download.only_shows_life = takes_nothing(replica)
+    if download.only_shows_life:
+        return sign_of_life(replica, download)
     return _request_for(replica, download.snapshot_id, download.position, replica.config.max_fetch_bytes)
 
 
-def sign_of_life(replica: Replica, installing: Download) -> FetchSnapshotRequest:
-    """What tells the leader that this replica follows it, while the snapshot is put in the place of the log. Its last
-    byte is the one that is there whatever the size is; a position beyond it does not count at Kafka's leader."""
-    return _request_for(replica, installing.snapshot_id, installing.position - 1, 1)
+def sign_of_life(replica: Replica, download: Download) -> FetchSnapshotRequest:
+    """What tells the leader that this replica follows it, while it can take no piece. It asks for the last byte that is
+    here, or the first: a position beyond the file's end does not count at Kafka's leader."""
+    return _request_for(replica, download.snapshot_id, max(0, download.position - 1), 1)
 
 
 def _request_for(
@@ -87,32 +95,30 @@ def handle_snapshot_response(
     if not isinstance(role, Follower) or source_id != replica.leader_id:
         return
     if replica.installing is not None:
-        # Whatever it says: it has heard of this replica, and is heard of.
-        _hear_of_leader(role, now_ms)
+        # Also an error: the leader may have given the snapshot up for a newer one.
+        role.hear_of_leader(now_ms)
         replica.leader_is_silent = False
         replica.connections.back_off(source_id, now_ms, replica.config.paused_fetch_interval_ms)
         return
     if role.download is None:
         return
     download = role.download
-    if response.error is ErrorCode.none and not _continues(download, response):
+    is_piece = response.error is ErrorCode.none and not download.only_shows_life
+    if is_piece and not _continues(download, response):
         role.download = None
         replica.connections.back_off(source_id, now_ms)
         return
-    _hear_of_leader(role, now_ms)
+    role.hear_of_leader(now_ms)
+    replica.leader_is_silent = False
     if response.error is not ErrorCode.none:
         role.download = None
         replica.connections.back_off(source_id, now_ms)
         return
-    _take_piece(replica, role, download, response)
-    if download.position >= response.size:
+    if is_piece:
+        _take_piece(replica, role, download, response)
+    must_wait = download.position >= response.size if is_piece else takes_nothing(replica)
+    if must_wait:
         replica.connections.back_off(source_id, now_ms, replica.config.paused_fetch_interval_ms)
-
-
-def _hear_of_leader(role: Follower, now_ms: int) -> None:
-    if not role.leader_left:
-        role.fetch_deadline_ms = now_ms + role.fetch_timeout_ms
-        role.has_fetched = True
 
 
 def _continues(download: Download, response: FetchSnapshotResponse) -> bool:

@@ -7,8 +7,8 @@ time is up. Who sends it must be able to bear that: a request whose connection w
 A request may also be why a controller loses its leadership: one that keeps it from its followers for seconds. So a long
 request over which one controller may have lost it is not offered to the next, and no request to more than a few.
 
-Requests of clients are on their way in some number only, each client's in a smaller one (`metadata.adapters.shares`);
-the others wait here, where they cost the controller nothing.
+Only a limited number of clients' requests is on its way at a time, and a smaller number of each client
+(`metadata.adapters.shares`); the others wait here, where they cost the controller nothing.
 
 A request may itself be why the controller closes the connection, such as one larger than the controller's limit. So one
 that lost it twice is sent on a connection of its own, where it harms no other, with growing pauses, and given up in the
@@ -40,7 +40,7 @@ LOOK_AGAIN_MS = 100
 LEADERS_MAX = 3
 # A controller that says so late that it does not lead had the request while it led.
 _LATE_ANSWER_S = 0.5
-# Of the requests that have a share: so many are on their way at a time, of one name and of all.
+# How many requests with a share are on their way at a time: of one name, and of all.
 SHARE_OF_ONE, SHARE_OF_ALL = 16, 64
 _NOBODY_KNOWN = "no active controller is known"
 _LOST = (CannotConnect, ConnectionLost, RequestTimedOut, DecodeError)
@@ -68,7 +68,7 @@ class AlreadyDone(Exception):
 
 
 class ClientGone(Exception):
-    """The client was gone before its request was sent, so it was not."""
+    """The client had closed its connection before its request was sent, so the request was dropped."""
 
 
 class _Sending(NamedTuple):
@@ -126,8 +126,8 @@ class ControllerChannel:
         Before each attempt `is_done` says whether one before it was, and AlreadyDone is raised. `is_for_the_leader`
         says of a response without NOT_CONTROLLER whether a node gave it that does not lead. `header_fields` are tagged
         fields for the request's header. `is_long`: a controller takes long to handle the request. `share` is the
-        name in which it waits for its turn, None for one that does not wait; if `is_gone` by then, it raises
-        ClientGone. The wait is part of the request's time.
+        name under which the request waits for its turn; with None it does not wait. The wait is part of the request's
+        time, and ClientGone is raised if `is_gone` after it.
         """
         began_at_s = asyncio.get_running_loop().time()
         sending = _Sending(api_key, body, header_fields, is_for_the_leader)

@@ -14,7 +14,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 _STATUS: Final = grpc.StatusCode.INTERNAL  # as gRPC's table of statuses has it
-_WORDS: Final = (
+_MESSAGE: Final = (
     "the bytes of the request are not a message of this method (is its .proto file the one of this node?)"
 )
 
@@ -30,11 +30,11 @@ class _Malformed:
 
 
 class MalformedRequests(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """For the interceptors of a server; it also keeps what strangers can bring about out of gRPC's log."""
+    """For the interceptors of a server; it also keeps messages that any client can cause out of gRPC's log."""
 
     def __init__(self) -> None:
         self._guarded: dict[Any, Any] = {}
-        logging.getLogger(_LIBRARYS_LOGGER).addFilter(_is_of_ours)
+        logging.getLogger(_LIBRARYS_LOGGER).addFilter(_is_ours)
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
@@ -48,12 +48,11 @@ class MalformedRequests(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         return guarded
 
 
-def _is_of_ours(record: logging.LogRecord) -> bool:
-    """Not a header or a path that is not text, which is a stranger's and may hold a secret, and not a status for a
-    client that has gone."""
-    words = record.getMessage()
-    # No method of ours has such a name.
-    return words.isascii() and not words.startswith(_NOT_OURS)
+def _is_ours(record: logging.LogRecord) -> bool:
+    """False for a header or a path that is not ASCII, as no method of ours is: a client chose it, and it may hold a
+    secret. False for a status that could not be sent because the client has gone."""
+    message = record.getMessage()
+    return message.isascii() and not message.startswith(_NOT_OURS)
 
 
 def _guarded(handler: Any) -> Any:
@@ -91,7 +90,7 @@ def _generator(behaviour: _Behaviour, judge: _Behaviour) -> _Behaviour:
 
 async def _sound_request(request: Any, context: Any) -> Any:
     if isinstance(request, _Malformed):
-        await context.abort(_STATUS, _WORDS)
+        await context.abort(_STATUS, _MESSAGE)
     return request
 
 

@@ -174,8 +174,11 @@ class InspectService(InspectServicer):
 def _kinds_of(request: pb.WatchRequest) -> list[ChangeKind]:
     """Raises BadRange for a number that only a newer node may know."""
     wanted = set(request.kinds)
-    for kind in sorted(wanted - set(pb.ChangeKind.values())):
-        raise BadRange(f"change kind {kind} is not known; there are {', '.join(pb.ChangeKind.keys())}")
+    unknown = wanted - set(pb.ChangeKind.values())
+    if unknown:
+        raise BadRange(
+            f"change kind {min(unknown)} is not known; there are {', '.join(pb.ChangeKind.keys())}"
+        )
     return [ChangeKind[pb.ChangeKind.Name(kind)] for kind in wanted if kind > pb.INITIAL_STATE]
 
 

@@ -17,16 +17,16 @@ from network.limits import ENTRIES_KEY, MOST_ENTRIES
 from wire.protocol.api_keys import ApiKey
 
 BOUNDED_APIS: Final = FORWARDABLE_APIS | DESCRIBERS.keys()
-_MANY: Final = 10
+_TIMES_UNDIVIDED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class RequestBounds:
     """`most_entries`: elements of all arrays of a request together.
 
-    Ten times as many may stand in what Kafka's tools do not divide: kafka-reassign-partitions names all partitions that
-    move, with their replicas, which is decided in parts. And kafka-topics asks a broker for the configs of all topics,
-    which has nobody to keep waiting for its leadership: `is_of_broker`.
+    Two requests may have ten times as many, as Kafka's tools do not divide them. kafka-reassign-partitions names all
+    partitions that move, with their replicas; the controller decides that request in parts. kafka-topics asks for the
+    configs of all topics; only a broker (`is_of_broker`) answers so many, as it has no leadership to lose meanwhile.
     """
 
     most_entries: int = MOST_ENTRIES
@@ -37,8 +37,9 @@ class RequestBounds:
         is_undivided = api_key is ApiKey.ALTER_PARTITION_REASSIGNMENTS or (
             self.is_of_broker and api_key is ApiKey.DESCRIBE_CONFIGS
         )
-        times = _MANY if is_undivided else 1
-        if elements <= (most := times * self.most_entries) or api_key not in BOUNDED_APIS:
+        times = _TIMES_UNDIVIDED if is_undivided else 1
+        most = times * self.most_entries
+        if elements <= most or api_key not in BOUNDED_APIS:
             return None
         key = ENTRIES_KEY if times == 1 else f"{times} times {ENTRIES_KEY}"
         return ApiError(

@@ -1,4 +1,4 @@
-"""How many requests are on their way at a time, and whose turn is next: everybody has a share, nobody has all."""
+"""Bounds the requests that are on their way at a time, in all and of each name, and gives the free places in turns."""
 
 import asyncio
 from collections import Counter, deque

@@ -102,7 +102,7 @@ def new_partition(context: DecisionContext, replicas: tuple[int, ...]) -> Partit
 
 
 def new_partitions(context: DecisionContext, placed: Iterable[tuple[int, ...]]) -> Iterator[PartitionState]:
-    """Whoever is up is in sync with a partition that is empty, and the first of them leads.
+    """Every replica whose broker is up is in sync with a partition that is empty, and the first of them leads.
 
     A topic may have ten thousand partitions on a handful of brokers, so each broker is looked at once.
     """

@@ -199,8 +199,8 @@ def _check_may_renew(token: DelegationToken, request: ControllerRequest) -> None
 def _expiring(
     context: DecisionContext, token: DelegationToken, expiration_ms: int, deed: str, later_by_ms: int = 0
 ) -> ControllerResult:
-    """An expiry that would stay, or move to a time later by less than `later_by_ms`, stays, and no record is written.
-    One that comes forward is always exact."""
+    """Writes no record for an expiry that would not move, or would be put off by less than `later_by_ms`. An earlier
+    expiry is always set exactly."""
     end_ms = min(token.max_timestamp_ms, _END_OF_TIME_MS)  # Kafka's tokens may live longer than dates go
     changed = replace(token, expiration_timestamp_ms=min(end_ms, expiration_ms))
     later_ms = changed.expiration_timestamp_ms - token.expiration_timestamp_ms

@@ -1,9 +1,9 @@
 """ISRs that only grow, decided for many partitions at once.
 
 When a broker comes back, the leaders ask for it to be added to as many ISRs as it has replicas. Nearly all of these
-changes have nothing else to them: nobody leaves the ISR, its leader may stay, and neither a reassignment nor eligible
-leader replicas wait for it. They are checked, written and replayed by columns; everything else, refusals included, is
-only found here, and is decided one by one in `alter_partition`.
+changes are nothing else: no replica leaves the ISR, the leader may stay, and neither a reassignment nor eligible leader
+replicas depend on it. These are checked, written and replayed by columns. All others, refusals included, are left to
+`alter_partition`, which decides them one by one.
 """
 
 from collections.abc import Callable, Sequence
@@ -156,7 +156,7 @@ def _is_as_known(stack: StackedTables, wishes: _Wishes, broker_id: int) -> Mask:
     is_known: Mask = stack.leaders == broker_id
     is_known &= stack.leader_epochs == wishes.leader_epochs
     is_known &= stack.partition_epochs == wishes.partition_epochs
-    # Who recovers may be alone in the ISR only, and who has recovered changes more than the ISR.
+    # A leader that recovers must be alone in the ISR; one that reports its recovery changes more than the ISR.
     is_known &= (stack.recovery_states == RECOVERED) & (wishes.recovery_states == RECOVERED)
     return is_known
 

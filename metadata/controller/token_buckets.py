@@ -1,4 +1,4 @@
-"""Buckets of permits: what an operation costs leaves the bucket of who does it, and time brings it back."""
+"""Token buckets: an operation takes its cost out of the bucket of the principal that pays, and time refills it."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field

@@ -230,7 +230,7 @@ def _encoded(records: Records, level: int) -> list[bytes]:
 
 
 def _is_carried_out(request: ControllerRequest, response: Values) -> bool:
-    """Whether a broker that lost the answer may tell its client of success: nobody else wants to know."""
+    """Whether a broker that lost the answer may report success to its client; no other node asks for it."""
     return bool(request.forwarding_id) and not request.is_part and not tells_error(response)
 
 

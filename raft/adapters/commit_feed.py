@@ -17,9 +17,8 @@ CHUNK_RECORDS = 1_000
 
 
 class CommitFeed:
-    """Delivers in pieces of some batches, so that catching up never holds the loop for long; a batch that alone is too
-    long for that, and the batches of a transaction, whose End is work for all of them, are delivered by the state
-    machine in slices.
+    """Delivers in pieces of some batches, so that catching up never holds the loop for long. A batch that is too long
+    for one turn, and the batches of a transaction, whose End is work for all of them, are applied in slices.
 
     "You lead" waits until all that was committed when the core said so has been handed over; that another node
     or nobody leads is told at once, for a state machine must stop deciding even if it lags behind.
@@ -35,7 +34,7 @@ class CommitFeed:
         # The snapshot that is being made into the state machine's state: nothing is handed over meanwhile.
         self._loading: OffsetAndEpoch | None = None
         self._is_held = False
-        # The batches of which the state machine has done some.
+        # The batches that the state machine has applied in part.
         self._begun: Sequence[LogBatch] | None = None
         self.applied_offset = applied_offset
 

@@ -31,8 +31,8 @@ class Snapshots:
     """What a node gives its driver to work with: the files, and how one becomes its state machine's state.
 
     `load` runs in the snapshots' thread and may take its time. `forget` runs there as well, where no `load` follows on
-    the snapshot that came in last. `handle_unsound` is told, in the loop, of a snapshot that could not be served;
-    `handle_full`, that there is no space for one that comes in.
+    the snapshot that came in last. `handle_unsound` is called in the loop with a snapshot that could not be served,
+    `handle_full` where there is no space for one that comes in.
     """
 
     store: SnapshotPort

@@ -133,9 +133,7 @@ class PosixFileSystem:
         path.mkdir(parents=True, exist_ok=True)
 
     def names(self, folder: Path) -> list[str]:
-        names = self.spares.with_spare(lambda: os.listdir(folder))  # noqa: PTH208 - names are wanted, not paths
-        self.spares.take_back()
-        return sorted(names)
+        return sorted(self.spares.for_a_while(lambda: os.listdir(folder)))  # noqa: PTH208 - names are wanted, not paths
 
     def exists(self, path: Path) -> bool:
         try:
@@ -144,16 +142,11 @@ class PosixFileSystem:
             return False
 
     def read(self, path: Path) -> bytes:
-        content = self.spares.with_spare(lambda: read_regular(path))
-        self.spares.take_back()
-        return content
+        return self.spares.for_a_while(lambda: read_regular(path))
 
     def map(self, path: Path) -> Content:
-        try:
-            # A mapping holds a descriptor of its own.
-            return self.spares.with_spare(lambda: _map(path))
-        finally:
-            self.spares.take_back()
+        # A mapping holds a descriptor of its own.
+        return self.spares.for_a_while(lambda: _map(path))
 
     def free_bytes(self, folder: Path) -> int:
         found = os.statvfs(folder)

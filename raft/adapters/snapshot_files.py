@@ -94,7 +94,7 @@ def problem_of(path: Path, epoch: int, fs: FileSystem = POSIX) -> str | None:
 
 
 def _check_control_batch(found: ScannedBatch) -> None:
-    """Raises DecodeError where a record cannot be read: who votes must be known once the log is gone."""
+    """Raises DecodeError where a record cannot be read: the voters must be known once the log is gone."""
     batch = log_batch(bytes(found.data))
     for record in batch.records:
         decode_control_record(record.key, record.value)

@@ -41,6 +41,13 @@ class SpareDescriptors:
                 if not is_out_of_descriptors(error) or not self._give_up_one():
                     raise
 
+    def for_a_while(self, work: Callable[[], Result]) -> Result:
+        """As `with_spare`, for work that closes what it opens: what was given up for it is kept back again."""
+        try:
+            return self.with_spare(work)
+        finally:
+            self.take_back()
+
     def take_back(self) -> None:
         """Keep back again what was given up: for when something was closed."""
         if len(self._held) >= self._wanted:

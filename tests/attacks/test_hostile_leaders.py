@@ -18,6 +18,7 @@ from cli.nodes.snapshot_loading import SnapshotLoading
 from cli.processes import NodeProcess, wait_until
 from raft.adapters.errors import StorageFailed
 from raft.adapters.kafka_codec import fetch as fetch_codec
+from raft.adapters.kafka_codec import vote as vote_codec
 from raft.adapters.snapshot_store import SnapshotStore, SnapshotUnsound
 from raft.batches import LogBatch, OffsetAndEpoch, build_batch
 from raft.errors import LogDivergedBelowHighWatermarkError
@@ -27,6 +28,7 @@ from raft.messages import (
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    VoteResponse,
 )
 from raft.quorum_records import voters_record
 from raft.ready import QuorumState, SnapshotChunk
@@ -283,6 +285,10 @@ class Liar:
             leader_id=2, leader_epoch=EPOCH, high_watermark=COMMITTED, log_start_offset=0
         )
 
+    def answer_vote(self, _request: object) -> Mapping[str, object]:
+        """A node that is slow to send its first Fetch asks for votes before, and hears here who leads."""
+        return vote_codec.CODEC.encode_response(VoteResponse(leader_id=2, leader_epoch=EPOCH), None)
+
     def answer_fetch(self, request: object) -> Mapping[str, object]:
         fetch = fetch_codec.CODEC.decode_request(request)
         answer = self.honest
@@ -300,7 +306,7 @@ class Liar:
 def test_a_node_outlives_a_leader_that_lies_and_ends_with_a_reason_where_it_must(tmp_path: Path) -> None:
     liar = Liar()
     refused = {
-        ApiKey.VOTE: lambda _: {"error_code": 0, "topics": []},
+        ApiKey.VOTE: liar.answer_vote,
         ApiKey.FETCH: liar.answer_fetch,
         ApiKey.FETCH_SNAPSHOT: lambda _: {"throttle_time": 0, "error_code": 98, "topics": []},
     }

@@ -31,10 +31,14 @@ _NO_DURATION = timedelta(0)
 def __getattr__(name: str) -> object:
     """`ErrorCode` is imported when first used: kio's types are slow to import, and few commands need them."""
     if name == "ErrorCode":
-        from kio.schema.errors import ErrorCode
-
-        return ErrorCode
+        return _error_codes()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _error_codes() -> "type[ErrorCode]":
+    from kio.schema.errors import ErrorCode
+
+    return ErrorCode
 
 
 def build(cls: type[Entity], values: Mapping[str, object]) -> Entity:
@@ -126,7 +130,7 @@ def _converter(annotation: object, kafka_type: str) -> _Convert | None:
     if isinstance(annotation, type) and is_dataclass(annotation):
         return _struct(annotation)
     if kafka_type == "error_code":
-        return __getattr__("ErrorCode")  # type: ignore[return-value]
+        return _error_codes()
     return _CONVERTERS.get(kafka_type)
 
 

@@ -117,6 +117,24 @@ def assert_same(one: Listening, other: Listening) -> None:
     assert one.loader.transaction_start_offset == other.loader.transaction_start_offset
 
 
+def deliver_all(machine: BrokerStateMachine, batches: Sequence[LogBatch], *counts: list[int]) -> int:
+    """Turn by turn, each with a new entry in `counts`; answers the topics of the one image that is published, at the
+    end."""
+    log = MemoryLog()
+    log.append(batches)
+    seen: list[int] = []
+    machine.observers.append(lambda _now_ms, _delta, image: seen.append(len(image.topics.by_id)))
+    feed = CommitFeed(log, machine, node_id=1, applied_offset=0)
+    feed.advance(batches[-1].next_offset)
+    while feed.has_more:
+        assert not seen
+        for each in counts:
+            each.append(0)
+        feed.deliver(0)
+    (published,) = seen
+    return published
+
+
 @pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.LZ4])
 @pytest.mark.parametrize("seed", range(3))
 def test_slices_make_what_one_go_makes(
@@ -212,17 +230,8 @@ def test_no_turn_of_a_follower_replays_more_than_a_thousand_records(monkeypatch:
     records: list[MetadataRecord] = [TopicRecord(name="t0", topic_id=topic_id(0))]
     records += [partition(0, index) for index in range(6_000)]
     records += [config(number) for number in range(6_000)]
-    log, machine = MemoryLog(), BrokerStateMachine(MetadataCache())
-    log.append(batches_of(records))
-    seen: list[int] = []
-    machine.observers.append(lambda _now_ms, _delta, image: seen.append(len(image.topics.by_id)))
-    feed = CommitFeed(log, machine, node_id=1, applied_offset=0)
-    feed.advance(len(records))
-    while feed.has_more:
-        assert not seen
-        turns.append(0)
-        feed.deliver(0)
-    assert seen == [1]
+    machine = BrokerStateMachine(MetadataCache())
+    assert deliver_all(machine, batches_of(records), turns) == 1
     assert max(turns) <= RECORDS_AT_ONCE
     assert sum(turns) == len(records)
 
@@ -258,6 +267,23 @@ def test_what_is_replayed_one_by_one_is_put_into_its_tables_in_parts(monkeypatch
     assert max(turns) <= RECORDS_AT_ONCE + size
 
 
+@pytest.mark.parametrize("size", [10**6, 90])
+def test_what_is_pending_is_put_into_its_tables_before_it_is_much(size: int, small_slices: None) -> None:
+    """In a batch, and in a transaction over many: at its end all of it would be one turn's work."""
+    records: list[MetadataRecord] = [BeginTransactionRecord(name="t")]
+    for number in range(40):
+        records.append(TopicRecord(name=f"t{number}", topic_id=topic_id(number)))
+        # One by one: partitions with a reassignment are no matter for columns.
+        records += [partition(number, index, adding_replicas=(3,)) for index in range(50)]
+    loader = MetadataLoader()
+    most = 0
+    for batch in batches_of(records, size=size):
+        while not loader.handle_slice([batch]):
+            most = max(most, loader._delta.topics._pending_count)
+        most = max(most, loader._delta.topics._pending_count)
+    assert topics_delta.MUCH_PENDING <= most <= topics_delta.MUCH_PENDING + 2 * AT_ONCE
+
+
 @pytest.mark.parametrize("size", [90, 450])
 def test_a_transaction_over_small_batches_is_published_in_slices(
     monkeypatch: pytest.MonkeyPatch, size: int
@@ -285,19 +311,8 @@ def test_a_transaction_over_small_batches_is_published_in_slices(
     for number in range(topics):
         records += [TopicRecord(name=f"t{number}", topic_id=topic_id(number)), partition(number, 0)]
     records.append(EndTransactionRecord())
-    batches = batches_of(records, size=size)
-    log, machine = MemoryLog(), BrokerStateMachine(MetadataCache())
-    log.append(batches)
-    seen: list[int] = []
-    machine.observers.append(lambda _now_ms, _delta, image: seen.append(len(image.topics.by_id)))
-    feed = CommitFeed(log, machine, node_id=1, applied_offset=0)
-    feed.advance(len(records))
-    while feed.has_more:
-        assert not seen
-        turns.append(0)
-        images.append(0)
-        feed.deliver(0)
-    assert seen == [topics]
+    machine = BrokerStateMachine(MetadataCache())
+    assert deliver_all(machine, batches_of(records, size=size), turns, images) == topics
     assert sum(turns) == 2 * topics
     assert max(turns) <= RECORDS_AT_ONCE
     assert max(images) <= 2

@@ -1,5 +1,7 @@
 """A replica without space: it follows and votes, and neither writes records nor leads (raft/full_disk.py)."""
 
+from dataclasses import replace
+
 import pytest
 from kio.schema.errors import ErrorCode
 
@@ -200,8 +202,11 @@ def test_no_snapshot_is_begun_and_none_is_finished() -> None:
     assert context.answer(piece, answer).snapshot_chunks == ()
     (fetch,) = context.sent(FetchRequest)
     context.answer(fetch, named)
-    context.advance(context.config.paused_fetch_interval_ms)
-    assert context.sent(FetchSnapshotRequest) == []
+    for _ in range(3):
+        (sent,) = context.sent(FetchSnapshotRequest)
+        assert sent.request.max_bytes == 1, "only to be heard of"
+        assert context.answer(sent, replace(answer, data=b"a")).snapshot_chunks == ()
+        context.advance(context.config.paused_fetch_interval_ms)
 
 
 # Voting and standing

@@ -138,7 +138,11 @@ def test_what_is_closed_again_gets_a_descriptor_that_was_kept_back(tmp_path: Pat
                 fs.open_for_long(path, os.O_RDONLY)
             for _ in range(3):
                 assert fs.read(path) == b"content"
+                with pytest.raises(OSError, match="Too many open files"):
+                    fs.open_for_long(path, os.O_RDONLY)
                 assert fs.names(tmp_path) == ["file"]
+                with pytest.raises(OSError, match="Too many open files"):
+                    fs.open_for_long(path, os.O_RDONLY)
                 descriptor = fs.open(path, os.O_RDONLY)
                 with pytest.raises(OSError, match="Too many open files"):
                     fs.open(path, os.O_RDONLY)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import UnionType
 from typing import Any
 
 from raft.batches import LogBatch, OffsetAndEpoch
@@ -78,7 +79,7 @@ class SnapshotContext(DynamicContext):
         self.truncations += 1
         return self.feed(SnapshotReceived(snapshot_id, tuple(records)))
 
-    def only_sent(self, kind: type) -> OutboundRequest:
+    def only_sent(self, kind: type | UnionType) -> OutboundRequest:
         """The one request that is under way to the leader."""
         sent = [outbound for outbound in self.requests if outbound.destination_id == LEADER]
         self.requests.clear()

@@ -106,8 +106,8 @@ def with_all_pieces() -> SnapshotContext:
 
 
 def pass_time_while_it_is_installed(context: SnapshotContext) -> OutboundRequest:
-    """The next sign of life; nothing else is sent to anybody."""
-    assert context.requests == [], "nobody is asked in a busy loop"
+    """The next sign of life; nothing else is sent."""
+    assert context.requests == [], "the leader is not asked in a busy loop"
     context.advance(context.config.paused_fetch_interval_ms)
     assert len(context.requests) == 1
     return context.only_sent(FetchSnapshotRequest)
@@ -157,7 +157,7 @@ def test_a_leader_that_is_silent_while_it_is_installed_is_given_up() -> None:
     assert waited_ms >= context.config.fetch_timeout_ms
     assert context.node.role == "unattached"
     context.advance(context.config.fetch_timeout_ms)
-    assert context.requests == [], "it fetches from nobody, and does not stand"
+    assert context.requests == [], "it does not fetch, and does not stand"
 
 
 def test_the_leader_of_a_newer_epoch_hears_of_it_too() -> None:
@@ -274,6 +274,16 @@ def test_what_turns_out_to_be_no_snapshot_is_fetched_anew() -> None:
     context.feed(SnapshotRefused(ID))
     assert position_of(context.next_fetch()) == (EPOCH, 0, 0)
     assert (context.node.replica.log.log_start_offset, context.node.high_watermark) == (0, -1)
+
+
+def test_a_leader_that_was_silent_once_is_asked_for_every_piece_again() -> None:
+    context = SnapshotContext()
+    first = context.follow_behind()
+    context.fail(first)
+    context.back_off()
+    context.piece(context.only_sent(FetchSnapshotRequest), CONTENT[:HALF])
+    assert not context.node.replica.leader_is_silent
+    assert asked_for(context.only_sent(FetchSnapshotRequest).request) == (EPOCH, ID, HALF)
 
 
 def test_pieces_put_the_election_off() -> None:

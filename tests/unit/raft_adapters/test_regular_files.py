@@ -1,0 +1,49 @@
+"""Only regular files of a folder are read: its writer chooses where a link leads, and a pipe may never end."""
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from raft.adapters.file_system import POSIX, open_regular, read_regular
+
+SECRET = b"a file of the operator"
+
+
+def linked(path: Path) -> None:
+    target = path.with_name("operator")
+    target.write_bytes(SECRET)
+    path.symlink_to(target)
+
+
+def bound(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+
+
+OTHERS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "link": (linked, "symbolic link"),
+    "pipe": (os.mkfifo, "no regular file"),
+    "socket": (bound, "no regular file"),
+    "folder": (Path.mkdir, "Is a directory"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("read", [read_regular, POSIX.read, POSIX.map])
+def test_what_is_no_regular_file_is_refused(read: Callable[[Path], bytes], name: str, tmp_path: Path) -> None:
+    make, reason = OTHERS[name]
+    path = tmp_path / "it"
+    make(path)
+    with pytest.raises(OSError, match=reason) as refused:
+        read(path)
+    assert refused.value.filename == str(path)
+
+
+def test_a_link_that_the_operator_named_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "it"
+    linked(path)
+    with os.fdopen(open_regular(path, follows_links=True), "rb") as file:
+        assert file.read() == SECRET
