@@ -13,9 +13,9 @@ from itertools import count
 from pathlib import Path
 from urllib.request import urlopen
 
-from cli.config.materialise import free_ports
 from cli.main import run
 from cli.processes import wait_until
+from node.config.materialise import free_ports
 from tests.support.cluster import CLUSTER_ID, PROJECT_ROOT
 
 HOST = "127.0.0.1"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.config.load import load_config
 from cli.main import run
-from cli.nodes.folders import NodeFolders
+from node.config.load import load_config
+from node.folders import NodeFolders
 from raft.adapters.errors import FolderExposed
 
 CONFIG = """\

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.config.load import load_config
 from cli.main import run
+from node.config.load import load_config
 from raft.adapters.meta_properties import read_meta_properties
 from tests.unit.cli.config_files import EXAMPLE, PROPERTIES, SMALL, write
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cli.config.load import load_config
 from cli.main import run
-from cli.metadata_folder import MARK, has_lost_its_state, prepare_metadata_folder
+from node.config.load import load_config
+from node.metadata_folder import MARK, has_lost_its_state, prepare_metadata_folder
 from raft.adapters.file_log import FOLDER_NAME
 from raft.adapters.meta_properties import read_meta_properties
 from raft.adapters.quorum_checkpoint import FILE_NAME as CHECKPOINT

@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 
 from cli import up_run
-from cli.config.load import load_config
-from cli.config.model import ClusterConfig
 from cli.main import run
 from cli.processes import NodeGroup, NodeProcess
 from cli.up_run import look
 from cli.up_view import ChangeLines, ClusterView, NodeState
+from node.config.load import load_config
+from node.config.model import ClusterConfig
 from tests.unit.cli.config_files import write
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli.config.load import load_config
-from cli.config.model import ClusterConfig
 from cli.processes import NodeProcess
 from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.up_view import ChangeLines, ClusterView, NodeState, NodeView, render
+from node.config.load import load_config
+from node.config.model import ClusterConfig
 from tests.unit.cli.config_files import EXAMPLE, write
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from cli.cluster_client import ClusterClient
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.main import run
 from cli.question import Question, Unanswered
@@ -16,6 +15,7 @@ from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.quorum_tables import silent_voters
 from cli.quorum_view import QuorumView
 from cli.voter_changes import wait_for
+from node.config.addresses import HostPort
 from tests.unit.cli.fake_cluster import FakeNode, fake_node, quorum_response
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_from_text
