@@ -9,7 +9,7 @@ import pytest
 from broker.lifecycle_states import BrokerState
 from node.observability.figures import NodeFigures
 from node.observability.health import live_reply, ready_reply
-from tests.unit.observability.figures import BROKER, FRESH, NOW_MS, node
+from tests.unit.node.observability.figures import BROKER, FRESH, NOW_MS, node
 
 
 def answer(figures: NodeFigures) -> tuple[int, dict[str, Any]]:

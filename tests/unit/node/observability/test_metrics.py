@@ -13,7 +13,7 @@ from node.observability.endpoint import routes_of
 from node.observability.figures import NodeFigures
 from node.observability.http_server import HttpReply, HttpRequest
 from node.observability.latency import WINDOW_MS, ElectionMeter, LatencyMeter
-from tests.unit.observability.figures import NOW_MS, node
+from tests.unit.node.observability.figures import NOW_MS, node
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
