@@ -24,7 +24,7 @@ from network.requests import ANONYMOUS, RequestContext
 from network.server import KafkaServer
 from node.config.load import load_config
 from node.network_limits import server_limits
-from tests.unit.cli.config_files import SMALL
+from tests.support.config_files import SMALL
 from tests.unit.metadata.controller_world import World, topic
 from wire.protocol.frames import encode_frame
 from wire.protocol.warm_up import warm_up

@@ -18,7 +18,7 @@ from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.quorum_records import KRaftVersionAt, VotersAt
 from raft.ready import QuorumState
 from snapshots.bootstrap import read_bootstrap_checkpoint
-from tests.unit.cli.config_files import SMALL, write
+from tests.support.config_files import SMALL, write
 from wire.metadata_records.features import FeatureLevelRecord
 from wire.uuids import uuid_to_text
 

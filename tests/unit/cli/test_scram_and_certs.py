@@ -16,9 +16,9 @@ from network.security.stand_in import AS_KAFKA
 from node.config.load import load_config
 from snapshots.bootstrap import read_bootstrap_checkpoint
 from tests.support.certificates import issued, write
+from tests.support.config_files import SMALL
+from tests.support.config_files import write as write_config
 from tests.tidy.tree import ROOT
-from tests.unit.cli.config_files import SMALL
-from tests.unit.cli.config_files import write as write_config
 from wire.metadata_records.security import UserScramCredentialRecord
 from wire.salt_forms import form_of
 

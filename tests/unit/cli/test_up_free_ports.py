@@ -17,7 +17,7 @@ from cli.up_run import look
 from cli.up_view import ChangeLines, ClusterView, NodeState
 from node.config.load import load_config
 from node.config.model import ClusterConfig
-from tests.unit.cli.config_files import write
+from tests.support.config_files import write
 
 
 def test_without_a_data_folder_the_copy_has_one_of_its_own(

@@ -11,7 +11,7 @@ from cli.up_run import StopRequest
 from cli.up_view import ClusterView, NodeState
 from node.config.load import load_config
 from node.config.model import ClusterConfig
-from tests.unit.cli.config_files import EXAMPLE
+from tests.support.config_files import EXAMPLE
 
 BROKER = 11
 

@@ -12,7 +12,7 @@ from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.up_view import ChangeLines, ClusterView, NodeState, NodeView, render
 from node.config.load import load_config
 from node.config.model import ClusterConfig
-from tests.unit.cli.config_files import EXAMPLE, write
+from tests.support.config_files import EXAMPLE, write
 
 
 def cluster(folder: Path) -> ClusterConfig:

@@ -15,7 +15,7 @@ from network.api_versions import NO_FEATURES
 from node.config.load import load_config
 from node.network_limits import server_limits
 from node.servers import kafka_servers
-from tests.unit.cli.config_files import SMALL
+from tests.support.config_files import SMALL
 from wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_fields
 from wire.proto import quorum_pb2 as pb
 from wire.protocol.api_keys import ApiKey

@@ -16,7 +16,7 @@ from node.config.load import load_config
 from node.config.model import NodeConfig
 from node.security import image_lookup, listener_security
 from node.servers import kafka_servers
-from tests.unit.cli.config_files import SMALL
+from tests.support.config_files import SMALL
 from wire.protocol.apis import ApiKey, request_class
 from wire.protocol.entities import build
 from wire.protocol.headers import RequestHeader

@@ -22,7 +22,7 @@ from node.network_limits import (
     server_limits,
     shared_limits,
 )
-from tests.unit.cli.config_files import SMALL
+from tests.support.config_files import SMALL
 from tests.unit.network.test_request_budget import USUAL, Peer
 from wire.protocol.api_keys import ApiKey
 

@@ -23,7 +23,7 @@ from node.members_source import NodeMembersSource
 from node.observability.latency import LatencyMeter
 from raft.errors import NotLeaderError
 from tests.support.certificates import issued
-from tests.unit.cli.config_files import SMALL
+from tests.support.config_files import SMALL
 from tests.unit.grpc.test_broker_access import Caller, certificate
 from wire.protocol.api_keys import ApiKey
 

@@ -9,7 +9,7 @@ from node.config.load import load_config
 from node.config.model import NodeConfig
 from node.endpoints import advertised_brokers, advertised_controllers, controller_endpoints
 
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "combined.toml"
+EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "combined.toml"
 LINES = {
     "node.id": "1",
     "process.roles": "broker,controller",

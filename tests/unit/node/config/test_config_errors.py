@@ -6,7 +6,7 @@ import pytest
 
 from node.config.errors import ConfigError
 from node.config.load import load_config
-from tests.unit.cli.config_files import PROPERTIES, SMALL, changed, write
+from tests.support.config_files import PROPERTIES, SMALL, changed, write
 
 
 def messages(folder: Path, text: str, name: str = "quorum.toml") -> list[str]:

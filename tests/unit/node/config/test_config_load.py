@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from node.config.addresses import HostPort, Listener, VoterAddress
 from node.config.load import load_config
 from node.config.properties_file import parse_properties
-from tests.unit.cli.config_files import EXAMPLE, PROPERTIES, changed, write
+from tests.support.config_files import EXAMPLE, PROPERTIES, changed, write
 
 
 def test_the_example_is_three_controllers_and_three_brokers() -> None:

@@ -10,7 +10,7 @@ from cli.main import run
 from node.config.errors import ConfigError
 from node.config.load import load_config
 from node.config.properties_file import parse_properties
-from tests.unit.cli.config_files import PROPERTIES, SMALL, changed, write
+from tests.support.config_files import PROPERTIES, SMALL, changed, write
 from tests.unit.node.config.test_config_errors import messages
 
 ESCAPE = "after \\u there must be four hex digits; a backslash that is meant is written \\\\"

@@ -7,6 +7,7 @@ of the node's config in the source.
 import ast
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -28,12 +29,12 @@ from node.config.load import load_config
 from node.config.model import KNOWN_KEYS, NodeConfig
 from node.config.network_keys import LISTENER_LIMITS
 from node.config.security_keys import SECURITY_KEYS
-from tests.unit.cli import config_files
+from tests.support import config_files
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class
 from wire.protocol.entities import build
 
-PRODUCT = Path(__file__).parents[3]
+PRODUCT = Path(__file__).parents[4]
 NOTHING_MORE = {"include_synonyms": False, "include_documentation": False}
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 # Where fields of the node's config are read: in the layer that has it, by these names.
@@ -73,7 +74,7 @@ def read_as_text() -> set[str]:
 
 
 def fields_read() -> Iterator[str]:
-    for path in (PRODUCT / "cli").rglob("*.py"):
+    for path in chain((PRODUCT / "node").rglob("*.py"), (PRODUCT / "cli").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute):
                 owner = node.value

@@ -7,7 +7,7 @@ import pytest
 
 from node.config.load import load_config
 from node.config.materialise import free_ports, with_free_ports
-from tests.unit.cli.config_files import EXAMPLE, changed, write
+from tests.support.config_files import EXAMPLE, changed, write
 
 
 def test_free_ports_differ_and_can_be_bound() -> None:

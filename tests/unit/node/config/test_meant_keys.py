@@ -11,7 +11,7 @@ from cli.command_keys import doubtful_keys
 from cli.main import run
 from node.config.errors import ConfigError, Place, Problem
 from node.config.load import load_config
-from tests.unit.cli import config_files
+from tests.support import config_files
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from node.config.load import load_config
 from node.config.model import NodeConfig
 from node.security import check_security, controller_client, listener_security
 from node.servers import advertised
+from tests.support import config_files
 from tests.support.certificates import HOSTS, authority, cluster_certificates, issued, write
-from tests.unit.cli import config_files
 from wire.protocol.apis import ApiKey, request_class
 from wire.protocol.entities import build
 from wire.protocol.headers import RequestHeader

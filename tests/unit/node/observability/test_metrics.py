@@ -142,7 +142,7 @@ def test_an_election_lasts_from_the_first_attempt_until_there_is_a_leader() -> N
 
 
 def test_the_page_about_them_names_them_all_and_no_others() -> None:
-    page = (Path(__file__).resolve().parents[3] / "docs" / "observability.md").read_text()
+    page = (Path(__file__).resolve().parents[4] / "docs" / "observability.md").read_text()
     told = {line.split("`")[1] for line in page.splitlines() if line.startswith(("| `kafka_", "| `kquorum_"))}
     counters = dict.fromkeys(ServerCounters.__dataclass_fields__, 1)
     samples = scraped(node(listeners={"PLAINTEXT": counters}))
