@@ -1,1 +1,4 @@
-"""Nodes put together: the only place where adapters meet cores."""
+"""One node: its config, the parts that it is joined of, what it shows of itself, and the repair of its folder.
+
+This is the only package that joins adapters to cores.
+"""
