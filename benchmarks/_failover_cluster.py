@@ -5,10 +5,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.processes import NodeFailed, wait_until
 from cli.quorum_status import QuorumStatus, ReplicaLag
+from node.config.addresses import HostPort
 from tests.jepsen.net.network import isolation
 from tests.jepsen.net.proxies import ProxyNetwork
 from tests.support.cluster import Cluster

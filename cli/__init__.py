@@ -1,1 +1,1 @@
-"""The command line, and the only place that wires adapters to cores."""
+"""The command line: commands, their checks and their output."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cli.command_security import remember_cluster
-from cli.config.addresses import HostPort, parse_host_port, reachable
-from cli.config.model import ClusterConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from node.config.addresses import HostPort, parse_host_port, reachable
+from node.config.model import ClusterConfig
 
 DEFAULT_CONFIG = Path("quorum.toml")
 
@@ -86,7 +86,7 @@ def quorum_addresses(
 
 
 def _config(path: Path | None, alternative: str) -> ClusterConfig:
-    from cli.config.load import load_config
+    from node.config.load import load_config
 
     if path is None and not DEFAULT_CONFIG.exists():
         raise CliError(

@@ -6,12 +6,12 @@ from typing import Any, Self, TypeVar
 
 from cli.cluster_addresses import NOBODY_KNOWN, KnownControllers
 from cli.command_security import security_for
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.question import Question, Unanswered
 from network.connection import KafkaConnection
 from network.errors import NetworkError, NoCommonVersion, RequestTimedOut
 from network.security.client_security import ClientSecurity
+from node.config.addresses import HostPort
 from wire.operator_reason import reason_fields
 from wire.protocol.apis import ApiKey, api_name
 from wire.protocol.warm_up import warm_up

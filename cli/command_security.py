@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.config.addresses import HostPort, reachable
-from cli.config.errors import ConfigError, Place, Problem
+from node.config.addresses import HostPort, reachable
+from node.config.errors import ConfigError, Place, Problem
 
 if TYPE_CHECKING:
-    from cli.config.model import ClusterConfig, NodeConfig
     from network.security.client_security import ClientSecurity
+    from node.config.model import ClusterConfig, NodeConfig
 
 OPTION = "--command-config"
 # Whoever has one of these asks a running cluster.
@@ -124,8 +124,8 @@ def _chosen() -> _Choice:
 
 
 def _of_node(choice: _Choice, node: "NodeConfig") -> "ClientSecurity":
-    from cli.nodes.security import controller_client
     from network.security.errors import SecurityConfigError
+    from node.security import controller_client
 
     made = choice.made.get(f"node {node.node_id}")
     if made is None:
@@ -164,8 +164,8 @@ def _file_keys(choice: _Choice) -> dict[str, str]:
 
 def _read(file: Path) -> dict[str, str]:
     """Raises ConfigError."""
-    from cli.config.config_file import why_unreadable
-    from cli.config.properties_file import properties_of
+    from node.config.config_file import why_unreadable
+    from node.config.properties_file import properties_of
 
     try:
         return {key: value for _, key, value in properties_of(file)}

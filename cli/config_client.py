@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cli.cluster_client import ClusterClient, check_error
-from cli.config.addresses import HostPort, reachable
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from node.config.addresses import HostPort, reachable
 from wire.protocol.apis import ApiKey
 
 SET, DELETE, APPEND, SUBTRACT = range(4)

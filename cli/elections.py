@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
-from raft.adapters.election_log import read_elections
+from raft.adapters.election_log import read_role_events
 from raft.adapters.errors import MetaPropertiesDamaged, NotFormatted
 from raft.adapters.file_log import FOLDER_NAME
 from raft.adapters.file_system import read_regular
@@ -24,20 +24,6 @@ class Noted:
     place: str
     events: tuple[RoleEvent, ...]
     leader_changes: tuple[LeaderChangeAt, ...]
-
-
-def read_role_events(metadata_log: Path) -> tuple[RoleEvent, ...]:
-    """What the node of this metadata log noted; raises OSError for a file that cannot be read."""
-    return tuple(
-        RoleEvent(
-            node_id=event.node_id,
-            timestamp_ms=event.timestamp_ms,
-            role=event.role,
-            epoch=event.epoch,
-            cause=event.cause,
-        )
-        for event in read_elections(metadata_log)
-    )
 
 
 def read_folder(folder: Path) -> Noted:

@@ -13,10 +13,12 @@ from cli.exit_status import ExitStatus
 
 # (module, class) -> status; the first class of an exception's ancestry that is listed decides.
 _STATUSES: dict[tuple[str, str], ExitStatus] = {
-    ("cli.config.errors", "ConfigError"): ExitStatus.USAGE,
+    ("node.config.errors", "ConfigError"): ExitStatus.USAGE,
     ("metadata.controller.activation", "LogUnsupported"): ExitStatus.FOLDER_REFUSED,
     ("network.errors", "CannotListen"): ExitStatus.CANNOT_LISTEN,
     ("network.errors", "NetworkError"): ExitStatus.UNREACHABLE,
+    ("node.errors", "AssertionsOff"): ExitStatus.USAGE,
+    ("node.errors", "NotRegistered"): ExitStatus.UNREACHABLE,
     ("raft.adapters.errors", "FolderRefused"): ExitStatus.FOLDER_REFUSED,
     ("raft.adapters.errors", "DamagedInput"): ExitStatus.DAMAGED_INPUT,
     ("raft.errors", "LogDivergedBelowHighWatermarkError"): ExitStatus.DAMAGED_INPUT,

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cli.cluster_client import ClusterClient, check_error
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.quorum_status import NOT_THE_LEADER
+from node.config.addresses import HostPort
 from wire.protocol.apis import ApiKey
 
 Range = tuple[int, int]

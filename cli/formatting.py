@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from cli.config.model import NodeConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
-from cli.metadata_folder import is_as_formatted, make_metadata_folder, remove_metadata_folder
 from cli.quorum_beginning import Beginning, check_metadata_version
 from metadata.features import default_features
+from node.config.model import NodeConfig
+from node.metadata_folder import is_as_formatted, make_metadata_folder, remove_metadata_folder
 from raft.adapters.durable_files import replace_file, sync_folder
 from raft.adapters.errors import NotFormatted
 from raft.adapters.folder_permissions import make_private_folder

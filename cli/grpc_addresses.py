@@ -4,11 +4,11 @@ from pathlib import Path
 
 from cli.cluster_addresses import DEFAULT_CONFIG
 from cli.command_security import remember_cluster
-from cli.config.addresses import HostPort, parse_host_port, reachable
-from cli.config.load import load_config
-from cli.config.model import NodeConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from node.config.addresses import HostPort, parse_host_port, reachable
+from node.config.load import load_config
+from node.config.model import NodeConfig
 
 
 def grpc_addresses(

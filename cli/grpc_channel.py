@@ -3,7 +3,7 @@
 import grpc
 
 from cli.command_security import grpc_credentials_for
-from cli.config.addresses import HostPort
+from node.config.addresses import HostPort
 
 
 def open_channel(address: HostPort, options: tuple[tuple[str, int], ...]) -> grpc.aio.Channel:

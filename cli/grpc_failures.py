@@ -5,9 +5,9 @@ from typing import Final
 import grpc
 
 from cli.command_security import OPTION, speaks_grpc_with_tls
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
+from node.config.addresses import HostPort
 
 REFUSALS: Final = frozenset({grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED})
 # Our servers write the details of these; gRPC's own are of use only in part.

@@ -6,12 +6,12 @@ from typing import Any
 
 import grpc
 
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.grpc_channel import open_channel
 from cli.grpc_failures import Failures
 from cli.output import complain
 from cli.topic_client import PartitionView, TopicView
+from node.config.addresses import HostPort
 from wire.proto import inspect_pb2 as pb
 from wire.proto.inspect_pb2_grpc import InspectStub
 

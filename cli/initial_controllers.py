@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from cli.config.addresses import WILDCARD_HOSTS, parse_host_port, reachable
-from cli.config.model import NodeConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
-from cli.nodes.endpoints import controller_endpoints
+from node.config.addresses import WILDCARD_HOSTS, parse_host_port, reachable
+from node.config.model import NodeConfig
+from node.endpoints import controller_endpoints
 from raft.voters import SUPPORTED_KRAFT_VERSIONS, Endpoint, ReplicaKey, Voter, VoterSet
 from wire.uuids import ZERO_UUID, uuid_from_text, uuid_to_text
 

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from cli.cluster_addresses import KnownControllers
-from cli.config.addresses import HostPort
 from cli.question import Question, Unanswered
 from cli.quorum_status import leader_known_to
+from node.config.addresses import HostPort
 from wire.wording import counted
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from cli.broker_rows import BrokerRow, Members
 from cli.cluster_addresses import broker_addresses, controller_addresses, known_controllers
 from cli.cluster_client import ClusterClient, check_error
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.output import complain, tell_waiting
+from node.config.addresses import HostPort
 from wire.protocol.apis import ApiKey
 from wire.protocol.warm_up import warm_up
 

@@ -8,9 +8,9 @@ from uuid import UUID
 import grpc
 
 from cli.broker_rows import BrokerRow, Members
-from cli.config.addresses import HostPort
 from cli.grpc_failures import Failures
 from cli.quorum_grpc import call
+from node.config.addresses import HostPort
 from wire.proto import quorum_pb2 as pb
 from wire.uuids import uuid_to_text
 

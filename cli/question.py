@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cli.cluster_addresses import KnownControllers
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from network.errors import (
@@ -18,6 +17,7 @@ from network.errors import (
     NoCommonVersion,
     RequestTimedOut,
 )
+from node.config.addresses import HostPort
 from wire.protocol.apis import ApiKey, api_name
 
 # A peer that was given less time than this, and said nothing, may be well.

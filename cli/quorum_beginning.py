@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from cli.config.model import NodeConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.initial_controllers import parse_initial_controllers
 from cli.metadata_versions import name_of
-from cli.nodes.endpoints import controller_endpoints
+from node.config.model import NodeConfig
+from node.endpoints import controller_endpoints
 from raft.voters import SUPPORTED_KRAFT_VERSIONS, ReplicaKey, Voter, VoterSet
 
 KRAFT_VERSION = "kraft.version"

@@ -6,9 +6,9 @@ from typing import Any
 
 from cli.cluster_addresses import KnownControllers
 from cli.cluster_client import ClusterClient, check_error
-from cli.config.addresses import HostPort
 from cli.question import Question
 from cli.quorum_states import ReplicaState, States, state_of, states_in
+from node.config.addresses import HostPort
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_to_text
 

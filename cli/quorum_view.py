@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cli.cluster_client import ClusterClient, check_error
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.quorum_status import PATIENCE_MS, QuorumStatus, ReplicaLag, describe_quorum
+from node.config.addresses import HostPort
 from wire.protocol.apis import ApiKey
 
 KRAFT_VERSION = "kraft.version"

@@ -10,18 +10,18 @@ from types import FrameType
 
 from cli.cluster_client import ClusterClient, run_asking
 from cli.commands.format import choose_cluster_id
-from cli.config.addresses import HostPort, format_address, reachable
-from cli.config.model import ClusterConfig, NodeConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.formatting import FormattedFolder, data_folders, format_nodes, is_formatted, new_uuid
 from cli.metadata_versions import DEFAULT
-from cli.nodes.free_addresses import refused_addresses
 from cli.output import complain, console
 from cli.processes import NodeGroup, NodeProcess, wait_until
 from cli.quorum_beginning import Beginning, begin_with_all
 from cli.quorum_status import QuorumStatus, describe_quorum
 from cli.up_view import ChangeLines, ClusterView, Display, LiveTable, NodeState, NodeView
+from node.config.addresses import HostPort, format_address, reachable
+from node.config.model import ClusterConfig, NodeConfig
+from node.free_addresses import refused_addresses
 from raft.adapters.errors import NotFormatted
 from raft.adapters.meta_properties import read_meta_properties
 

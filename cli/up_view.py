@@ -11,8 +11,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from cli.config.model import ClusterConfig, NodeConfig
 from cli.output import make_table
+from node.config.model import ClusterConfig, NodeConfig
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -7,13 +7,13 @@ from typing import Any
 
 from cli.cluster_addresses import KnownControllers
 from cli.cluster_client import ClusterClient, check_error
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.question import Question, Unanswered
 from cli.quorum_status import NOT_THE_LEADER, QuorumStatus
 from cli.quorum_view import LOOK_ON_S, QuorumView, look
 from cli.voter_points import Candidate, Check
+from node.config.addresses import HostPort
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_from_text
 

@@ -5,12 +5,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from cli.cluster_client import ClusterClient, run_asking
-from cli.config.addresses import HostPort, parse_host_port
-from cli.config.model import ClusterConfig, NodeConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.leaderless import leaderless_of
-from cli.nodes.endpoints import advertised_controllers
 from cli.output import tell_waiting
 from cli.question import Unanswered
 from cli.quorum_view import QuorumView, look
@@ -28,6 +25,9 @@ from cli.voter_changes import (
 from cli.voter_checks import add_voter_checks, remove_voter_checks, transfer_checks, upgrade_checks
 from cli.voter_points import Candidate, Check
 from cli.voter_target import Target
+from node.config.addresses import HostPort, parse_host_port
+from node.config.model import ClusterConfig, NodeConfig
+from node.endpoints import advertised_controllers
 from wire.uuids import uuid_from_text
 
 DEFAULT_LISTENER = "CONTROLLER"

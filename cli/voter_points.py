@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from cli.config.addresses import HostPort
 from cli.quorum_status import ReplicaLag
 from cli.quorum_view import QuorumView
+from node.config.addresses import HostPort
 from wire.wording import counted
 
 # A replica this far behind catches up within a moment: a batch of a busy leader or two.

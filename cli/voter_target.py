@@ -5,9 +5,9 @@ from pathlib import Path
 
 from cli.cluster_addresses import DEFAULT_CONFIG, KnownControllers, known_controllers, quorum_addresses
 from cli.command_security import remember_cluster
-from cli.config.addresses import HostPort
-from cli.config.load import load_config
-from cli.config.model import ClusterConfig
+from node.config.addresses import HostPort
+from node.config.load import load_config
+from node.config.model import ClusterConfig
 
 
 @dataclass(frozen=True, slots=True)

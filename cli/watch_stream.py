@@ -8,11 +8,11 @@ from typing import Any
 
 import grpc
 
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.grpc_channel import open_channel
 from cli.grpc_failures import REFUSALS, reason_of
+from node.config.addresses import HostPort
 from wire.proto import inspect_pb2 as pb
 from wire.proto.inspect_pb2_grpc import InspectStub
 

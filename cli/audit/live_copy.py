@@ -9,11 +9,11 @@ from typing import Any, Final
 import grpc
 
 from cli.audit.live_mirror import Mirror, MirrorRefused
-from cli.config.addresses import HostPort, parse_host_port, reachable
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.grpc_channel import open_channel
 from cli.grpc_failures import reason_of
+from node.config.addresses import HostPort, parse_host_port, reachable
 from wire.proto import inspect_pb2 as pb
 from wire.proto.inspect_pb2_grpc import InspectStub
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cli.audit.live_copy import LiveCopy, live_address
-from cli.config.addresses import HostPort
 from cli.output import remark
+from node.config.addresses import HostPort
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from cli.commands.options import (
 
 if TYPE_CHECKING:
     from cli.broker_rows import Members
-    from cli.config.addresses import HostPort
+    from node.config.addresses import HostPort
 
 
 def brokers(

@@ -10,7 +10,7 @@ from cli.commands.options import MaybeConfigPath
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cli.config.model import NodeConfig
+    from node.config.model import NodeConfig
 
 certs_app = typer.Typer(help="Certificates to try TLS with.", no_args_is_help=True, add_completion=False)
 
@@ -46,10 +46,10 @@ def make(
 
     from cli.certificates import AUTHORITY_FILE, Authority, make_certificates
     from cli.cluster_addresses import DEFAULT_CONFIG
-    from cli.config.load import load_config
     from cli.errors import CliError
     from cli.exit_status import ExitStatus
     from cli.output import console
+    from node.config.load import load_config
 
     if (folder / AUTHORITY_FILE).exists() and not overwrite:
         raise CliError(
@@ -72,8 +72,8 @@ def make(
 
 def _hosts(node: "NodeConfig", more: "Sequence[str]") -> tuple[str, ...]:
     """Where a node is reached: what its listeners say, and this machine for those on every interface."""
-    from cli.config.exposure import is_loopback
-    from cli.nodes.endpoints import reachable_host
+    from node.config.exposure import is_loopback
+    from node.endpoints import reachable_host
 
     listeners = (*node.advertised_listeners, *node.listeners)
     hosts = [reachable_host(listener.host) for listener in listeners]

@@ -7,9 +7,6 @@ from typing import Annotated
 
 import typer
 
-from cli.config.load import load_config
-from cli.config.materialise import with_free_ports
-from cli.config.model import ClusterConfig
 from cli.demo import steps
 from cli.demo.stage import Stage
 from cli.errors import CliError
@@ -17,6 +14,9 @@ from cli.exit_status import ExitStatus
 from cli.java import check_java
 from cli.output import console
 from cli.processes import NodeFailed, NodeGroup, NodeProcess
+from node.config.load import load_config
+from node.config.materialise import with_free_ports
+from node.config.model import ClusterConfig
 
 DATA_FOLDER = "cluster"
 REAL_LOGS_BESIDE = Path("../shared/real-logs")

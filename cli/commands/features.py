@@ -15,8 +15,8 @@ from cli.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from cli.config.addresses import HostPort
     from cli.features_client import FeaturesView
+    from node.config.addresses import HostPort
 
 Metadata = Annotated[
     str | None,
@@ -176,9 +176,9 @@ def _look(
     from cli.cluster_addresses import DEFAULT_CONFIG, quorum_addresses
     from cli.cluster_client import run_asking
     from cli.command_security import remember_cluster
-    from cli.config.addresses import reachable
-    from cli.config.load import load_config
     from cli.features_client import look, node_names
+    from node.config.addresses import reachable
+    from node.config.load import load_config
 
     addresses = quorum_addresses(config, bootstrap_controller, bootstrap_server)
     brokers: dict[HostPort, int] = {}

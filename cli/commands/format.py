@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.commands.options import AsJson, ConfigPath, DataDir
-from cli.config.errors import Place
+from node.config.errors import Place
 
 _BEGIN: dict[str, Any] = {"rich_help_panel": "How a dynamic quorum begins (one of them)"}
 
@@ -99,11 +99,11 @@ def format_command(
     with one of three options how it begins. Nothing is written unless everything asked for can be formatted.
     """
     from cli.commands.format_report import Formatted, check_voters, show_formatted, warn_of_cluster_id
-    from cli.config.load import load_config
     from cli.feature_options import parse_features
     from cli.formatting import format_nodes, new_uuid
     from cli.quorum_beginning import Wishes, choose_beginning
     from cli.scram_options import parse_scram_users
+    from node.config.load import load_config
     from raft.adapters.folder_permissions import keep_files_private
 
     keep_files_private()
@@ -139,9 +139,9 @@ def format_command(
 def choose_cluster_id(asked: str | None, configured: str | None, *, is_whole: bool, path: Path) -> str:
     """The option, the config's, or a new one, which only a formatting of the whole cluster may make up: nodes that are
     formatted one by one, or from a file for each, would become clusters of their own."""
-    from cli.config.errors import ConfigError, Problem
-    from cli.config.values import check_cluster_id
     from cli.formatting import new_uuid
+    from node.config.errors import ConfigError, Problem
+    from node.config.values import check_cluster_id
     from wire.uuids import uuid_to_text
 
     if asked and configured and asked != configured:

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cli.config.model import NodeConfig
 from cli.formatting import FormattedFolder
 from cli.initial_controllers import check_against_config
-from cli.metadata_folder import first_voters
 from cli.metadata_versions import name_of
 from cli.output import complain, print_json, print_table
 from cli.quorum_beginning import Beginning
+from node.config.model import NodeConfig
+from node.metadata_folder import first_voters
 from wire.uuids import uuid_from_text, uuid_to_text
 
 

@@ -20,8 +20,8 @@ def start(
 
     Exit status 4: the folder is not formatted, not this node's or in use; 5: a port is in use; 74: the disk failed.
     """
-    from cli.config.load import load_config
     from cli.output import complain
+    from node.config.load import load_config
     from raft.adapters.folder_permissions import keep_files_private
 
     keep_files_private()
@@ -31,7 +31,7 @@ def start(
     node_id = node if node is not None else _only_node([item.node_id for item in cluster.nodes])
     cluster.node(node_id)
 
-    from cli.node import run_node
+    from node.process import run_node
 
     run_node(cluster, node_id)
 

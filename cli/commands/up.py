@@ -35,11 +35,11 @@ def up(
     ends is shown with its last lines; the others go on. Exit status 1 when one had ended before it was asked to.
     """
     from cli.command_security import remember_cluster
-    from cli.config.load import load_config
-    from cli.config.materialise import with_free_ports
-    from cli.nodes.security import check_security
     from cli.output import complain
     from cli.up_run import check_addresses, format_missing, run_cluster
+    from node.config.load import load_config
+    from node.config.materialise import with_free_ports
+    from node.security import check_security
     from raft.adapters.folder_permissions import keep_files_private
 
     keep_files_private()

@@ -5,8 +5,8 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from cli.config.model import NodeConfig
 from cli.demo.stage import Stage
+from node.config.model import NodeConfig
 
 _TIMEOUT_S = 5.0
 

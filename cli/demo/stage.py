@@ -14,11 +14,11 @@ from rich.rule import Rule
 
 from cli.cluster_addresses import quorum_addresses
 from cli.cluster_client import ClusterClient, run_asking
-from cli.config.model import ClusterConfig
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.processes import NodeGroup, wait_until
 from cli.quorum_status import QuorumStatus, describe_quorum
+from node.config.model import ClusterConfig
 
 STEPS = 7
 STATUS_TIMEOUT_MS = 5000

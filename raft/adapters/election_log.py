@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from raft.adapters.file_system import read_regular
+from raft.elections_history import RoleEvent
 from raft.ready import RoleChanged
 
 FILE_NAME = "elections.jsonl"
@@ -105,6 +106,20 @@ def _measure(path: Path) -> tuple[int, int, bool]:
 def read_elections(folder: Path) -> list[ElectionEvent]:
     """All that is kept, oldest first; lines that a crash tore are left out. Raises OSError for unreadable files."""
     return [event for name in (OLD_FILE_NAME, FILE_NAME) for event in _events(folder / name)]
+
+
+def read_role_events(folder: Path) -> tuple[RoleEvent, ...]:
+    """The same without the leaders that were known. Raises OSError for unreadable files."""
+    return tuple(
+        RoleEvent(
+            node_id=event.node_id,
+            timestamp_ms=event.timestamp_ms,
+            role=event.role,
+            epoch=event.epoch,
+            cause=event.cause,
+        )
+        for event in read_elections(folder)
+    )
 
 
 def _events(path: Path) -> Iterator[ElectionEvent]:

@@ -219,7 +219,7 @@ class FileLog:
             self._quorum_records = list(snapshot_quorum_records(self._folder, snapshot, self._fs))
             self._log_start_offset = offset
             self._retire_snapshots()
-        # A log without segments whose recovery point is above 0 has lost them: see `cli.metadata_folder`.
+        # A log without segments whose recovery point is above 0 has lost them: see `node.metadata_folder`.
         self.flush(durably=True)
         with self._first_failure:
             forget_replacement(self._folder, self._fs)

@@ -12,9 +12,9 @@ from itertools import count
 from pathlib import Path
 from urllib.request import urlopen
 
-from cli.config.materialise import free_ports
 from cli.main import run
 from cli.processes import wait_until
+from node.config.materialise import free_ports
 from tests.support.cluster import PROJECT_ROOT
 from tests.support.single_node import HOST, NODE_ID, both_roles, write_config
 

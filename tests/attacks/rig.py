@@ -15,9 +15,6 @@ from broker.adapters.forwarding import Forwarder
 from broker.adapters.listener import BrokerListener
 from broker.metadata_cache import MetadataCache
 from broker.repeated_requests import RepeatedRequests
-from cli.config.load import load_config
-from cli.config.model import NodeConfig
-from cli.nodes.network_limits import server_limits
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from metadata.adapters.listener import ControllerListener
 from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
@@ -25,8 +22,11 @@ from metadata.authorizer.denial_log import DenialLog
 from metadata.authorizer.gate import Gate
 from network.requests import ANONYMOUS, RequestContext
 from network.server import KafkaServer
+from node.config.load import load_config
+from node.config.model import NodeConfig
+from node.network_limits import server_limits
+from tests.support.config_files import SMALL
 from tests.support.single_node import HOST
-from tests.unit.cli.config_files import SMALL
 from tests.unit.metadata.controller_world import World, topic
 from wire.protocol.frames import encode_frame
 from wire.protocol.warm_up import warm_up

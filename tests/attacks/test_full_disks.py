@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.nodes.logs import MAX_MESSAGE_CHARACTERS, NodeLogging
 from cli.processes import MAX_OUTPUT_BYTES, NodeProcess, wait_until
 from cli.up_run import OUTPUT_FILE
+from node.logs import MAX_MESSAGE_CHARACTERS, NodeLogging
 from tests.attacks.rig import rig, send
 from tests.integration.test_up import SMALL, running
 from wire.protocol.api_keys import ApiKey

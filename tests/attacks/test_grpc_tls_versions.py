@@ -8,7 +8,7 @@ from pathlib import Path
 from cli.main import run
 from tests.support.certificates import cluster_certificates
 from tests.support.cluster import PROJECT_ROOT
-from tests.unit.cli.config_files import write_controller
+from tests.support.config_files import write_controller
 
 
 def test_a_node_that_may_speak_only_one_version_does_not_start_with_grpc(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from uuid import UUID
 
 import pytest
 
-from cli.config.materialise import free_ports
 from cli.exit_status import ExitStatus
 from cli.main import run
-from cli.nodes.snapshot_loading import SnapshotLoading
 from cli.processes import NodeProcess, wait_until
+from node.config.materialise import free_ports
+from node.snapshot_loading import SnapshotLoading
 from raft.adapters.errors import StorageFailed
 from raft.adapters.kafka_codec import fetch as fetch_codec
 from raft.adapters.kafka_codec import vote as vote_codec

@@ -14,16 +14,16 @@ import pytest
 
 from broker.adapters.clean_shutdown import FILE_NAME, mark_clean_shutdown, previous_broker_epoch
 from broker.identity import NO_EPOCH
-from cli.config.load import load_config
 from cli.main import run
-from cli.nodes import inspect_source
-from cli.nodes.errors import BootstrapDamaged
-from cli.nodes.folders import NodeFolders
+from node import inspect_source
+from node.config.load import load_config
+from node.errors import BootstrapDamaged
+from node.folders import NodeFolders
 from spark_replay.archive.archiving import archive
 from spark_replay.members import member_of
 from spark_replay.sources import find_log_files
+from tests.support.config_files import write_controller
 from tests.support.sample_logs import write_sample
-from tests.unit.cli.config_files import write_controller
 
 SECRET = b"the operator's own words"
 SIDE_FILES = (

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.config.load import load_config
 from cli.main import run
-from cli.nodes.folders import NodeFolders
+from node.config.load import load_config
+from node.folders import NodeFolders
 from raft.adapters.errors import FolderExposed
-from tests.unit.cli.config_files import write_controller
+from tests.support.config_files import write_controller
 
 
 def open_folders(config: Path) -> list[str]:

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import pytest
 
 from cli.main import run
-from cli.nodes.logs import NodeLogging, log
 from cli.output import complain, console, error_console, make_table, say, show_table
 from cli.watch_lines import json_line, text_line
+from node.logs import NodeLogging, log
 from tests.support.sample_logs import LogBuilder, broker, partition
 from tests.unit.cli.fake_cluster import fake_node, quorum_response
 from tests.unit.grpc.fake_source import topic_id

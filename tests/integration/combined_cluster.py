@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from cli.cluster_client import ClusterClient, run_asking
-from cli.config.addresses import HostPort
-from cli.config.materialise import LOOPBACK, free_ports
 from cli.topic_client import NewTopic, TopicView, create_topic, describe_topics
+from node.config.addresses import HostPort
+from node.config.materialise import LOOPBACK, free_ports
 from tests.support.cluster import Cluster, Overrides
 from wire.protocol.apis import ApiKey
 

@@ -12,11 +12,11 @@ from typing import Any, Self
 import pytest
 
 from cli.cluster_client import ClusterClient, run_asking
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.main import run
 from cli.quorum_status import ReplicaLag
 from cli.topic_client import NewTopic, create_topic
+from node.config.addresses import HostPort
 from tests.support.cluster import Cluster, Overrides
 
 

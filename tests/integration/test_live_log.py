@@ -8,9 +8,9 @@ import pytest
 
 from cli.audit.live_copy import LiveCopy
 from cli.audit.live_log import followed, local_copies
-from cli.config.addresses import HostPort
 from cli.main import run
 from cli.processes import wait_until
+from node.config.addresses import HostPort
 from spark_replay.members import member_of
 from tests.support.cluster import CLUSTER_ID, Cluster
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from cli.config.addresses import HostPort
-from cli.config.materialise import LOOPBACK, free_ports
 from cli.members_client import describe_brokers, wait_applied
 from network.connection import KafkaConnection
+from node.config.addresses import HostPort
+from node.config.materialise import LOOPBACK, free_ports
 from raft.batches import parse_batches
 from tests.support.cluster import CLUSTER_ID, Cluster
 from tests.support.metadata_history import Answer, MetadataHistory, State

@@ -13,9 +13,9 @@ from typing import IO
 import pytest
 
 from cli.cluster_client import ClusterClient, run_asking
-from cli.config.addresses import HostPort
-from cli.config.materialise import LOOPBACK
 from cli.processes import wait_until
+from node.config.addresses import HostPort
+from node.config.materialise import LOOPBACK
 from tests.support.cluster import PROJECT_ROOT, Cluster
 from wire.protocol.apis import ApiKey
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from cli.config.load import load_config
 from cli.formatting import format_nodes
 from cli.metadata_versions import DEFAULT
 from cli.processes import wait_until
+from node.config.load import load_config
 from tests.support.cluster import CLUSTER_ID, Cluster
 
 TIMEOUT_S = 40

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from cli.cluster_client import ClusterClient, run_asking
-from cli.config.addresses import HostPort
-from cli.config.load import load_config
-from cli.config.materialise import LOOPBACK
 from cli.formatting import format_nodes
 from cli.metadata_versions import DEFAULT
 from cli.processes import wait_until
 from cli.topic_client import PartitionView, describe_topics
+from node.config.addresses import HostPort
+from node.config.load import load_config
+from node.config.materialise import LOOPBACK
 from tests.support.cluster import CLUSTER_ID, Cluster
 from wire.protocol.api_keys import ApiKey
 

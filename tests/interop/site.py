@@ -16,13 +16,13 @@ from types import TracebackType
 from typing import Self
 
 from cli.cluster_client import ClusterClient, run_asking
-from cli.config.addresses import HostPort
-from cli.config.materialise import free_ports
 from cli.errors import CliError
 from cli.main import run as run_kquorum
 from cli.processes import NodeProcess, wait_until
 from cli.quorum_status import QuorumStatus, describe_quorum
 from cli.topic_client import NewTopic, TopicView, create_topic, delete_topic, describe_topics
+from node.config.addresses import HostPort
+from node.config.materialise import free_ports
 from tests.interop.kafka_process import PROJECT_ROOT, Kafka, KafkaServer
 from tests.interop.node_config import LOOPBACK, NodeConfig, bootstrap_servers, static_voters
 from tests.support.cluster import CLUSTER_ID

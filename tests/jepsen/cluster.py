@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from cli.config.addresses import HostPort
 from cli.processes import NodeFailed, NodeGroup, NodeProcess, wait_until
+from node.config.addresses import HostPort
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.cluster_config import ConfigWriter, Overrides, text_of
 from tests.jepsen.disk.faulty_disk import FaultyDisk

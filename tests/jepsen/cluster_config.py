@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from cli.config.addresses import HostPort
-from cli.config.materialise import free_ports
+from node.config.addresses import HostPort
+from node.config.materialise import free_ports
 from tests.jepsen.members import Members
 from tests.jepsen.net.network import Network
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from cli.config.addresses import HostPort
+from node.config.addresses import HostPort
 from tests.jepsen.errors import ClientError, not_sent, unanswered
 from wire.proto import inspect_pb2 as pb
 from wire.proto.inspect_pb2_grpc import InspectStub

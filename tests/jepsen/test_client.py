@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cli.config.materialise import free_ports
+from node.config.materialise import free_ports
 from tests.jepsen.client import RawClient, TopicsClient
 from tests.jepsen.errors import ClientError
 from tests.jepsen.history import Op, OpType

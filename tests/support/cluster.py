@@ -18,17 +18,17 @@ from types import TracebackType
 from typing import Any, Self
 
 from cli.cluster_client import ClusterClient
-from cli.config.addresses import HostPort
-from cli.config.load import load_config
-from cli.config.materialise import free_ports
-from cli.config.model import ClusterConfig
 from cli.errors import CliError
 from cli.formatting import format_nodes
 from cli.metadata_versions import DEFAULT
-from cli.nodes.security import controller_client
 from cli.processes import NodeFailed, NodeProcess, wait_until
 from cli.quorum_status import QuorumStatus, describe_quorum
 from network.security.client_security import ClientSecurity
+from node.config.addresses import HostPort
+from node.config.load import load_config
+from node.config.materialise import free_ports
+from node.config.model import ClusterConfig
+from node.security import controller_client
 
 PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"

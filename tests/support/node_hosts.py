@@ -24,11 +24,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from broker.state_machine import BrokerStateMachine
-from cli.config.load import load_config
-from cli.nodes.cluster_node import ClusterNode
-from cli.nodes.folders import NodeFolders
 from cli.processes import NodeFailed
 from metadata.image.image import MetadataImage
+from node.cluster_node import ClusterNode
+from node.config.load import load_config
+from node.folders import NodeFolders
 from raft.adapters.clock import MonotonicWallClock
 from tests.support.cluster import Cluster
 

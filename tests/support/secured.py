@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from cli.config.load import load_config
-from cli.config.materialise import free_ports
 from cli.formatting import format_nodes
 from cli.metadata_versions import DEFAULT
 from cli.scram_options import parse_scram_users
+from node.config.load import load_config
+from node.config.materialise import free_ports
 from tests.support.certificates import cluster_certificates, issued, write
 from tests.support.cluster import CLUSTER_ID, FIRST_BROKER_ID, Cluster
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("wire", "network", "raft", "snapshots", "metadata", "broker", "spark_replay", "cli")
+PACKAGES = ("wire", "network", "raft", "snapshots", "metadata", "broker", "spark_replay", "node", "cli")
 CORES = ("wire", "raft", "snapshots", "metadata", "broker")
 _NOT_OURS = {
     ".git",

@@ -16,11 +16,11 @@ from threading import Thread
 
 import uvloop
 
-from cli.config.load import load_config
-from cli.config.materialise import free_ports
 from cli.main import run
-from cli.node import run_node
 from cli.processes import wait_until
+from node.config.load import load_config
+from node.config.materialise import free_ports
+from node.process import run_node
 from tests.attacks.loop_turns import Turns, measured
 from tests.support.single_node import NODE_ID, both_roles, write_config
 

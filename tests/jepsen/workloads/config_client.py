@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import grpc
 
-from cli.config.addresses import HostPort
 from metadata.snapshot_loading import load_snapshot
+from node.config.addresses import HostPort
 from raft.batches import OffsetAndEpoch
 from snapshots.naming import snapshot_id_of
 from tests.jepsen.client import RawClient

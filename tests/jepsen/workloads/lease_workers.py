@@ -5,7 +5,7 @@ import time
 from random import Random
 from typing import Any
 
-from cli.config.addresses import HostPort
+from node.config.addresses import HostPort
 from tests.jepsen.checkers.lease import OFFICE
 from tests.jepsen.checkers.lease_writes import LIST_WRITES, UNPLACED
 from tests.jepsen.client import RawClient, TopicsClient

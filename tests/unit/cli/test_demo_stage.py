@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cli.config.load import load_config
-from cli.config.model import ClusterConfig
 from cli.demo import stage
 from cli.demo.stage import Stage
 from cli.exit_status import ExitStatus
 from cli.processes import NodeGroup
+from node.config.load import load_config
+from node.config.model import ClusterConfig
 from tests.unit.cli.fake_cluster import fake_node, quorum_response
 from wire.protocol.apis import ApiKey
 

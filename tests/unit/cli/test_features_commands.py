@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from cli.config.addresses import HostPort
 from cli.features_client import node_names
 from cli.main import run
+from node.config.addresses import HostPort
 from tests.unit.cli.fake_cluster import FakeNode, fake_node
 from wire.protocol.apis import ApiKey
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.config.load import load_config
 from cli.formatting import is_formatted
 from cli.main import run
+from node.config.load import load_config
 from raft.adapters.meta_properties import read_meta_properties
 from snapshots.bootstrap import metadata_version_of, read_bootstrap_checkpoint
-from tests.unit.cli.config_files import SMALL, changed, write
+from tests.support.config_files import SMALL, changed, write
 from wire.metadata_records.features import FeatureLevelRecord
 
 ELR = "eligible.leader.replicas.version"

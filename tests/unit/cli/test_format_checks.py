@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.config.load import load_config
 from cli.main import run
+from node.config.load import load_config
 from raft.adapters.meta_properties import read_meta_properties
-from tests.unit.cli.config_files import EXAMPLE, PROPERTIES, SMALL, write
+from tests.support.config_files import EXAMPLE, PROPERTIES, SMALL, write
 
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
 OTHER = "MvDxzVmcRsaTz33bUuRU6A"

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.image_client import read_topics
 from cli.main import run as run_command
 from metadata.adapters.grpc_inspect import start_inspect_server
+from node.config.addresses import HostPort
 from tests.unit.grpc.fake_source import FakeSource, partition, register_broker, topic
 from tests.unit.grpc.harness import run
 

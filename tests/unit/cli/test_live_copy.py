@@ -9,12 +9,12 @@ import pytest
 
 from cli.audit.live_copy import LiveCopy, live_address
 from cli.audit.live_mirror import Mirror
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from metadata.adapters.grpc_broker_access import MemberGate
 from metadata.authorizer.gate import Gate
 from metadata.image.image import MetadataImage
+from node.config.addresses import HostPort
 from tests.unit.authorizer.acl_worlds import authorizer
 from tests.unit.grpc.fake_source import FakeSource, topic
 from tests.unit.grpc.harness import eventually, run, serving

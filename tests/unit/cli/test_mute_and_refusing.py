@@ -11,7 +11,6 @@ import grpc
 import pytest
 
 from cli.cluster_client import ClusterClient
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.image_client import read_topics
@@ -25,6 +24,7 @@ from metadata.adapters.grpc_inspect import start_inspect_server
 from network.errors import CannotConnect, ConnectTimedOut, RequestTimedOut
 from network.security.client_security import ClientSecurity, client_security
 from network.security.tls import read_tls_files
+from node.config.addresses import HostPort
 from tests.support.certificates import HOSTS, issued, write
 from tests.unit.cli.fake_cluster import fake_node, quorum_response
 from tests.unit.cli.test_client_commands import cluster_response

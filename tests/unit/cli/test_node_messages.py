@@ -10,13 +10,13 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from cli.nodes.foreign_cluster import EVERY_MS, MAX_REMEMBERED, ForeignClusters, Seldom
-from cli.nodes.leader_watch import LeaderWatch, who_is_missing
-from cli.nodes.logs import log as notable_log
-from cli.nodes.peers import Answer, Heard, PeerWatch
-from cli.nodes.voter_watch import VoterWatch
 from metadata.controller.requests import ControllerRequest, Values
 from network.requests import RequestContext
+from node.foreign_cluster import EVERY_MS, MAX_REMEMBERED, ForeignClusters, Seldom
+from node.leader_watch import LeaderWatch, who_is_missing
+from node.logs import log as notable_log
+from node.peers import Answer, Heard, PeerWatch
+from node.voter_watch import VoterWatch
 from raft.errors import NotLeaderError
 from raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
 from raft.messages import DescribeQuorumResponse, FetchResponse, ReplicaStatus, VoteResponse

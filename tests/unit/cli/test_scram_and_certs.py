@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from cli.config.load import load_config
 from cli.errors import CliError
 from cli.main import run
 from cli.metadata_versions import DEFAULT
 from cli.scram_options import parse_scram_users
 from network.security.scram import keys_of
 from network.security.stand_in import AS_KAFKA
+from node.config.load import load_config
 from snapshots.bootstrap import read_bootstrap_checkpoint
 from tests.support.certificates import issued, write
+from tests.support.config_files import SMALL
+from tests.support.config_files import write as write_config
 from tests.tidy.tree import ROOT
-from tests.unit.cli.config_files import SMALL
-from tests.unit.cli.config_files import write as write_config
 from wire.metadata_records.security import UserScramCredentialRecord
 from wire.salt_forms import form_of
 
@@ -140,7 +140,7 @@ def test_certificates_of_two_authorities_are_not_mixed(
 
 def test_the_example_is_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths in it are from the folder in which the commands are run."""
-    from cli.nodes.security import check_security
+    from node.security import check_security
 
     monkeypatch.chdir(tmp_path)
     example = ROOT / "examples" / "secured.toml"

@@ -102,7 +102,7 @@ def failing_config(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a defect")
 
-    monkeypatch.setattr("cli.config.load.load_config", fail)
+    monkeypatch.setattr("node.config.load.load_config", fail)
 
 
 def test_a_defect_is_told_without_a_traceback(

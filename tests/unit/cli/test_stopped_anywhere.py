@@ -13,8 +13,8 @@ from uuid import UUID
 
 import pytest
 
-from cli.metadata_folder import MARK, has_lost_its_state
-from cli.nodes.log_repair import LogRepair, look_at_folder
+from node.log_repair import LogRepair, look_at_folder
+from node.metadata_folder import MARK, has_lost_its_state
 from raft.adapters import recovery_point
 from raft.adapters.file_log import FOLDER_NAME, FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile

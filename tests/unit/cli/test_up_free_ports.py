@@ -11,13 +11,13 @@ import pytest
 from rich.console import Console
 
 from cli import up_run
-from cli.config.load import load_config
-from cli.config.model import ClusterConfig
 from cli.main import run
 from cli.processes import NodeGroup, NodeProcess
 from cli.up_run import look
 from cli.up_view import ChangeLines, ClusterView, NodeState
-from tests.unit.cli.config_files import write
+from node.config.load import load_config
+from node.config.model import ClusterConfig
+from tests.support.config_files import write
 
 
 def test_without_a_data_folder_the_copy_has_one_of_its_own(

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from cli import up_run
-from cli.config.load import load_config
-from cli.config.model import ClusterConfig
 from cli.processes import NodeGroup, NodeProcess
 from cli.up_run import StopRequest
 from cli.up_view import ClusterView, NodeState
-from tests.unit.cli.config_files import EXAMPLE
+from node.config.load import load_config
+from node.config.model import ClusterConfig
+from tests.support.config_files import EXAMPLE
 
 BROKER = 11
 

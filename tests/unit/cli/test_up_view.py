@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli.config.load import load_config
-from cli.config.model import ClusterConfig
 from cli.processes import NodeProcess
 from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.up_view import ChangeLines, ClusterView, NodeState, NodeView, render
-from tests.unit.cli.config_files import EXAMPLE, write
+from node.config.load import load_config
+from node.config.model import ClusterConfig
+from tests.support.config_files import EXAMPLE, write
 from tests.unit.cli.test_output import without_colours
 
 

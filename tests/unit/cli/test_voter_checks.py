@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cli.config.addresses import HostPort
 from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.quorum_view import QuorumView
 from cli.voter_changes import LOST_FOR_S, LostMajority, resolve
 from cli.voter_checks import add_voter_checks, remove_voter_checks, transfer_checks, upgrade_checks
 from cli.voter_points import Candidate, Check
+from node.config.addresses import HostPort
 
 NOW_MS = 1_700_000_000_000
 NEW = Candidate(node_id=4, directory_id="new-disk", endpoint=HostPort("d", 9093), is_controller=True)

@@ -9,7 +9,6 @@ import pytest
 
 from cli.cluster_addresses import KnownControllers
 from cli.cluster_client import ClusterClient
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.main import run
 from cli.question import Question, Unanswered
@@ -17,6 +16,7 @@ from cli.quorum_status import QuorumStatus, ReplicaLag
 from cli.quorum_tables import silent_voters
 from cli.quorum_view import QuorumView
 from cli.voter_changes import remove_voter, wait_for
+from node.config.addresses import HostPort
 from tests.unit.cli.fake_cluster import FakeNode, fake_node, quorum_response
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_from_text

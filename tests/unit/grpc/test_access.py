@@ -8,7 +8,6 @@ from typing import Any, cast
 import grpc
 import pytest
 
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.quorum_grpc import transfer_leadership
 from cli.watch_stream import ChangeStream
@@ -17,6 +16,7 @@ from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.gate import Gate
 from metadata.image.image import MetadataImage
+from node.config.addresses import HostPort
 from tests.unit.authorizer.acl_worlds import acl, acls_of, authorizer
 from tests.unit.grpc.fake_source import FakeSource
 from tests.unit.grpc.harness import failure_of, run, serving

@@ -11,7 +11,6 @@ import pytest
 
 from cli.applied_everywhere import lagging_words
 from cli.broker_rows import BrokerRow, problems_of, table_of
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.members_client import describe_brokers, describe_nodes, row_of, wait_applied, what_it_says
 from metadata.adapters.grpc_inspect import start_inspect_server
@@ -20,6 +19,7 @@ from metadata.adapters.grpc_source import NotTheLeader
 from metadata.image.cluster import BrokerRegistration, Endpoint
 from metadata.image.image import Provenance
 from metadata.members import BrokerProgress
+from node.config.addresses import HostPort
 from tests.unit.grpc.fake_source import FakeSource
 from tests.unit.grpc.harness import failure_of, run
 from tests.unit.grpc.test_quorum import FakeQuorum

@@ -5,12 +5,12 @@ from collections.abc import AsyncGenerator, Sequence
 import grpc
 import pytest
 
-from cli.config.addresses import HostPort
 from cli.errors import CliError
 from cli.quorum_grpc import fetch_elections, transfer_leadership
 from metadata.adapters.grpc_inspect import start_inspect_server
 from metadata.adapters.grpc_quorum import TransferRefused
 from metadata.adapters.grpc_source import LogUnreadable, NotTheLeader
+from node.config.addresses import HostPort
 from raft.elections_history import LeaderChangeAt, RoleEvent
 from tests.unit.grpc.fake_source import FakeSource
 from tests.unit.grpc.harness import failure_of, run

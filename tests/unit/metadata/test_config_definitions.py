@@ -2,7 +2,6 @@
 
 import pytest
 
-from cli.config.model import NodeConfig
 from metadata.config_definitions.broker_rest import READ_ONLY_KEYS
 from metadata.config_definitions.definition import ConfigDefinition, ConfigType, Update
 from metadata.config_definitions.group_rules import check_group_configs
@@ -25,6 +24,7 @@ from metadata.config_definitions.table import (
 from metadata.config_definitions.topic_rules import check_topic_configs
 from metadata.config_definitions.validators import InvalidConfigError, Validator, at_least, invalid_value
 from metadata.config_definitions.values import ConfigValue
+from node.config.model import NodeConfig
 from wire.sensitive_configs import is_sensitive_config
 
 EVERY = [(kind, each) for kind, definitions in DEFINITIONS.items() for each in definitions.values()]

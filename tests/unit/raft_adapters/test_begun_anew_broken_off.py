@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from cli.metadata_folder import has_lost_its_state
+from node.metadata_folder import has_lost_its_state
 from raft.adapters.errors import FsyncFailed
 from raft.adapters.file_log import FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile

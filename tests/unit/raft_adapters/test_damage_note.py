@@ -236,7 +236,7 @@ def test_a_snapshot_that_was_fetched_during_a_repair_does_not_end_it(tmp_path: P
 
 
 def test_after_a_log_was_dropped_its_recovery_point_is_that_of_the_snapshot(tmp_path: Path) -> None:
-    """Durably, for `cli.metadata_folder` takes 0 for a log that is being dropped; and so it is before."""
+    """Durably, for `node.metadata_folder` takes 0 for a log that is being dropped; and so it is before."""
     for has_point in (True, False):
         folder = tmp_path / str(has_point)
         folder.mkdir()

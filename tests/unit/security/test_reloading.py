@@ -10,13 +10,13 @@ import pytest
 import uvloop
 from cryptography.x509 import load_der_x509_certificate
 
-from cli.nodes.tls_watch import TlsWatch
 from network.connection import KafkaConnection
 from network.errors import NetworkError
 from network.security.client_security import client_security
 from network.security.listener_security import ListenerSecurity
 from network.security.reloading import ReloadingContext, TlsMaterial, reloading_context
 from network.security.tls import client_context, read_tls_files, server_context
+from node.tls_watch import TlsWatch
 from tests.support.certificates import authority, issued, write
 from tests.unit.metadata_adapters.controllers import eventually
 from tests.unit.network.support import HOST, holding_handler, serving

@@ -1,1 +1,0 @@
-"""Nodes put together: the only place where adapters meet cores."""

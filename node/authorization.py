@@ -1,0 +1,45 @@
+"""Who decides at a node's listeners who may do what, as its config has it."""
+
+import logging
+from collections.abc import Callable
+
+from metadata.authorizer.authorizer import Authorizer
+from metadata.authorizer.denial_log import DenialLog
+from metadata.authorizer.gate import Gate
+from node.config.model import NodeConfig
+
+log = logging.getLogger("authorizer")
+
+
+def gate_of(
+    config: NodeConfig, now_ms: Callable[[], int], is_loaded: Callable[[], bool] = lambda: True
+) -> Gate:
+    """`is_loaded`: see Authorizer."""
+    settings = config.authorizer
+    if settings is None:
+        return Gate(None)
+    return Gate(Authorizer(settings, is_loaded), DenialLog(now_ms, log.info))
+
+
+class LoadWatch:
+    """Whether a controller has applied what was committed when it first heard of a commit after its start.
+
+    What it knew before, from its own log or a snapshot, may be old: an ACL that denies may be missing.
+    """
+
+    def __init__(
+        self,
+        *,
+        has_heard: Callable[[], bool],
+        high_watermark: Callable[[], int],
+        applied_offset: Callable[[], int],
+    ) -> None:
+        self._has_heard = has_heard
+        self._high_watermark = high_watermark
+        self._applied_offset = applied_offset
+        self._target: int | None = None
+
+    def __call__(self) -> bool:
+        if self._target is None and self._has_heard():
+            self._target = self._high_watermark()
+        return self._target is not None and self._applied_offset() + 1 >= self._target

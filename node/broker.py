@@ -1,0 +1,257 @@
+"""The broker of a node: its lifecycle, and the listeners for clients.
+
+The order of the start is Kafka's: clients cannot connect before the controller has unfenced the broker once.
+"""
+
+import asyncio
+import logging
+import uuid
+from uuid import UUID
+
+from broker.adapters.clean_shutdown import (
+    forget_clean_shutdown,
+    mark_clean_shutdown,
+    previous_broker_epoch,
+)
+from broker.adapters.forwarding import Forwarder
+from broker.adapters.lifecycle_runner import LifecycleRunner, ManagerRunner, RequestManager
+from broker.adapters.listener import BrokerListener
+from broker.adapters.log_dirs import LogDirWatch
+from broker.directory_manager import DirectoryManager
+from broker.identity import BrokerIdentity, LifecycleConfig
+from broker.image_feed import ImageFeed, ImageObserver
+from broker.isr_manager import IsrManager
+from broker.lifecycle import BrokerLifecycle
+from broker.lifecycle_states import BrokerState
+from broker.repeated_requests import RepeatedRequests
+from metadata.adapters.listener import server_features
+from metadata.adapters.request_bounds import RequestBounds
+from metadata.controller.requests import Values
+from metadata.controller.topic_configs import effective_topic_configs
+from metadata.delegation_tokens import HMAC_KEY_CONFIG
+from metadata.features import SUPPORTED_FEATURES, registration_features
+from metadata.image.delta import MetadataDelta
+from metadata.image.image import MetadataImage
+from network.server import KafkaServer
+from node.authorization import gate_of
+from node.config.model import NodeConfig
+from node.endpoints import advertised_brokers
+from node.errors import NotRegistered
+from node.folders import NodeFolders
+from node.quorum_member import QuorumMember
+from node.servers import advertised, kafka_servers
+from raft.adapters.clock import MonotonicWallClock
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.warm_up import warm_up
+
+log = logging.getLogger("node.broker")
+
+# Kafka's brokers go on for 60 s. Its clients, and others, close their connection after 30 s, and would rather hear why.
+FORWARDING_RETRY_TIMEOUT_MS = 25_000
+CONTROLLER_APIS = (
+    ApiKey.ENVELOPE,
+    ApiKey.BROKER_REGISTRATION,
+    ApiKey.BROKER_HEARTBEAT,
+    ApiKey.ALTER_PARTITION,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+)
+
+
+class BrokerRole:
+    """What makes a node a broker, beside its replica of the log; `feed` brings the images."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        folders: NodeFolders,
+        clock: MonotonicWallClock,
+        member: QuorumMember,
+        feed: ImageFeed,
+    ) -> None:
+        self._config = config
+        self._folders = folders
+        self._clock = clock
+        self._member = member
+        self._feed = feed
+        self._cache = feed.cache
+        self.lifecycle = BrokerLifecycle(self._identity(), self._timing(), self._member.dice)
+        self.servers: list[KafkaServer] = []
+        self._runner: LifecycleRunner | None = None
+        self._directories = DirectoryManager(config.node_id, folders.log_directory_ids)
+        self._managers: list[ManagerRunner] = []
+        self._listener: BrokerListener | None = None
+        directories = zip(config.log_dirs, folders.log_directory_ids, strict=True)
+        self._log_dirs = LogDirWatch(
+            # A node cannot go on without its metadata log, and says so itself.
+            {folder: each for folder, each in directories if folder != config.metadata_log_dir}
+        )
+
+    @property
+    def applied_offset(self) -> int:
+        """The last in the image that is served; -1 before any."""
+        return self._feed.applied_offset
+
+    @property
+    def offline_log_dirs(self) -> int:
+        """How many directories have failed."""
+        return len(self._log_dirs.offline)
+
+    async def start(self) -> None:
+        """After `attach`; returns once the broker serves clients. Raises CannotListen, or NotRegistered when no
+        controller takes it."""
+        runner = self._runner
+        assert runner is not None, "a broker that does not see the images cannot start"
+        assert self._listener is not None, "it is made with the runner"
+        runner.start()
+        await self._reach(runner, BrokerState.RECOVERY)
+        forget_clean_shutdown(self._config.log_dirs)
+        runner.set_ready_to_unfence()
+        await self._reach(runner, BrokerState.RUNNING)
+        await self._listen(self._listener)
+        self._log_dirs.start(self._tell_offline)
+
+    async def stop(self) -> None:
+        """Controlled shutdown first: leaders move away while clients are still served. It needs a controller, so a
+        node of both roles stops its broker before its controller."""
+        if self._runner is not None:
+            await self._leave(self._runner)
+        for server in reversed(self.servers):
+            await server.stop()
+        if self._listener is not None:
+            await self._listener.stop()
+        self._log_dirs.close()
+        for manager in self._managers:
+            manager.close()
+        if self._runner is not None:
+            self._runner.close()
+
+    def mark_clean_shutdown(self) -> None:
+        """The last of all: nothing is written after it."""
+        if self.lifecycle.is_registered:
+            mark_clean_shutdown(self._config.log_dirs, self.lifecycle.broker_epoch)
+
+    def attach(self) -> None:
+        """Before the first image comes: all of them are to be seen."""
+        heartbeats = self._member.channel(
+            "heartbeat", retry_timeout_ms=self._timing().request_retry_timeout_ms
+        )
+        self._runner = LifecycleRunner(
+            self.lifecycle,
+            heartbeats,
+            self._clock.now_ms,
+            lambda: self._feed.applied_offset,
+            self._config.broker_session_timeout_ms,
+        )
+        # After its channel, which goes to the new controller then.
+        self._member.leader_observers.append(self._runner.handle_leader_change)
+        in_sync = IsrManager(self._config.node_id)
+        self._run(ApiKey.ALTER_PARTITION, "alter-partition", in_sync, in_sync.handle_image)
+        where = self._directories
+        self._run(ApiKey.ASSIGN_REPLICAS_TO_DIRS, "directory-assignments", where, where.handle_image)
+        self._listener = self._new_listener()
+        # Now, for it takes a while: a voter in the same process must not be held up once it votes.
+        warm_up((*self._listener.supported, *CONTROLLER_APIS))
+
+    def _run(
+        self, api_key: ApiKey, purpose: str, manager: RequestManager, handle_image: ImageObserver
+    ) -> None:
+        """The manager sees all images, and has a channel to the controller for itself."""
+        channel = self._member.channel(purpose, retry_timeout_ms=self._config.request_timeout_ms)
+        runner = ManagerRunner(
+            api_key, manager, channel, self._clock.now_ms, lambda: self.lifecycle.broker_epoch
+        )
+
+        def observe(now_ms: int, delta: MetadataDelta, image: MetadataImage) -> None:
+            handle_image(now_ms, delta, image)
+            runner.poke()
+
+        self._feed.observers.append(observe)
+        self._managers.append(runner)
+
+    def _tell_offline(self, log_dirs: tuple[UUID, ...]) -> None:
+        """A directory that failed is told of before anything could be put there."""
+        assert self._runner is not None, "it started"
+        self._directories.set_offline(log_dirs)
+        self._runner.set_offline_log_dirs(log_dirs)
+
+    async def _reach(self, runner: LifecycleRunner, state: BrokerState) -> None:
+        """Raises NotRegistered when the lifecycle ends instead."""
+        reached = await runner.wait_for(state, BrokerState.RUNNING, BrokerState.SHUTTING_DOWN)
+        if reached is BrokerState.SHUTTING_DOWN:
+            raise NotRegistered(self._config.node_id, self.lifecycle.failure or "it was told to shut down")
+
+    def _new_listener(self) -> BrokerListener:
+        forwarding = self._member.channel(
+            "forwarding",
+            retry_timeout_ms=FORWARDING_RETRY_TIMEOUT_MS,
+            request_timeout_ms=self._config.request_timeout_ms,
+        )
+        repeated = RepeatedRequests(
+            self._topic_configs, token_secret_key=self._config.as_kafka_keys().get(HMAC_KEY_CONFIG) or None
+        )
+        self._feed.observers.append(repeated.observe)
+        return BrokerListener(
+            cache=self._cache,
+            forwarder=Forwarder(forwarding, repeated),
+            cluster_id=self._member.cluster_id,
+            dice=self._member.dice,
+            auto_create_topics=self._config.auto_create_topics_enable,
+            node_id=self._config.node_id,
+            node_configs=self._config.as_kafka_keys(),
+            log_dirs=self._folders.log_directory_paths,
+            gate=gate_of(self._config, self._clock.now_ms),
+            bounds=RequestBounds(self._config.kquorum_request_max_entries, is_of_broker=True),
+        )
+
+    def _topic_configs(self, image: MetadataImage, topic_name: str) -> list[Values]:
+        return effective_topic_configs(image, topic_name, self._config.node_id, self._config.as_kafka_keys())
+
+    async def _listen(self, listener: BrokerListener) -> None:
+        servers = kafka_servers(
+            self._config,
+            self._config.broker_listeners,
+            listener.handle,
+            listener.supported,
+            lambda: server_features(self._cache.image, SUPPORTED_FEATURES, self._member.driver.kraft_version),
+            image=lambda: self._cache.image,
+            now_ms=self._clock.now_ms,
+        )
+        for server in servers:
+            await server.start()
+            self.servers.append(server)
+
+    async def _leave(self, runner: LifecycleRunner) -> None:
+        """The wait is bounded by the session timeout: a leader whose partition nobody else can lead would wait for
+        good, and as these brokers hold no data, nothing is saved by waiting longer."""
+        if not self._config.controlled_shutdown_enable or self.lifecycle.state is not BrokerState.RUNNING:
+            runner.begin_shutdown()
+            return
+        runner.begin_controlled_shutdown()
+        timeout_ms = self._config.broker_session_timeout_ms
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await runner.wait_for(BrokerState.SHUTTING_DOWN)
+        except TimeoutError:
+            log.warning(
+                "the controller did not let this broker go within %d ms; leaving all the same", timeout_ms
+            )
+            runner.begin_shutdown()
+
+    def _identity(self) -> BrokerIdentity:
+        return BrokerIdentity(
+            broker_id=self._config.node_id,
+            cluster_id=self._member.cluster_id,
+            incarnation_id=uuid.uuid4(),
+            listeners=advertised(self._config, advertised_brokers(self._config)),
+            features=registration_features(),
+            rack=self._config.broker_rack,
+            log_dirs=self._folders.log_directory_ids,
+            previous_broker_epoch=previous_broker_epoch(self._config.log_dirs),
+        )
+
+    def _timing(self) -> LifecycleConfig:
+        return LifecycleConfig(
+            heartbeat_interval_ms=self._config.broker_heartbeat_interval_ms,
+            session_timeout_ms=self._config.broker_session_timeout_ms,
+            initial_registration_timeout_ms=self._config.initial_broker_registration_timeout_ms,
+        )

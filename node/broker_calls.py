@@ -1,0 +1,49 @@
+"""How a node carries the requests of members that speak gRPC to the active controller."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from metadata.image.image import MetadataImage
+from node.authorization import LoadWatch, gate_of
+from node.config.model import NodeConfig
+from node.config.security_keys import GRPC
+from node.quorum_member import QuorumMember
+from node.security import certificate_names
+
+if TYPE_CHECKING:
+    from metadata.adapters.grpc_broker import BrokerCalls
+    from metadata.adapters.grpc_broker_access import MemberGate
+
+
+def broker_calls(
+    config: NodeConfig, member: QuorumMember, image: Callable[[], MetadataImage]
+) -> "BrokerCalls":
+    """Imports gRPC, which only nodes with a listener for it need. `image` is the committed one."""
+    from metadata.adapters.grpc_broker import BrokerCalls
+    from metadata.adapters.grpc_broker_requests import Membership
+
+    membership = Membership(
+        cluster_id=member.cluster_id,
+        heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
+        session_timeout_ms=config.broker_session_timeout_ms,
+    )
+    # As a broker's own: a heartbeat that is stuck at a dead controller must not eat the session.
+    heartbeats = member.channel(
+        "grpc-heartbeat", retry_timeout_ms=max(1, config.broker_session_timeout_ms // 2)
+    )
+    others = member.channel("grpc-member", retry_timeout_ms=config.request_timeout_ms)
+    return BrokerCalls(membership, heartbeats, others, _member_gate(config, member, image))
+
+
+def _member_gate(
+    config: NodeConfig, member: QuorumMember, image: Callable[[], MetadataImage]
+) -> "MemberGate":
+    from metadata.adapters.grpc_broker_access import MemberGate
+
+    is_loaded = LoadWatch(
+        has_heard=lambda: member.ms_since_commit() is not None,
+        high_watermark=lambda: member.driver.high_watermark,
+        applied_offset=lambda: image().provenance.last_contained_offset,
+    )
+    gate = gate_of(config, member.now_ms, is_loaded)
+    return MemberGate(gate, image, certificate_names(config, GRPC))

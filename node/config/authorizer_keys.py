@@ -1,0 +1,73 @@
+"""Kafka's keys of who may do what; docs/authorization.md says what they do."""
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from metadata.authorizer.authorizer import CLASS_NAME, AuthorizerConfig, parse_super_users
+from network.requests import ANONYMOUS
+from node.config.values import as_flag
+
+# Of Kafka with ZooKeeper.
+_FORMER = ("kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer")
+SUPER_USERS = "super.users"
+
+
+def _as_class_name(value: object) -> object:
+    if not isinstance(value, str) or not value.strip() or value.strip() == CLASS_NAME:
+        return value.strip() if isinstance(value, str) else value
+    if value.strip() in _FORMER:
+        raise ValueError(
+            f"{value.strip()} needs ZooKeeper; {CLASS_NAME} decides over the ACLs of the metadata log"
+        )
+    raise ValueError(f"{value.strip()} is a class that cannot be run here; there is {CLASS_NAME}, or none")
+
+
+def _as_super_users(value: object) -> object:
+    text = (
+        value
+        if isinstance(value, str)
+        else ";".join(map(str, value))
+        if isinstance(value, Iterable)
+        else value
+    )
+    if isinstance(text, str):
+        parse_super_users(text)
+    return text
+
+
+class AuthorizerKeys(BaseModel):
+    authorizer_class_name: Annotated[str, BeforeValidator(_as_class_name)] = Field(
+        "", alias="authorizer.class.name"
+    )
+    super_users: Annotated[str, BeforeValidator(_as_super_users)] = Field("", alias=SUPER_USERS)
+    allow_everyone_if_no_acl_found: Annotated[bool, BeforeValidator(as_flag)] = Field(
+        False, alias="allow.everyone.if.no.acl.found"
+    )
+
+    @property
+    def authorizer(self) -> AuthorizerConfig | None:
+        """None: everybody may do everything."""
+        if not self.authorizer_class_name:
+            return None
+        return AuthorizerConfig(
+            super_users=parse_super_users(self.super_users),
+            allow_everyone_if_no_acl_found=self.allow_everyone_if_no_acl_found,
+        )
+
+
+def authorizer_problems(keys: AuthorizerKeys, open_listeners: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """(key, message). `open_listeners` are those controller listeners on which nobody shows who he is.
+
+    Until a controller has read the ACLs it listens to super users alone, and it reads them from the other controllers.
+    """
+    if keys.authorizer is None or ANONYMOUS in keys.authorizer.super_users:
+        return
+    for name in open_listeners:
+        yield (
+            SUPER_USERS,
+            f"with an authorizer the controllers could not talk to each other: on the listener {name} (PLAINTEXT) all "
+            f"are {ANONYMOUS}, which is not in {SUPER_USERS}. Map it to SSL or SASL_SSL and name the principals of all "
+            f"nodes in {SUPER_USERS}, or add {ANONYMOUS}, which makes everybody there a super user",
+        )

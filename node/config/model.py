@@ -1,0 +1,256 @@
+"""The config of a node and of a cluster; field aliases are Kafka's keys, and the only list of known keys."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from node.config.addresses import (
+    HostPort,
+    Listener,
+    VoterAddress,
+    format_address,
+    parse_host_port,
+    parse_listener,
+    parse_voter,
+)
+from node.config.authorizer_keys import AuthorizerKeys
+from node.config.errors import ConfigError, Place, Problem
+from node.config.network_keys import NetworkKeys
+from node.config.security_keys import is_secret_key, listener_keys, protocol_name
+from node.config.values import as_flag, as_optional, as_tuple, as_upper_names, check_cluster_id
+
+Role = Literal["broker", "controller"]
+Names = Annotated[tuple[str, ...], BeforeValidator(as_upper_names)]
+Flag = Annotated[bool, BeforeValidator(as_flag)]
+T = TypeVar("T")
+Positive = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[int, Field(ge=0)]
+# -1 means that there is no limit.
+Limit = Annotated[int, Field(ge=-1)]
+Listeners = Annotated[tuple[Listener, ...], BeforeValidator(as_tuple(parse_listener))]
+ClusterId = Annotated[str, AfterValidator(check_cluster_id)]
+Address = Annotated[HostPort | None, BeforeValidator(as_optional(parse_host_port))]
+
+
+def _first_log_dir(data: dict[str, Any]) -> Path:
+    first: Path = data["log_dirs"][0]
+    return first
+
+
+def _listeners(data: dict[str, Any]) -> tuple[Listener, ...]:
+    listeners: tuple[Listener, ...] = data["listeners"]
+    return listeners
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, HostPort):
+        return format_address(value.host, value.port)
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return ",".join(map(_as_text, value))
+    return "" if value is None else str(value)
+
+
+class NodeConfig(NetworkKeys, AuthorizerKeys):
+    """One node, defaults filled in. The names are Kafka's with underscores; times are in milliseconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    cluster_id: ClusterId | None = Field(None, alias="cluster.id", min_length=1)
+    node_id: NotNegative = Field(alias="node.id")
+    broker_id: int | None = Field(None, alias="broker.id")
+    process_roles: Annotated[tuple[Role, ...], BeforeValidator(as_tuple(str))] = Field(
+        alias="process.roles", min_length=1
+    )
+    broker_rack: str | None = Field(None, alias="broker.rack")
+
+    listeners: Listeners = Field((Listener("PLAINTEXT", "", 9092),), alias="listeners", min_length=1)
+    advertised_listeners: Listeners = Field(default_factory=_listeners, alias="advertised.listeners")
+    controller_listener_names: Names = Field((), alias="controller.listener.names")
+    inter_broker_listener_name: str | None = Field(None, alias="inter.broker.listener.name")
+    listener_security_protocol_map: Names = Field((), alias="listener.security.protocol.map")
+    request_timeout_ms: Positive = Field(30_000, alias="request.timeout.ms")
+
+    log_dirs: Annotated[tuple[Path, ...], BeforeValidator(as_tuple(Path))] = Field(
+        alias="log.dirs", min_length=1
+    )
+    metadata_log_dir: Path = Field(default_factory=_first_log_dir, alias="metadata.log.dir")
+    metadata_log_segment_bytes: int = Field(1_073_741_824, alias="metadata.log.segment.bytes", ge=1024)
+    metadata_log_segment_ms: Positive = Field(604_800_000, alias="metadata.log.segment.ms")
+    # Of the log and of snapshots.
+    metadata_log_compression: Literal["none", "lz4"] = Field("lz4", alias="metadata.log.compression")
+    metadata_max_idle_interval_ms: NotNegative = Field(500, alias="metadata.max.idle.interval.ms")
+
+    # A snapshot is due after so many bytes of committed records, or (0: never) after so long with any.
+    metadata_log_max_record_bytes_between_snapshots: Positive = Field(
+        20_971_520, alias="metadata.log.max.record.bytes.between.snapshots"
+    )
+    metadata_log_max_snapshot_interval_ms: NotNegative = Field(
+        3_600_000, alias="metadata.log.max.snapshot.interval.ms"
+    )
+    # Of the log and all snapshots together, and of the oldest snapshot: beyond, the oldest goes.
+    metadata_max_retention_bytes: Limit = Field(104_857_600, alias="metadata.max.retention.bytes")
+    metadata_max_retention_ms: Limit = Field(604_800_000, alias="metadata.max.retention.ms")
+    # What is kept for the writes that a full disk must not stop; 0: nothing.
+    kquorum_reserved_space_bytes: NotNegative = Field(16_777_216, alias="kquorum.reserved.space.bytes")
+
+    controller_quorum_voters: Annotated[tuple[VoterAddress, ...], BeforeValidator(as_tuple(parse_voter))] = (
+        Field((), alias="controller.quorum.voters")
+    )
+    controller_quorum_bootstrap_servers: Annotated[
+        tuple[HostPort, ...], BeforeValidator(as_tuple(parse_host_port))
+    ] = Field((), alias="controller.quorum.bootstrap.servers")
+    controller_quorum_auto_join_enable: Flag = Field(False, alias="controller.quorum.auto.join.enable")
+    controller_quorum_election_timeout_ms: Positive = Field(
+        1000, alias="controller.quorum.election.timeout.ms"
+    )
+    controller_quorum_fetch_timeout_ms: Positive = Field(2000, alias="controller.quorum.fetch.timeout.ms")
+    controller_quorum_election_backoff_max_ms: Positive = Field(
+        1000, alias="controller.quorum.election.backoff.max.ms"
+    )
+    controller_quorum_request_timeout_ms: Positive = Field(2000, alias="controller.quorum.request.timeout.ms")
+    controller_quorum_retry_backoff_ms: Positive = Field(20, alias="controller.quorum.retry.backoff.ms")
+
+    broker_heartbeat_interval_ms: Positive = Field(2000, alias="broker.heartbeat.interval.ms")
+    broker_session_timeout_ms: Positive = Field(9000, alias="broker.session.timeout.ms")
+    initial_broker_registration_timeout_ms: Positive = Field(
+        60_000, alias="initial.broker.registration.timeout.ms"
+    )
+    controlled_shutdown_enable: Flag = Field(True, alias="controlled.shutdown.enable")
+
+    num_partitions: Positive = Field(1, alias="num.partitions")
+    default_replication_factor: Positive = Field(1, alias="default.replication.factor")
+    min_insync_replicas: Positive = Field(1, alias="min.insync.replicas")
+    auto_create_topics_enable: Flag = Field(True, alias="auto.create.topics.enable")
+    delete_topic_enable: Flag = Field(True, alias="delete.topic.enable")
+    unclean_leader_election_enable: Flag = Field(False, alias="unclean.leader.election.enable")
+    unclean_leader_election_interval_ms: Positive = Field(
+        300_000, alias="unclean.leader.election.interval.ms"
+    )
+    auto_leader_rebalance_enable: Flag = Field(True, alias="auto.leader.rebalance.enable")
+    leader_imbalance_check_interval_seconds: Positive = Field(
+        300, alias="leader.imbalance.check.interval.seconds"
+    )
+
+    # How much of its controller_mutation_rate a client may save up: so many samples of so many seconds.
+    controller_quota_window_num: Positive = Field(11, alias="controller.quota.window.num")
+    controller_quota_window_size_seconds: Positive = Field(1, alias="controller.quota.window.size.seconds")
+
+    # The same on all nodes; without it there are no delegation tokens.
+    delegation_token_secret_key: str | None = Field(None, alias="delegation.token.secret.key", repr=False)
+    delegation_token_max_lifetime_ms: Positive = Field(604_800_000, alias="delegation.token.max.lifetime.ms")
+    delegation_token_expiry_time_ms: Positive = Field(86_400_000, alias="delegation.token.expiry.time.ms")
+    delegation_token_expiry_check_interval_ms: Positive = Field(
+        3_600_000, alias="delegation.token.expiry.check.interval.ms"
+    )
+    kquorum_delegation_token_max_per_owner: Positive = Field(
+        200, alias="kquorum.delegation.token.max.per.owner"
+    )
+
+    # What the file says of TLS and SASL (see node.config.security_keys), as text, with secrets among it.
+    security_keys: tuple[tuple[str, str], ...] = Field((), repr=False)
+    kquorum_allow_exposed_log_dirs: Flag = Field(False, alias="kquorum.allow.exposed.log.dirs")
+    kquorum_allow_unsecured_listeners: Flag = Field(False, alias="kquorum.allow.unsecured.listeners")
+    kquorum_grpc_security: Literal["plaintext", "ssl"] = Field("plaintext", alias="kquorum.grpc.security")
+
+    # What the file says of Kafka's keys that are looked up by name, and of those that have no effect here: clients are
+    # told of either.
+    other_keys: tuple[tuple[str, str], ...] = ()
+
+    kquorum_grpc_listener: Address = Field(None, alias="kquorum.grpc.listener")
+    kquorum_metrics_listener: Address = Field(None, alias="kquorum.metrics.listener")
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.process_roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.process_roles
+
+    @property
+    def controller_listeners(self) -> tuple[Listener, ...]:
+        """The listeners for quorum and brokers, in the order of `controller.listener.names`."""
+        by_name = {listener.name: listener for listener in self.listeners}
+        return tuple(by_name[name] for name in self.controller_listener_names if name in by_name)
+
+    @property
+    def broker_listeners(self) -> tuple[Listener, ...]:
+        """The listeners for clients and other brokers."""
+        return tuple(item for item in self.listeners if item.name not in self.controller_listener_names)
+
+    def protocol_of(self, listener_name: str) -> str:
+        """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+        return protocol_name(self.listener_security_protocol_map, listener_name)
+
+    def security_of(self, listener_name: str) -> dict[str, str]:
+        """The keys of TLS and SASL as they hold for one listener; for the eyes of the network alone."""
+        return listener_keys(dict(self.security_keys), listener_name, self.protocol_of(listener_name))
+
+    def as_kafka_keys(self) -> dict[str, str]:
+        """What the config says of each of Kafka's keys that was set in it, as text; passwords and keys of TLS and SASL
+        are left out."""
+        fields = type(self).model_fields
+        shown = {key: value for key, value in self.security_keys if not is_secret_key(key)}
+        return (
+            dict(self.other_keys)
+            | shown
+            | {
+                alias: _as_text(getattr(self, name))
+                for name in sorted(self.model_fields_set)
+                if (alias := fields[name].alias) is not None
+            }
+        )
+
+    @property
+    def controller_addresses(self) -> tuple[HostPort, ...]:
+        """Where a controller may be found: the voters, then the bootstrap servers."""
+        voters = tuple(HostPort(voter.host, voter.port) for voter in self.controller_quorum_voters)
+        return voters + self.controller_quorum_bootstrap_servers
+
+
+# Kafka's key -> field of NodeConfig.
+KNOWN_KEYS: Mapping[str, str] = {
+    field.alias: name for name, field in NodeConfig.model_fields.items() if field.alias is not None
+}
+
+
+class ClusterConfig(BaseModel):
+    """All nodes of one file, ascending by id; `warnings` tells what in it has no effect."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: Path
+    cluster_id: str | None
+    nodes: tuple[NodeConfig, ...]
+    warnings: tuple[str, ...] = ()
+
+    def node(self, node_id: int) -> NodeConfig:
+        """Raises ConfigError, naming the nodes there are, when the config lacks this one."""
+        for node in self.nodes:
+            if node.node_id == node_id:
+                return node
+        there = ", ".join(str(node.node_id) for node in self.nodes)
+        raise ConfigError([Problem(f"there is no node {node_id}; the nodes are {there}", Place(self.path))])
+
+    @property
+    def controllers(self) -> tuple[NodeConfig, ...]:
+        return tuple(node for node in self.nodes if node.is_controller)
+
+    @property
+    def controller_addresses(self) -> tuple[HostPort, ...]:
+        """Where a controller may be found: what the nodes name, then the controllers of the file themselves."""
+        named = [address for node in self.nodes for address in node.controller_addresses]
+        own = [
+            HostPort(item.host, item.port)
+            for node in self.controllers
+            for item in node.controller_listeners[:1]
+        ]
+        return tuple(dict.fromkeys((*named, *own)))
+
+    @property
+    def brokers(self) -> tuple[NodeConfig, ...]:
+        return tuple(node for node in self.nodes if node.is_broker)

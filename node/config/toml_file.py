@@ -1,0 +1,149 @@
+"""The quorum config: `[cluster]`, `[defaults]` and one `[[nodes]]` table for each node, all with Kafka's keys.
+
+TOML reads `process.roles = "broker"` as a table within a table; here it is one key again.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from node.config.config_file import read_config_text
+from node.config.errors import ConfigError, Place, Problem
+from node.config.known_keys import CONTROLLERS_ONLY, nearest
+from node.config.raw import RawCluster, RawNode, RawValue
+from node.config.values import as_items
+
+_SECTIONS = ("cluster", "defaults", "nodes")
+_HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(#.*)?")
+_ASSIGNMENT = re.compile(r"""\s*([A-Za-z0-9_."'-]+(?:\s*\.\s*[A-Za-z0-9_"'-]+)*)\s*=""")
+
+_INT_BITS = 64
+
+# (section and the number of its table, key) -> line
+_Lines = dict[tuple[str, int, str], int]
+
+
+def read_toml(path: Path) -> RawCluster:
+    """Raises ConfigError when it is not TOML, has other sections or no node."""
+    text = read_config_text(path)
+    try:
+        return _read(path, text, _document(path, text))
+    except RecursionError:
+        raise ConfigError([Problem("it is nested too deeply to be a config", Place(path))]) from None
+
+
+def _document(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError([Problem(f"this is not TOML: {error}", Place(path))]) from error
+    except ValueError as error:  # Python's limit of the digits that it takes
+        raise ConfigError([Problem("this is not TOML: a number has too many digits", Place(path))]) from error
+
+
+def _read(path: Path, text: str, document: dict[str, Any]) -> RawCluster:
+    lines = _lines_of(text)
+    _check_sections(path, document, lines)
+    common = dict(_keys(path, document.get("cluster", {}), ("cluster", 0), lines))
+    common |= _keys(path, document.get("defaults", {}), ("defaults", 0), lines)
+    nodes = []
+    for number, table in enumerate(document["nodes"]):
+        own = dict(_keys(path, table, ("nodes", number), lines))
+        place = Place(path, lines.get(("nodes", number, "")))
+        nodes.append(RawNode(_with_node_id(_inherited(common, own) | own), place))
+    return RawCluster(path, tuple(nodes))
+
+
+def flatten(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """(dotted key, value) of every leaf."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _keys(
+    path: Path, table: object, section: tuple[str, int], lines: _Lines
+) -> Iterator[tuple[str, RawValue]]:
+    if not isinstance(table, Mapping):
+        raise ConfigError([Problem(f"[{section[0]}] must be a table", Place(path))])
+    for key, value in flatten(table):
+        place = Place(path, lines.get((*section, key)))
+        if (fault := _fault(value)) is not None:
+            raise ConfigError([Problem(f"{key} {fault}", place)])
+        yield key, RawValue(value, place)
+
+
+def _fault(value: object) -> str | None:
+    """Why no config holds such a value, whatever its key is; None if one may."""
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, list):
+            return "is a list of lists, which no config holds"
+        if isinstance(item, str) and "\0" in item:
+            return "holds the character U+0000, which no value may hold"
+        if isinstance(item, int) and item.bit_length() > _INT_BITS:
+            return f"is a number that no config holds: it has more than {_INT_BITS} bits"
+    return None
+
+
+def _inherited(common: dict[str, RawValue], own: dict[str, RawValue]) -> dict[str, RawValue]:
+    """The defaults that are meant for this node: what only a controller may say passes the others by."""
+    roles = (common | own).get("process.roles")
+    if roles is None or "controller" in as_items(roles.value):
+        return common
+    return {key: raw for key, raw in common.items() if key not in CONTROLLERS_ONLY}
+
+
+def _with_node_id(keys: dict[str, RawValue]) -> dict[str, RawValue]:
+    """`{node.id}` in a text stands for the node's id, so that one default can serve all nodes."""
+    if "node.id" not in keys:
+        return keys
+    node_id = str(keys["node.id"].value)
+    return {
+        key: RawValue(raw.value.replace("{node.id}", node_id), raw.place)
+        if isinstance(raw.value, str)
+        else raw
+        for key, raw in keys.items()
+    }
+
+
+def _check_sections(path: Path, document: Mapping[str, object], lines: _Lines) -> None:
+    problems = [
+        Problem(
+            f"unknown section [{name}]{nearest(name, _SECTIONS)}; "
+            "a quorum config has [cluster], [defaults] and [[nodes]]",
+            Place(path, lines.get((name, 0, "")) or lines.get(("", 0, name))),
+        )
+        for name in document
+        if name not in _SECTIONS
+    ]
+    nodes = document.get("nodes")
+    if not isinstance(nodes, list) or not nodes:
+        problems.append(Problem("there are no nodes: add a [[nodes]] table for each", Place(path)))
+    if problems:
+        raise ConfigError(problems)
+
+
+def _lines_of(text: str) -> _Lines:
+    """Where each section and key is written; tomllib does not tell."""
+    lines: _Lines = {}
+    section, prefix, counts = "", "", dict.fromkeys(_SECTIONS, -1)
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := _HEADER.fullmatch(line):
+            name = _unquoted(header[2])
+            section, _, rest = name.partition(".")
+            prefix = f"{rest}." if rest else ""
+            if not rest:
+                counts[section] = counts.get(section, -1) + 1
+            lines.setdefault((section, max(counts.get(section, 0), 0), ""), number)
+        elif assignment := _ASSIGNMENT.match(line):
+            table = max(counts.get(section, 0), 0)
+            lines.setdefault((section, table, prefix + _unquoted(assignment[1])), number)
+    return lines
+
+
+def _unquoted(key: str) -> str:
+    return ".".join(part.strip().strip("\"'") for part in key.split("."))

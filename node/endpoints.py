@@ -1,0 +1,49 @@
+"""Where a node's controller listeners are reached by others."""
+
+import socket
+from collections.abc import Iterable
+
+from node.config.addresses import WILDCARD_HOSTS, HostPort, Listener
+from node.config.model import NodeConfig
+from raft.voters import Endpoint
+
+
+def controller_endpoints(node: NodeConfig) -> tuple[Endpoint, ...]:
+    """In the order of `controller.listener.names`: as advertised where they are, else as listened on; a listener on
+    every interface is reached under this machine's name."""
+    return tuple(
+        Endpoint(item.name, reachable_host(item.host), item.port) for item in advertised_controllers(node)
+    )
+
+
+def advertised_controllers(node: NodeConfig) -> tuple[Listener, ...]:
+    advertised = {listener.name: listener for listener in node.advertised_listeners}
+    return tuple(advertised.get(listener.name, listener) for listener in node.controller_listeners)
+
+
+def advertised_brokers(node: NodeConfig) -> tuple[Listener, ...]:
+    """Where clients find this broker; the listeners of a controller in the same process are not for them."""
+    return tuple(
+        item for item in node.advertised_listeners if item.name not in node.controller_listener_names
+    )
+
+
+def reachable_host(host: str) -> str:
+    return socket.gethostname() if host in WILDCARD_HOSTS else host
+
+
+def bootstrap_endpoints(node: NodeConfig) -> tuple[Endpoint, ...]:
+    """Who is asked for the leader while no voter is known, under the name of the quorum's listener."""
+    return _named(node, node.controller_quorum_bootstrap_servers)
+
+
+def static_voter_endpoints(node: NodeConfig) -> dict[int, Endpoint]:
+    """Where the voters of `controller.quorum.voters` listen."""
+    voters = node.controller_quorum_voters
+    places = _named(node, (HostPort(voter.host, voter.port) for voter in voters))
+    return {voter.id: place for voter, place in zip(voters, places, strict=True)}
+
+
+def _named(node: NodeConfig, addresses: Iterable[HostPort]) -> tuple[Endpoint, ...]:
+    name = node.controller_listener_names[0]
+    return tuple(Endpoint(name, address.host, address.port) for address in addresses)

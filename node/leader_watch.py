@@ -1,0 +1,145 @@
+"""Tells the operator whom this node follows, and while it knows no leader, who is silent."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from node.logs import log as notable_log
+from node.peers import Answer, Heard
+from raft.ready import RoleChanged
+from raft.voters import Endpoint, VoterSet
+from wire.wording import counted
+
+FIRST_WARNING_MS: Final = 5_000
+NEXT_WARNING_MS: Final = 30_000
+LOOK_AGAIN_MS: Final = 500
+log = logging.getLogger("node.leader_watch")
+
+HeardFrom = Callable[[int], Heard | None]
+Place = Callable[[int], Endpoint | None]
+
+
+class LeaderWatch:
+    """Made and used on the loop; `handle_role` is told of each change of role.
+
+    A replica that could not win goes back to the leader that it had given up, so a role alone does not say that
+    somebody leads: a leader is there when this node is it, or has fetched from it.
+    """
+
+    def __init__(
+        self,
+        is_led: Callable[[], bool],
+        describe: Callable[[], str],
+        first_ms: int = FIRST_WARNING_MS,
+        next_ms: int = NEXT_WARNING_MS,
+    ) -> None:
+        """`describe` says who is silent, when it is asked (`who_is_missing`)."""
+        self._is_led = is_led
+        self._describe = describe
+        self._first_s = first_ms / 1000
+        self._next_s = next_ms / 1000
+        self._look_again_s = min(LOOK_AGAIN_MS, first_ms) / 1000
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+        self._since = self._due = 0.0
+        self._told: tuple[int, int] | None = None
+        self._told_before_warning: tuple[int, int] | None = None
+
+    def start(self) -> None:
+        """From now on a leader is missed, until there is one."""
+        if self._timer is None and not self._is_closed:
+            self._since = self._loop.time()
+            self._due = self._since + self._first_s
+            self._look_later()
+
+    def close(self) -> None:
+        """Nobody is missed any more: the node leaves."""
+        self._is_closed = True
+        self._disarm()
+
+    def handle_role(self, change: RoleChanged, leader_id: int) -> None:
+        self.start()
+        if change.role == "follower":
+            is_news = self._told != (leader_id, change.epoch)
+            self._told = (leader_id, change.epoch)
+            message = f"follows {leader_id} in epoch {change.epoch}: {change.cause}"
+        else:
+            is_news = change.role in ("leader", "resigned")
+            self._told = None if change.role == "leader" else self._told
+            message = f"{change.role} in epoch {change.epoch}: {change.cause}"
+        (notable_log if is_news else log).info("%s", message)
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        if self._is_led():
+            self._disarm()
+            self._tell_end()
+            return
+        if now >= self._due:
+            log.warning("waiting for a leader for %.0f s: %s", now - self._since, self._describe())
+            self._told_before_warning = self._told
+            self._due = now + self._next_s
+        self._look_later()
+
+    def _look_later(self) -> None:
+        self._timer = self._loop.call_later(self._look_again_s, self._look)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tell_end(self) -> None:
+        """A leader that was missed aloud and is back in its old epoch was announced long ago."""
+        before, self._told_before_warning = self._told_before_warning, None
+        if before is not None and before == self._told:
+            notable_log.info("follows %d in epoch %d again", *before)
+
+
+def who_is_missing(
+    node_id: int, voters: VoterSet, servers: tuple[int, ...], place: Place, heard_from: HeardFrom
+) -> str:
+    """Who does not answer, of the voters or, while none is known, of the bootstrap servers, and how many are needed.
+
+    `servers` are the ids of the bootstrap servers (-2, -3, ...); `place` says where anybody listens.
+    """
+    told: dict[str, list[str]] = {}
+    for peer_id in voters.others(node_id) if len(voters) else servers:
+        heard = heard_from(peer_id)
+        what = "not asked yet:" if heard is None else _WORDS[heard.answer]
+        why = "" if heard is None else heard.why_not
+        told.setdefault(what, []).append(_peer(peer_id, why, place))
+    parts = [f"{what} {', '.join(peers)}" for what, peers in sorted(told.items(), key=_order)]
+    if len(voters):
+        parts.append(
+            f"{voters.majority} of {counted(len(voters), 'voter')} {'is' if len(voters) == 1 else 'are'} needed"
+        )
+    else:
+        parts.append("the voters are not known yet")
+    return "; ".join(parts)
+
+
+_WORDS: Final = {
+    Answer.NONE: "no answer from",
+    Answer.FOREIGN: "of another cluster:",
+    Answer.USEFUL: "answering:",
+}
+
+
+def _order(told: tuple[str, list[str]]) -> int:
+    """Who is silent comes first."""
+    words = list(_WORDS.values())
+    return words.index(told[0]) if told[0] in words else len(words)
+
+
+def _peer(peer_id: int, why: str, place: Place) -> str:
+    where = named_peer(peer_id, place(peer_id))
+    return f"{where[:-1]}: {why})" if why and where.endswith(")") else f"{where} ({why})" if why else where
+
+
+def named_peer(peer_id: int, endpoint: Endpoint | None) -> str:
+    """`2 (host:port)`; a bootstrap server has no id but an address."""
+    address = "address unknown" if endpoint is None else f"{endpoint.host}:{endpoint.port}"
+    return f"{peer_id} ({address})" if peer_id >= 0 else address

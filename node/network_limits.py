@@ -1,0 +1,159 @@
+"""From a node's config, and what the system grants, to the limits of its listeners (docs/network.md)."""
+
+import logging
+import resource
+
+from metadata.forwarding import FORWARDABLE_APIS
+from network.limits import NO_LIMIT, BudgetLimits, ConnectionLimits, GrpcLimits, ServerLimits
+from network.server import SharedLimits
+from node.config.addresses import Listener
+from node.config.model import NodeConfig
+from node.config.security_keys import GRPC
+from wire.protocol.api_keys import ApiKey
+
+log = logging.getLogger("node.servers")
+
+# Descriptors that no client may have: of the log, of connections to other nodes, of the metrics.
+_RESERVED_DESCRIPTORS = 256
+_DESCRIPTORS_MAX = 1_048_576
+# Of what connections may have, for gRPC: tools, and members that are no brokers of Kafka's.
+_GRPC_SHARE = 4
+# An envelope is that much larger than the request inside, at the most: headers, the client's principal and address.
+_ENVELOPE_BYTES = 65_536
+# Each entry takes the active controller up to some 40 microseconds, in which it does nothing else. Topics are made and
+# deleted for less.
+_COSTLY = FORWARDABLE_APIS - {ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS}
+_TIMES_AS_MANY_PARTITIONS = 4
+# Of these a request has a few entries: of listeners, features, directories, voters, and of one partition. A node has
+# as many elements as that to leave out, should a newer one send them.
+_SMALL = (
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.ALLOCATE_PRODUCER_IDS,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.BROKER_HEARTBEAT,
+    ApiKey.BROKER_REGISTRATION,
+    ApiKey.CONTROLLER_REGISTRATION,
+    ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.FETCH_SNAPSHOT,
+    ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.UNREGISTER_BROKER,
+    ApiKey.UPDATE_FEATURES,
+    ApiKey.UPDATE_RAFT_VOTER,
+    ApiKey.VOTE,
+)
+_SMALL_ELEMENTS, _SMALL_BYTES = 4_096, 1_048_576
+# Kafka's brokers assign 2,250 replicas in one request.
+_ASSIGNED_ELEMENTS = 10_000
+# Long names and values, more than any lawful request of the other APIs has.
+_USUAL_BYTES = 16_777_216
+_WITHOUT_USUAL = (ApiKey.PRODUCE, ApiKey.ENVELOPE, ApiKey.ALTER_PARTITION)
+
+
+def shared_limits(config: NodeConfig) -> SharedLimits:
+    """What the listeners of one role share."""
+    overrides = {
+        address: each.limit for each in config.max_connections_per_ip_overrides for address in each.addresses
+    }
+    most = min(config.max_connections, connections_that_fit(config))
+    connections = ConnectionLimits(
+        max_connections=most,
+        max_connections_per_address=config.max_connections_per_ip,
+        overrides=overrides,
+        max_connection_creation_rate=config.max_connection_creation_rate,
+    )
+    said = config.queued_max_request_bytes
+    budget = BudgetLimits(
+        max_bytes=said if said > 0 else BudgetLimits().max_bytes, max_requests=config.queued_max_requests
+    )
+    return SharedLimits(connections, budget)
+
+
+def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
+    is_of_controllers = listener.name in config.controller_listener_names
+    most = config.kquorum_request_max_elements
+    by_api: dict[int, int] = dict.fromkeys(_COSTLY, most // 4)
+    by_api |= dict.fromkeys(_SMALL, min(most, _SMALL_ELEMENTS))
+    bytes_by_api: dict[int, int] = {
+        api_key: _USUAL_BYTES for api_key in ApiKey if api_key not in _WITHOUT_USUAL
+    }
+    bytes_by_api |= dict.fromkeys(_SMALL, _SMALL_BYTES)
+    if is_of_controllers:
+        # The quorum's own, which are of one partition.
+        by_api[ApiKey.FETCH] = by_api[ApiKey.ENVELOPE] = min(most, _SMALL_ELEMENTS)
+        bytes_by_api[ApiKey.FETCH] = _SMALL_BYTES
+        by_api[ApiKey.ASSIGN_REPLICAS_TO_DIRS] = min(most, _ASSIGNED_ELEMENTS)
+        # A broker of Kafka tells of all its partitions in one request.
+        by_api[ApiKey.ALTER_PARTITION] = most * _TIMES_AS_MANY_PARTITIONS
+    return ServerLimits(
+        # A broker forwards what a client was allowed to send.
+        max_request_bytes=config.socket_request_max_bytes + (_ENVELOPE_BYTES if is_of_controllers else 0),
+        max_request_elements=most,
+        max_elements_by_api=by_api,
+        max_bytes_by_api=bytes_by_api,
+        max_idle_ms=config.connections_max_idle_ms,
+        max_connections=min(
+            config.limit_of(listener.name, "max.connections"),
+            # Without this a listener that the node's limit does not hold for could take the last descriptor.
+            connections_that_fit(config),
+        ),
+        max_open_files=_files_before_refusal(),
+        max_connection_creation_rate=config.limit_of(listener.name, "max.connection.creation.rate"),
+        frame_timeout_ms=config.kquorum_frame_timeout_ms,
+        write_timeout_ms=config.kquorum_output_timeout_ms,
+        request_timeout_ms=config.kquorum_unanswered_request_timeout_ms,
+    )
+
+
+def is_protected(config: NodeConfig, listener: Listener, listeners: int) -> bool:
+    """Kafka's rule: the listener among brokers, where it is not the only one."""
+    name = config.inter_broker_listener_name
+    return listeners > 1 and name is not None and name.upper() == listener.name
+
+
+def grpc_limits(config: NodeConfig) -> GrpcLimits:
+    return GrpcLimits(
+        max_connections=_grpc_connections(config), max_idle_ms=min(config.connections_max_idle_ms, NO_LIMIT)
+    )
+
+
+def connections_that_fit(config: NodeConfig) -> int:
+    """How many connections of Kafka's protocol the descriptors of this process allow."""
+    return _for_all_listeners(open_files()) - _grpc_connections(config)
+
+
+def _grpc_connections(config: NodeConfig) -> int:
+    if config.kquorum_grpc_listener is None:
+        return 0
+    for_all = _for_all_listeners(open_files())
+    said = config.limit_of(GRPC, "max.connections")
+    return (
+        min(for_all // _GRPC_SHARE, GrpcLimits().max_connections)
+        if said == NO_LIMIT
+        else min(said, for_all // 2)
+    )
+
+
+def _for_all_listeners(open_files: int) -> int:
+    return max(open_files - _RESERVED_DESCRIPTORS, open_files // 2)
+
+
+def _files_before_refusal() -> int:
+    """With so many open no listener accepts a client: those of two roles, and one that the node's limit does not hold
+    for, could take more together than there is. Half of the reserve is for what is open besides connections."""
+    most = open_files()
+    return most - (most - _for_all_listeners(most)) // 2
+
+
+def open_files() -> int:
+    """How many files this process may have open; the soft limit is raised as a JVM would."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS_MAX)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+        except (OSError, ValueError) as error:
+            log.warning("the limit of open files stays at %d: %s", soft, error)
+    return _DESCRIPTORS_MAX if soft == resource.RLIM_INFINITY else soft

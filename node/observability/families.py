@@ -1,0 +1,213 @@
+"""A node's figures as Prometheus families.
+
+Names are Kafka's, as the JMX exporter's example rules for KRaft make them of its MBeans: of raft-metrics (kafka.server)
+the attribute high-watermark is `kafka_server_raft_metrics_high_watermark`, and of KafkaController (kafka.controller)
+GlobalTopicCount is `kafka_controller_kafkacontroller_globaltopiccount`. What Kafka has no name for begins with
+`kquorum_`. docs/observability.md lists them all.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+
+from broker.lifecycle_states import BrokerState
+from node.observability.figures import BrokerFigures, ControllerFigures, NodeFigures, QuorumFigures
+from node.observability.health import why_not_ready
+from node.observability.partition_counts import Counts, PartitionCounts, ReplicaCounts
+
+Families = Iterator[Metric]
+
+RAFT: Final = "kafka_server_raft_metrics_"
+CONTROLLER: Final = "kafka_controller_kafkacontroller_"
+METADATA: Final = "kafka_server_broker_metadata_metrics_"
+REPLICAS: Final = "kafka_server_replicamanager_"
+# Kafka's numbers (BrokerState).
+BROKER_STATES: Final = {
+    BrokerState.NOT_RUNNING: 0,
+    BrokerState.STARTING: 1,
+    BrokerState.RECOVERY: 2,
+    BrokerState.RUNNING: 3,
+    BrokerState.PENDING_CONTROLLED_SHUTDOWN: 6,
+    BrokerState.SHUTTING_DOWN: 7,
+}
+
+
+def families_of(node: NodeFigures, counts: Counts) -> Families:
+    yield from quorum_families(node.quorum)
+    yield from loader_families(node)
+    if node.controller is not None and counts.of_cluster is not None:
+        yield from controller_families(node, node.controller, counts.of_cluster)
+    if node.broker is not None and counts.of_broker is not None:
+        yield from broker_families(node, node.broker, counts.of_broker)
+    yield from freshness_families(node)
+
+
+def quorum_families(quorum: QuorumFigures) -> Families:
+    state = GaugeMetricFamily(f"{RAFT}current_state_info", "The role of this replica", labels=["state"])
+    state.add_metric([quorum.state], 1)
+    yield state
+    yield from gauges(
+        RAFT,
+        {
+            "current_leader": (quorum.current_leader, "Id of the quorum's leader; -1 while unknown"),
+            "current_vote": (quorum.current_vote, "Id of who has this replica's vote; -1 for nobody"),
+            "current_epoch": (quorum.current_epoch, "The quorum's epoch"),
+            "high_watermark": (
+                quorum.high_watermark,
+                "End (exclusive) of what is committed; -1 while unknown",
+            ),
+            "log_end_offset": (quorum.log_end_offset, "End (exclusive) of this replica's log"),
+            "log_end_epoch": (quorum.log_end_epoch, "Epoch of the last batch of this replica's log"),
+            "number_unknown_voter_connections": (quorum.unknown_voters, "Voters whose address is not known"),
+            "commit_latency_avg": (
+                quorum.commit_latency.average_ms,
+                "ms from append to commit, at the leader",
+            ),
+            "commit_latency_max": (quorum.commit_latency.max_ms, "ms from append to commit, at the leader"),
+            "election_latency_avg": (quorum.election_latency.average_ms, "ms that elections took"),
+            "election_latency_max": (quorum.election_latency.max_ms, "ms that elections took"),
+        },
+    )
+    yield from gauges(
+        "kquorum_",
+        {
+            "voters": (quorum.voters, "How many voters there are"),
+            "log_start_offset": (quorum.log_start_offset, "Where this replica's log begins"),
+            "newest_snapshot_offset": (quorum.newest_snapshot_offset, "End of the newest snapshot; -1: none"),
+        },
+    )
+
+
+def loader_families(node: NodeFigures) -> Families:
+    yield from gauges(
+        "kafka_server_metadataloader_",
+        {
+            "currentmetadataversion": (node.image.metadata_version, "The finalized metadata.version"),
+            "currentcontrollerid": (
+                node.quorum.current_leader,
+                "Id of the active controller; -1: none known",
+            ),
+            "handleloadsnapshotcount": (node.quorum.snapshots_loaded, "Snapshots loaded since the start"),
+        },
+    )
+
+
+def controller_families(
+    node: NodeFigures, controller: ControllerFigures, partitions: PartitionCounts
+) -> Families:
+    brokers = node.image.cluster.brokers.values()
+    fenced = sum(broker.fenced for broker in brokers)
+    freshness = node.freshness
+    yield from gauges(
+        CONTROLLER,
+        {
+            "activecontrollercount": (int(controller.is_active), "1 on the active controller"),
+            "globaltopiccount": (len(node.image.topics.by_id), "Topics"),
+            "globalpartitioncount": (partitions.partitions, "Partitions"),
+            "offlinepartitionscount": (partitions.without_leader, "Partitions without a leader"),
+            "preferredreplicaimbalancecount": (
+                partitions.not_led_by_preferred,
+                "Partitions which their preferred replica does not lead",
+            ),
+            "fencedbrokercount": (fenced, "Fenced brokers"),
+            "activebrokercount": (len(brokers) - fenced, "Brokers that are not fenced"),
+            "metadataerrorcount": (
+                controller.error_count,
+                "Decisions and records that failed through a fault",
+            ),
+            "lastappliedrecordoffset": (controller.last_applied_offset, "Last offset in the newest image"),
+            "lastcommittedrecordoffset": (freshness.offset, "Last offset in the committed image"),
+            "lastappliedrecordtimestamp": (
+                freshness.timestamp_ms,
+                "When the last committed record was written",
+            ),
+            "lastappliedrecordlagms": (_lag_ms(node), "How old the last committed record is"),
+            "newactivecontrollerscount": (
+                node.quorum.leaders_seen,
+                "Active controllers seen since the start",
+            ),
+        },
+    )
+    applied = GaugeMetricFamily(
+        "kquorum_broker_applied_offset", "What each broker's heartbeat says it has applied", labels=["broker"]
+    )
+    for broker_id, offset in sorted(controller.broker_offsets.items()):
+        applied.add_metric([str(broker_id)], offset)
+    yield applied
+
+
+def broker_families(node: NodeFigures, broker: BrokerFigures, counts: ReplicaCounts) -> Families:
+    freshness = node.freshness
+    yield from gauges(
+        "kafka_server_kafkaserver_",
+        {
+            "brokerstate": (
+                BROKER_STATES[broker.state],
+                "0 not running, 1 starting, 2 recovery, 3 running, 6 leaving, 7 ending",
+            )
+        },
+    )
+    yield from gauges(
+        METADATA,
+        {
+            "last_applied_record_offset": (freshness.offset, "Last offset in the image that is served"),
+            "last_applied_record_timestamp": (freshness.timestamp_ms, "When that record was written"),
+            "last_applied_record_lag_ms": (_lag_ms(node), "How old that record is"),
+            "metadata_load_error_count": (broker.skipped_records, "Committed records that were skipped"),
+        },
+    )
+    yield from gauges(
+        REPLICAS,
+        {
+            "leadercount": (counts.leads, "Partitions that this broker leads"),
+            "partitioncount": (counts.replicas, "Partitions with a replica here"),
+            "underreplicatedpartitions": (
+                counts.leads_under_replicated,
+                "Led here, with an ISR short of the replicas, without those being added",
+            ),
+            "reassigningpartitions": (counts.reassigning, "Led here, and being reassigned"),
+        },
+    )
+    yield from gauges(
+        "kafka_log_logmanager_",
+        {"offlinelogdirectorycount": (broker.offline_log_dirs, "Log directories that failed")},
+    )
+    yield from gauges(
+        "kquorum_broker_",
+        {
+            "epoch": (broker.broker_epoch, "Epoch of the registration; -1 before it"),
+            "fenced": (int(broker.is_fenced), "1 while the controller has this broker fenced"),
+        },
+    )
+
+
+def freshness_families(node: NodeFigures) -> Families:
+    since_ms = node.freshness.ms_since_commit
+    yield from gauges(
+        "kquorum_",
+        {
+            "ready": (
+                int(not why_not_ready(node.freshness, node.broker, node.now_ms)),
+                "1 while /healthz answers 200",
+            ),
+            "cut_off": (
+                int(node.freshness.is_cut_off),
+                "1 while the quorum is not heard: the image grows old",
+            ),
+            "last_commit_seen_age_ms": (
+                float("nan") if since_ms is None else since_ms,
+                "How long ago a commit was seen",
+            ),
+        },
+    )
+
+
+def gauges(prefix: str, values: Mapping[str, tuple[float, str]]) -> Families:
+    for name, (value, help_text) in values.items():
+        yield GaugeMetricFamily(prefix + name, help_text, value)
+
+
+def _lag_ms(node: NodeFigures) -> float:
+    """Kafka answers the time itself where there is no record."""
+    return node.now_ms - node.freshness.timestamp_ms if node.freshness.timestamp_ms >= 0 else node.now_ms

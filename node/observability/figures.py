@@ -1,0 +1,75 @@
+"""What is known of a node at one moment, as plain values; `gather` reads them off it, `families` names them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from broker.lifecycle_states import BrokerState
+from metadata.image.image import MetadataImage
+from node.commit_watch import Freshness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """In milliseconds, of the last minute at most; not a number where there was none."""
+
+    average_ms: float
+    max_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumFigures:
+    """The replica; -1 is "none" or "unknown". `state` is the role in Kafka's words."""
+
+    state: str
+    current_leader: int
+    current_vote: int
+    current_epoch: int
+    high_watermark: int
+    log_start_offset: int
+    log_end_offset: int
+    log_end_epoch: int
+    voters: int
+    unknown_voters: int
+    commit_latency: Latency
+    election_latency: Latency
+    leaders_seen: int
+    snapshots_loaded: int
+    newest_snapshot_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerFigures:
+    """`last_applied_offset` is that of the newest image, what is not committed yet included. `broker_offsets` is what
+    each broker has applied, as the active controller heard; empty elsewhere."""
+
+    is_active: bool
+    last_applied_offset: int
+    error_count: int
+    broker_offsets: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFigures:
+    broker_id: int
+    state: BrokerState
+    broker_epoch: int
+    is_fenced: bool
+    skipped_records: int
+    offline_log_dirs: int
+    previous_session_ends_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFigures:
+    """`image` is the committed one; `listeners` holds the counters of each, by name."""
+
+    node_id: int
+    cluster_id: str
+    roles: tuple[str, ...]
+    now_ms: int
+    freshness: Freshness
+    quorum: QuorumFigures
+    controller: ControllerFigures | None
+    broker: BrokerFigures | None
+    image: MetadataImage
+    listeners: Mapping[str, Mapping[str, int]]

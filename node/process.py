@@ -1,0 +1,148 @@
+"""One node of the config, run in this process until it is told to stop."""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+from typing import Protocol
+
+from network.errors import NetworkError
+from node.config.model import ClusterConfig, NodeConfig
+from node.errors import AssertionsOff, NodeError
+from node.folders import NodeFolders
+from node.logs import FILE_NAME as LOG_FILE
+from node.logs import NodeLogging, ready_log
+from node.logs import log as notable_log
+from node.loop_watch import LoopWatch
+from node.security import check_security
+from raft.adapters.clock import MonotonicWallClock
+from raft.adapters.errors import EnvironmentFault
+from raft.adapters.file_system import POSIX
+
+log = logging.getLogger("node")
+
+# The loop, the thread of the disk and that of snapshots have one file each open for a moment, or a folder.
+_SPARE_DESCRIPTORS = 8
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Node(Protocol):
+    async def start(self) -> None:
+        """Returns once it serves."""
+        ...
+
+    async def stop(self) -> None:
+        """In good order, also when `start` failed half way."""
+        ...
+
+
+def run_node(cluster: ClusterConfig, node_id: int) -> None:
+    """Blocks until SIGTERM or SIGINT, then stops in good order; a second signal ends the process at once.
+
+    Prints one line `HH:MM:SS kquorum node N ready: ...` on standard output when the node serves. What the environment
+    refuses is raised as the adapters' exceptions (folder, port, disk), each naming the thing and the remedy.
+    """
+    config = cluster.node(node_id)
+    if not __debug__:
+        raise AssertionsOff
+    check_security(cluster, config)
+    clock = MonotonicWallClock()
+    folders = NodeFolders(config, clock.now_ms())
+    try:
+        logging_ = NodeLogging(config.metadata_log_dir, node_id)
+        logging_.start()
+        try:
+            _run(config, folders, clock)
+        finally:
+            logging_.stop()
+    finally:
+        folders.release()
+
+
+def _run(config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock) -> None:
+    import uvloop
+
+    log.info("starting as %s with cluster id %s", ", ".join(config.process_roles), folders.cluster_id)
+    for note in folders.notes:
+        log.warning("%s", note)
+    POSIX.spares.hold(_SPARE_DESCRIPTORS)
+    try:
+        uvloop.run(_Life(config, folders, clock).run())
+    except (EnvironmentFault, NetworkError, NodeError) as error:
+        log.critical("%s", error)
+        raise
+    except Exception as error:
+        log.critical("the node ends: %s", error, exc_info=True)
+        raise
+    log.info("stopped")
+
+
+class _Life:
+    """From start to stop, and the two things that end it: a signal or a fatal error."""
+
+    def __init__(self, config: NodeConfig, folders: NodeFolders, clock: MonotonicWallClock) -> None:
+        self._config = config
+        self._folders = folders
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Raises what was fatal; then nothing is stopped in order, for the disk or our state cannot be trusted."""
+        loop = asyncio.get_running_loop()
+        self._ending: asyncio.Future[None] = loop.create_future()
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, self._handle_signal, number)
+        node = self._make_node()
+        starting = loop.create_task(node.start())
+        await asyncio.wait((starting, self._ending), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done() and starting.exception() is None:
+            self._announce()
+            watch = LoopWatch()
+            watch.start()
+            await asyncio.wait((self._ending,))
+            watch.close()
+        starting.cancel()
+        await asyncio.wait((starting,))
+        if self._ending.done():
+            self._ending.result()
+        await node.stop()
+        if not starting.cancelled():
+            starting.result()
+
+    def _make_node(self) -> Node:
+        # gRPC reads it when it is imported. Without it gRPC writes a line to standard error for each TLS handshake that
+        # fails, and with ERROR for each header that it cannot read, so clients could fill a disk with them.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+        from node.cluster_node import ClusterNode
+
+        return ClusterNode(self._config, self._folders, self._clock, self._handle_fatal)
+
+    def _announce(self) -> None:
+        # What was loaded so far stays: the collector is not to go through all of it while requests wait.
+        gc.collect()
+        gc.freeze()
+        config = self._config
+        served = [
+            *(config.controller_listeners if config.is_controller else ()),
+            *(config.broker_listeners if config.is_broker else ()),
+        ]
+        places = [f"{listener.name}://{listener.host}:{listener.port}" for listener in served]
+        if config.kquorum_grpc_listener is not None:
+            places.append(f"grpc://{config.kquorum_grpc_listener}")
+        if config.kquorum_metrics_listener is not None:
+            places.append(f"http://{config.kquorum_metrics_listener}")
+        log_file = config.metadata_log_dir / LOG_FILE
+        ready_log.info("kquorum node %d ready: %s; log %s", config.node_id, " ".join(places), log_file)
+
+    def _handle_signal(self, number: int) -> None:
+        if self._ending.done():
+            os._exit(128 + number)
+        notable_log.info("stopping after %s", signal.Signals(number).name)
+        self._ending.set_result(None)
+
+    def _handle_fatal(self, error: Exception) -> None:
+        """The driver has put it into the log; whoever ends the process says it on the terminal."""
+        if self._ending.done():
+            log.error("while stopping: %s", error)
+        else:
+            self._ending.set_exception(error)

@@ -1,0 +1,101 @@
+"""The listening side of a node: Kafka-protocol servers, and the gRPC server where the config has one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from metadata.image.image import MetadataImage
+from network.api_versions import ServerFeatures
+from network.requests import Admission, admit_all
+from network.security.names import PROTOCOLS
+from network.security.reloading import TlsMaterial
+from network.security.tls import TlsFiles
+from network.server import Handler, KafkaServer
+from node.config.addresses import Listener
+from node.config.model import NodeConfig
+from node.endpoints import reachable_host
+from node.inspect_source import NodeInspectSource
+from node.network_limits import grpc_limits, is_protected, server_limits, shared_limits
+from node.quorum_source import NodeQuorumSource
+from node.security import image_lookup, listener_security
+from wire.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from metadata.adapters.grpc_broker import BrokerCalls
+    from metadata.adapters.grpc_members import MembersSource
+
+
+class StoppableServer(Protocol):
+    async def stop(self) -> None: ...
+
+
+def kafka_servers(
+    config: NodeConfig,
+    listeners: Sequence[Listener],
+    handler: Handler,
+    supported: Mapping[ApiKey, tuple[int, int]],
+    features: Callable[[], ServerFeatures],
+    *,
+    image: Callable[[], MetadataImage],
+    now_ms: Callable[[], int],
+    admission: Admission = admit_all,
+) -> list[KafkaServer]:
+    """`image` has the credentials of users. Raises SecurityConfigError, which `check_security` has found before."""
+    lookup = image_lookup(config, image, now_ms)
+    shared = shared_limits(config)
+    return [
+        KafkaServer(
+            host=listener.host,
+            port=listener.port,
+            handler=handler,
+            supported=supported,
+            listener_name=listener.name,
+            limits=server_limits(config, listener),
+            features=features,
+            security=listener_security(config, listener.name, lookup, now_ms),
+            shared=shared,
+            is_protected=is_protected(config, listener, len(listeners)),
+            admission=admission,
+        )
+        for listener in listeners
+    ]
+
+
+async def start_grpc(
+    config: NodeConfig,
+    source: NodeInspectSource,
+    quorum: NodeQuorumSource,
+    members: "MembersSource",
+    broker_calls: Callable[[], "BrokerCalls"],
+    tls: TlsMaterial[TlsFiles] | None,
+) -> StoppableServer | None:
+    """None where the config has no `kquorum.grpc.listener`; gRPC is imported only if it has."""
+    address = config.kquorum_grpc_listener
+    if address is None:
+        return None
+    from metadata.adapters.grpc_inspect import start_inspect_server
+
+    calls = broker_calls()
+    return await start_inspect_server(
+        address.host,
+        address.port,
+        source,
+        quorum=quorum,
+        members=members,
+        broker_calls=calls,
+        gate=calls.gate,
+        tls=tls,
+        limits=grpc_limits(config),
+    )
+
+
+def advertised(config: NodeConfig, listeners: Sequence[Listener]) -> tuple[Mapping[str, object], ...]:
+    """In the shape of BrokerRegistrationRequest and ControllerRegistrationRequest."""
+    return tuple(
+        {
+            "name": listener.name,
+            "host": reachable_host(listener.host),
+            "port": listener.port,
+            "security_protocol": PROTOCOLS[config.protocol_of(listener.name)],
+        }
+        for listener in listeners
+    )

@@ -1,0 +1,177 @@
+"""Behind each name is the figure that it names: all figures of this node differ from each other."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from broker.lifecycle_states import BrokerState
+from network.limits import ServerCounters
+from node.commit_watch import Freshness
+from node.observability.families import BROKER_STATES, families_of
+from node.observability.figures import BrokerFigures, ControllerFigures, Latency, QuorumFigures
+from node.observability.gather import quorum_state
+from node.observability.listener_families import listener_families
+from node.observability.partition_counts import Counts, PartitionCounts, ReplicaCounts
+from raft.roles import Unattached
+from tests.support.images import broker_record, image_of, topic_records
+from tests.unit.node.observability.figures import NOW_MS, node
+
+FRESHNESS = Freshness(
+    reason="", is_cut_off=True, ms_since_commit=601, offset=602, leader_epoch=603, timestamp_ms=NOW_MS - 604
+)
+QUORUM = QuorumFigures(
+    state="follower",
+    current_leader=101,
+    current_vote=102,
+    current_epoch=103,
+    high_watermark=104,
+    log_start_offset=105,
+    log_end_offset=106,
+    log_end_epoch=107,
+    voters=108,
+    unknown_voters=109,
+    commit_latency=Latency(average_ms=110, max_ms=111),
+    election_latency=Latency(average_ms=112, max_ms=113),
+    leaders_seen=114,
+    snapshots_loaded=115,
+    newest_snapshot_offset=116,
+)
+CONTROLLER = ControllerFigures(
+    is_active=False, last_applied_offset=201, error_count=202, broker_offsets={7: 203}
+)
+BROKER = BrokerFigures(
+    broker_id=1,
+    state=BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+    broker_epoch=301,
+    is_fenced=True,
+    skipped_records=302,
+    offline_log_dirs=303,
+)
+COUNTS = Counts(
+    of_cluster=PartitionCounts(partitions=401, without_leader=402, not_led_by_preferred=403),
+    of_broker=ReplicaCounts(replicas=501, leads=502, leads_under_replicated=503, reassigning=504),
+)
+BROKERS = [broker_record(number, fenced=number > 3) for number in range(1, 6)]
+TOPICS = [record for number in range(1, 5) for record in topic_records(number, f"t{number}")]
+
+EXPECTED: Mapping[str, float] = {
+    "kafka_server_raft_metrics_current_leader": 101,
+    "kafka_server_raft_metrics_current_vote": 102,
+    "kafka_server_raft_metrics_current_epoch": 103,
+    "kafka_server_raft_metrics_high_watermark": 104,
+    "kquorum_log_start_offset": 105,
+    "kafka_server_raft_metrics_log_end_offset": 106,
+    "kafka_server_raft_metrics_log_end_epoch": 107,
+    "kquorum_voters": 108,
+    "kafka_server_raft_metrics_number_unknown_voter_connections": 109,
+    "kafka_server_raft_metrics_commit_latency_avg": 110,
+    "kafka_server_raft_metrics_commit_latency_max": 111,
+    "kafka_server_raft_metrics_election_latency_avg": 112,
+    "kafka_server_raft_metrics_election_latency_max": 113,
+    "kafka_controller_kafkacontroller_newactivecontrollerscount": 114,
+    "kafka_server_metadataloader_handleloadsnapshotcount": 115,
+    "kquorum_newest_snapshot_offset": 116,
+    "kafka_server_metadataloader_currentcontrollerid": 101,
+    "kafka_controller_kafkacontroller_activecontrollercount": 0,
+    "kafka_controller_kafkacontroller_lastappliedrecordoffset": 201,
+    "kafka_controller_kafkacontroller_metadataerrorcount": 202,
+    "kquorum_broker_applied_offset": 203,
+    "kafka_controller_kafkacontroller_globaltopiccount": 4,
+    "kafka_controller_kafkacontroller_globalpartitioncount": 401,
+    "kafka_controller_kafkacontroller_offlinepartitionscount": 402,
+    "kafka_controller_kafkacontroller_preferredreplicaimbalancecount": 403,
+    "kafka_controller_kafkacontroller_fencedbrokercount": 2,
+    "kafka_controller_kafkacontroller_activebrokercount": 3,
+    "kafka_controller_kafkacontroller_lastcommittedrecordoffset": 602,
+    "kafka_controller_kafkacontroller_lastappliedrecordtimestamp": NOW_MS - 604,
+    "kafka_controller_kafkacontroller_lastappliedrecordlagms": 604,
+    "kafka_server_kafkaserver_brokerstate": 6,
+    "kquorum_broker_epoch": 301,
+    "kquorum_broker_fenced": 1,
+    "kafka_server_broker_metadata_metrics_metadata_load_error_count": 302,
+    "kafka_log_logmanager_offlinelogdirectorycount": 303,
+    "kafka_server_replicamanager_partitioncount": 501,
+    "kafka_server_replicamanager_leadercount": 502,
+    "kafka_server_replicamanager_underreplicatedpartitions": 503,
+    "kafka_server_replicamanager_reassigningpartitions": 504,
+    "kafka_server_broker_metadata_metrics_last_applied_record_offset": 602,
+    "kafka_server_broker_metadata_metrics_last_applied_record_timestamp": NOW_MS - 604,
+    "kafka_server_broker_metadata_metrics_last_applied_record_lag_ms": 604,
+    "kquorum_ready": 0,
+    "kquorum_cut_off": 1,
+    "kquorum_last_commit_seen_age_ms": 601,
+}
+# Counters that Kafka has a name for; the others are `kquorum_network_<field>_total`.
+KAFKAS = {
+    "open_connections": "kafka_server_socket_server_metrics_connection_count",
+    "accepted_connections": "kafka_server_socket_server_metrics_connection_creation_total",
+    "requests": "kafka_network_requestmetrics_requests_total",
+    "pending_requests": "kafka_network_requestchannel_requestqueuesize",
+    "received_bytes": "kafka_server_socket_server_metrics_incoming_byte_total",
+    "sent_bytes": "kafka_server_socket_server_metrics_outgoing_byte_total",
+    "failed_requests": "kafka_network_requestmetrics_errors_total",
+    "idle_connections_closed": "kafka_server_socket_server_metrics_expired_connections_killed_count",
+    "muted_connections": "kquorum_network_muted_connections",
+    "successful_authentications": "kafka_server_socket_server_metrics_successful_authentication_total",
+    "failed_authentications": "kafka_server_socket_server_metrics_failed_authentication_total",
+}
+
+
+def figures(**changes: Any) -> Mapping[str, float]:
+    seen = node(
+        freshness=FRESHNESS,
+        quorum=QUORUM,
+        controller=CONTROLLER,
+        broker=BROKER,
+        image=image_of(*BROKERS, *TOPICS),
+        **changes,
+    )
+    return {sample.name: sample.value for family in families_of(seen, COUNTS) for sample in family.samples}
+
+
+def test_each_figure_is_the_one_that_its_name_says() -> None:
+    told = dict(figures())
+    del told["kafka_server_raft_metrics_current_state_info"]
+    del told["kafka_server_metadataloader_currentmetadataversion"]
+    assert told == EXPECTED
+
+
+def test_each_counter_of_a_listener_is_the_one_that_its_name_says() -> None:
+    counters = {each.name: number for number, each in enumerate(fields(ServerCounters), 1)}
+    told = {
+        sample.name: sample.value
+        for family in listener_families({"PLAINTEXT": counters})
+        for sample in family.samples
+    }
+    expected = {
+        KAFKAS.get(name, f"kquorum_network_{name}_total"): number for name, number in counters.items()
+    }
+    assert told == expected
+
+
+def test_the_numbers_of_a_brokers_states_are_kafkas() -> None:
+    assert {state.name: number for state, number in BROKER_STATES.items()} == {
+        "NOT_RUNNING": 0,
+        "STARTING": 1,
+        "RECOVERY": 2,
+        "RUNNING": 3,
+        "PENDING_CONTROLLED_SHUTDOWN": 6,
+        "SHUTTING_DOWN": 7,
+    }
+
+
+@pytest.mark.parametrize(("voted", "word"), [(None, "unattached"), (object(), "voted")])
+def test_who_has_voted_and_follows_nobody_is_told_so(voted: object, word: str) -> None:
+    class State:
+        pass
+
+    class Replica:
+        role = Unattached(election_deadline_ms=1)
+        is_voter = True
+        state = State()
+
+    Replica.state.voted = voted  # type: ignore[attr-defined]
+    replica: Any = Replica()
+    assert quorum_state(replica) == word

@@ -1,0 +1,168 @@
+"""From the keys of a config to the limits of listeners."""
+
+import asyncio
+import resource
+from pathlib import Path
+
+import pytest
+
+from network.connection_quota import Refusal
+from network.limits import NO_LIMIT, BudgetLimits
+from network.request_budget import RequestBudget
+from node import network_limits
+from node.config.errors import ConfigError
+from node.config.load import load_config
+from node.config.model import NodeConfig
+from node.config.network_keys import parse_address_limit
+from node.network_limits import (
+    connections_that_fit,
+    grpc_limits,
+    is_protected,
+    open_files,
+    server_limits,
+    shared_limits,
+)
+from tests.support.config_files import SMALL
+from tests.unit.network.test_request_budget import USUAL, Peer
+from wire.protocol.api_keys import ApiKey
+
+
+def broker(tmp_path: Path, *lines: str) -> NodeConfig:
+    """Node 11 of a small config with these lines for all nodes."""
+    path = tmp_path / "quorum.toml"
+    path.write_text(SMALL.replace("[defaults]\n", "\n".join(("[defaults]", *lines, ""))))
+    return load_config(path).node(11)
+
+
+def test_a_config_that_says_nothing_is_bounded_by_the_descriptors_alone(tmp_path: Path) -> None:
+    config = broker(tmp_path)
+    limits = server_limits(config, config.broker_listeners[0])
+    assert limits.max_connections == connections_that_fit(config)
+    assert connections_that_fit(config) < limits.max_open_files < open_files()
+    assert (limits.max_idle_ms, limits.max_connection_creation_rate) == (600_000, NO_LIMIT)
+    quota = shared_limits(config).quota
+    assert quota.refusal("127.0.0.1", is_protected=False) is None
+
+
+def test_the_keys_of_a_node_reach_its_quota_and_budget(tmp_path: Path) -> None:
+    config = broker(
+        tmp_path,
+        '"max.connections" = 3',
+        '"max.connections.per.ip" = 1',
+        '"max.connections.per.ip.overrides" = "127.0.0.2:2, [::1]:0"',
+        '"queued.max.request.bytes" = 1000',
+        '"queued.max.requests" = 7',
+    )
+    shared = shared_limits(config)
+    shared.quota.take("10.0.0.1")
+    assert shared.quota.refusal("10.0.0.1", is_protected=False) is Refusal.ADDRESS
+    assert shared.quota.refusal("::1", is_protected=False) is Refusal.ADDRESS
+    shared.quota.take("127.0.0.2")
+    assert shared.quota.refusal("127.0.0.2", is_protected=False) is None
+    shared.quota.take("127.0.0.2")
+    assert shared.quota.refusal("127.0.0.2", is_protected=False) is Refusal.NODE
+    assert shared.quota.refusal("127.0.0.2", is_protected=True) is Refusal.ADDRESS
+    asyncio.run(in_loop(shared.budget))
+
+
+async def in_loop(budget: RequestBudget) -> None:
+    peer = Peer(budget, "peer", [])
+    budget.hold(peer, 70_000, 0, 0)
+    assert not budget.may_read(peer)
+    budget.hold(peer, 0, 0, 16)
+    assert not budget.may_serve(peer, USUAL)
+
+
+def test_no_bytes_said_means_a_bound_of_our_own(tmp_path: Path) -> None:
+    async def test() -> None:
+        budget = shared_limits(broker(tmp_path, '"queued.max.request.bytes" = -1')).budget
+        peer = Peer(budget, "peer", [])
+        budget.hold(peer, BudgetLimits().max_bytes - 1, 0, 0)
+        assert budget.may_read(peer)
+        budget.hold(peer, BudgetLimits().max_bytes, 0, 0)
+        assert not budget.may_read(peer)
+
+    asyncio.run(test())
+
+
+def test_the_keys_of_a_listener_reach_its_limits(tmp_path: Path) -> None:
+    config = broker(
+        tmp_path,
+        '"listener.name.plaintext.max.connections" = 4',
+        '"listener.name.plaintext.max.connection.creation.rate" = 5',
+        '"socket.request.max.bytes" = 1000',
+        '"connections.max.idle.ms" = 1001',
+        '"kquorum.frame.timeout.ms" = 1002',
+        '"kquorum.output.timeout.ms" = 1003',
+        '"kquorum.unanswered.request.timeout.ms" = 1004',
+        '"kquorum.request.max.elements" = 40',
+    )
+    limits = server_limits(config, config.broker_listeners[0])
+    assert (limits.max_connections, limits.max_connection_creation_rate) == (4, 5)
+    assert (limits.max_request_bytes, limits.max_idle_ms) == (1000, 1001)
+    assert (limits.frame_timeout_ms, limits.write_timeout_ms, limits.request_timeout_ms) == (1002, 1003, 1004)
+    assert limits.max_elements(ApiKey.METADATA) == limits.max_elements(ApiKey.CREATE_TOPICS) == 40
+    assert limits.max_elements(ApiKey.ALTER_PARTITION_REASSIGNMENTS) == 10
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('"max.connections.per.ip.overrides" = "10.0.0.1"', "'10.0.0.1' is not address:number"),
+        ('"max.connections.per.ip.overrides" = "no.such.invalid:3"', "no.such.invalid in"),
+        ('"max.connections" = -1', "max.connections: -1 must be greater than or equal to 0"),
+        ('"queued.max.requests" = 0', "queued.max.requests: 0 must be greater than or equal to 1"),
+        ('"listener.name.plaintext.max.connections" = "many"', "must be a number from 0 to 2147483647"),
+        ('"listener.name.other.max.connections" = 3', "is for a listener OTHER; there are"),
+        ('"listener.name.grpc.max.connection.creation.rate" = 3', "has no effect: gRPC accepts connections"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused_by_name(tmp_path: Path, line: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        broker(tmp_path, line)
+    assert words in str(caught.value)
+
+
+def test_an_override_may_be_for_a_name() -> None:
+    limit = parse_address_limit("localhost:5")
+    assert limit.limit == 5
+    assert {"127.0.0.1", "::1"} & set(limit.addresses)
+    assert str(limit) == "localhost:5"
+
+
+def test_only_one_of_several_listeners_is_protected(tmp_path: Path) -> None:
+    config = broker(tmp_path, '"inter.broker.listener.name" = "PLAINTEXT"')
+    listener = config.broker_listeners[0]
+    assert is_protected(config, listener, 2)
+    assert not is_protected(config, listener, 1)
+    assert not is_protected(broker(tmp_path), listener, 2)
+
+
+def test_descriptors_are_kept_back_for_the_log_and_the_other_nodes(tmp_path: Path) -> None:
+    most = connections_that_fit(broker(tmp_path))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert 0 < most < soft
+
+
+GRPC_LISTENER = '"kquorum.grpc.listener" = "127.0.0.1:0"'
+
+
+@pytest.mark.parametrize("granted", [64, 200, 1_200, 1_048_576])
+def test_grpc_has_a_share_of_the_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, granted: int
+) -> None:
+    monkeypatch.setattr(network_limits, "open_files", lambda: granted)
+    without, with_grpc = broker(tmp_path), broker(tmp_path, GRPC_LISTENER)
+    share = grpc_limits(with_grpc).max_connections
+    assert 0 < share <= 2_000
+    assert connections_that_fit(with_grpc) + share == connections_that_fit(without) < granted
+    said = broker(tmp_path, GRPC_LISTENER, '"listener.name.grpc.max.connections" = 3')
+    assert grpc_limits(said).max_connections == 3
+    too_many = broker(tmp_path, GRPC_LISTENER, '"listener.name.grpc.max.connections" = 2000000')
+    assert connections_that_fit(too_many) >= grpc_limits(too_many).max_connections
+
+
+def test_idle_grpc_connections_are_closed_as_others_are(tmp_path: Path) -> None:
+    assert grpc_limits(broker(tmp_path, '"connections.max.idle.ms" = 1001')).max_idle_ms == 1001
+    long = broker(tmp_path, f'"connections.max.idle.ms" = {2**40}')
+    assert grpc_limits(long).max_idle_ms == NO_LIMIT
