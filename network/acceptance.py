@@ -93,6 +93,12 @@ class Acceptance(asyncio.Protocol):
     def check_deadlines(self, now_s: float) -> None:
         """The handshake has a deadline of its own."""
 
+    def idle_since_s(self) -> float | None:
+        return None
+
+    def make_room(self) -> None:
+        self.abort()
+
     def _open_soon(self) -> None:
         self._opening = self._loop.create_task(self._open())
         # And not at the end of the coroutine, which does not begin if it is cancelled before.

@@ -38,10 +38,12 @@ class ConnectionQuota:
     def open_connections(self) -> int:
         return self._open
 
-    def refusal(self, address: str, *, is_protected: bool) -> Refusal | None:
-        """`is_protected`: the limit of the node does not hold for its listener."""
-        if self._open >= self._limits.max_connections and not is_protected:
-            return Refusal.NODE
+    @property
+    def is_full(self) -> bool:
+        """Whether the node has all the connections that it may have."""
+        return self._open >= self._limits.max_connections
+
+    def refusal_of_address(self, address: str) -> Refusal | None:
         most = self._limits.overrides.get(address, self._limits.max_connections_per_address)
         return Refusal.ADDRESS if self._by_address[address] >= most else None
 

@@ -45,6 +45,9 @@ class ServerLimits:
     # free, so this many files are open already, whichever listener or part of the process has opened them.
     max_open_files: int = NO_LIMIT
     max_connection_creation_rate: int = NO_LIMIT
+    # A full listener takes a new connection in the place of the one that has been idle for longest, if that is at least
+    # so long. None: it refuses the new one.
+    evicts_after_idle_ms: int | None = None
     # Requests of one connection that wait for their reply; reading pauses above. Kafka's brokers allow one,
     # its clients send five, and a follower or broker here keeps several long polls open besides its other
     # requests.

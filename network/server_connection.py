@@ -143,12 +143,18 @@ class ServerConnection(asyncio.Protocol):
         elif (late := deadlines.unanswered(self._replies, now_s)) is not None:
             log.error("closing the connection of %s: %s had no answer in time", self._lease, late)
             self.close()
-        elif not (self._replies or self._intake.backlog or self._pacing.is_muted) and deadlines.is_idle(
-            now_s
-        ):
+        elif self.idle_since_s() is not None and deadlines.is_idle(now_s):
             self.close()
         else:
             self._pacing.account()
+
+    def idle_since_s(self) -> float | None:
+        is_busy = self._ending or self._replies or self._intake.backlog or self._pacing.is_muted
+        return None if is_busy else self._deadlines.active_at_s
+
+    def make_room(self) -> None:
+        self._warn_of_closing("it was idle for longest, and the listener is full")
+        self.abort()
 
     # From frame to reply
 

@@ -1,9 +1,11 @@
 """What the connections of one listener share, among themselves and with the other listeners of the node."""
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from operator import itemgetter
 from typing import Protocol
 
 from network.api_versions import ApiVersionsAnswers, ServerFeatures
@@ -14,6 +16,8 @@ from network.limits import BudgetLimits, ConnectionLimits, ServerCounters, Serve
 from network.request_budget import RequestBudget
 from network.requests import Admission, Handler, admit_all
 from network.security.listener_security import ListenerSecurity
+
+_LOOKS_FOR_IDLE_EVERY_S = 1.0
 
 
 class SharedLimits:
@@ -40,13 +44,19 @@ class Peer:
 
 
 class Member(Protocol):
-    """A connection as its server knows it, open or on the way to it; `closed` is done once it is gone or replaced."""
+    """A connection as its server knows it, open or on the way to it; `closed` is done once it is gone or replaced.
+
+    `idle_since_s` is None while a request is under way, and on the way to an open connection. `make_room` closes it
+    for another one.
+    """
 
     closed: "asyncio.Future[None]"
 
     def drain(self) -> None: ...
     def abort(self) -> None: ...
     def check_deadlines(self, now_s: float) -> None: ...
+    def idle_since_s(self) -> float | None: ...
+    def make_room(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -75,14 +85,15 @@ class ServerState:
     connection_ids: "count[int]" = field(default_factory=lambda: count(1))
     stopping: bool = False
     admitted: int = 0
+    # Those that were idle for longest when the listener was last found full, the longest last, and since when.
+    evictable: list[tuple[float, Member]] = field(default_factory=list)
+    looks_for_idle_at_s: float = -math.inf
 
     def admit(self, lease: "Lease", address: str, now_s: float, descriptor: int) -> Refusal | float:
         """How many seconds to wait before the connection is served, or what refuses it."""
-        refusal = self.shared.quota.refusal(address, is_protected=self.is_protected)
-        if refusal is None and self.admitted >= self.limits.max_connections:
-            refusal = Refusal.LISTENER
-        if refusal is None and descriptor >= self.limits.max_open_files:
-            refusal = Refusal.DESCRIPTORS
+        refusal = self.shared.quota.refusal_of_address(address)
+        if refusal is None and (full := self._full(descriptor)) is not None and not self._evict_one(now_s):
+            refusal = full
         delay_s = None if refusal else self._delay_s(now_s)
         if delay_s is None:
             refusal = refusal or Refusal.RATE
@@ -93,6 +104,36 @@ class ServerState:
         lease.address = address
         self.counters.delayed_connections += delay_s > 0
         return delay_s
+
+    def _full(self, descriptor: int) -> Refusal | None:
+        if self.shared.quota.is_full and not self.is_protected:
+            return Refusal.NODE
+        if self.admitted >= self.limits.max_connections:
+            return Refusal.LISTENER
+        return Refusal.DESCRIPTORS if descriptor >= self.limits.max_open_files else None
+
+    def _evict_one(self, now_s: float) -> bool:
+        """Idle connections must not keep the nodes of the cluster out. Looking at all of them takes milliseconds where
+        there are thousands, so that is done once in a while only."""
+        least_ms = self.limits.evicts_after_idle_ms
+        if least_ms is None:
+            return False
+        if not self.evictable and now_s >= self.looks_for_idle_at_s:
+            self.looks_for_idle_at_s = now_s + _LOOKS_FOR_IDLE_EVERY_S
+            idle = (
+                (since_s, each) for each in self.connections if (since_s := each.idle_since_s()) is not None
+            )
+            found = sorted(
+                (entry for entry in idle if entry[0] <= now_s - least_ms / 1000), key=itemgetter(0)
+            )
+            self.evictable = found[::-1]
+        while self.evictable:
+            since_s, longest = self.evictable.pop()
+            if longest.idle_since_s() == since_s:
+                self.counters.idle_connections_closed += 1
+                longest.make_room()
+                return True
+        return False
 
     def _delay_s(self, now_s: float) -> float | None:
         own_s = self.rate.delay_s(now_s)

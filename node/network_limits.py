@@ -20,6 +20,8 @@ _DESCRIPTORS_MAX = 1_048_576
 _GRPC_SHARE = 4
 # An envelope is that much larger than the request inside, at the most: headers, the client's principal and address.
 _ENVELOPE_BYTES = 65_536
+# At a controllers' listener. Nodes send heartbeats every few seconds, or have a Fetch under way.
+_EVICTED_AFTER_IDLE_MS = 10_000
 # Each entry takes the active controller up to some 40 microseconds, in which it does nothing else. Topics are made and
 # deleted for less.
 _COSTLY = FORWARDABLE_APIS - {ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS}
@@ -100,6 +102,7 @@ def server_limits(config: NodeConfig, listener: Listener) -> ServerLimits:
         ),
         max_open_files=_files_before_refusal(),
         max_connection_creation_rate=config.limit_of(listener.name, "max.connection.creation.rate"),
+        evicts_after_idle_ms=_EVICTED_AFTER_IDLE_MS if is_of_controllers else None,
         frame_timeout_ms=config.kquorum_frame_timeout_ms,
         write_timeout_ms=config.kquorum_output_timeout_ms,
         request_timeout_ms=config.kquorum_unanswered_request_timeout_ms,

@@ -69,6 +69,26 @@ def test_idle_connections_to_both_roles_leave_descriptors_for_the_log(node: Limi
 
 
 @pytest.mark.slow
+def test_idle_connections_do_not_keep_a_broker_from_the_controller(tmp_path: Path) -> None:
+    """The broker of this node has forwarded nothing yet: its first request needs a new connection."""
+    with limited_node(tmp_path, OPEN_FILES) as node, held_connections(node.ports["CONTROLLER"], CONNECTIONS):
+
+        def is_created() -> bool:
+            create = (
+                "topics",
+                "create",
+                "first",
+                "--bootstrap-server",
+                node.bootstrap,
+                "--timeout-ms",
+                "5000",
+            )
+            return run(create) == 0
+
+        assert wait_until(is_created, 60), node.told()
+
+
+@pytest.mark.slow
 def test_a_node_without_descriptors_goes_on_in_its_segment(tmp_path: Path) -> None:
     """The log grows by itself meanwhile, because the active controller writes a NoOp now and then."""
     often = {"metadata.max.idle.interval.ms": 10}

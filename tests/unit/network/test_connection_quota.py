@@ -1,6 +1,7 @@
 """How many connections are taken, in all, from one address, by one listener, and in a second."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,16 @@ from network.connection_quota import MAX_DELAY_S, CreationRate
 from network.limits import NO_LIMIT, ConnectionLimits, ServerLimits
 from network.server import KafkaServer, SharedLimits
 from tests.unit.network.conftest import RunTest
-from tests.unit.network.support import HOST, RawClient, echo_request, raw_client, serving, until
+from tests.unit.network.support import (
+    HOST,
+    Held,
+    RawClient,
+    echo_request,
+    holding_handler,
+    raw_client,
+    serving,
+    until,
+)
 from wire.addresses import normal_address
 
 
@@ -100,6 +110,51 @@ def test_the_limit_of_a_listener_is_its_own(run: RunTest) -> None:
                 assert await second.is_closed_by_server()
             assert refusals(small) == {"listener_limit": 1}
             assert refusals(large) == {}
+
+    run(test())
+
+
+@pytest.mark.parametrize("full", ["listener", "node", "descriptors"])
+def test_a_full_listener_of_controllers_closes_the_connection_that_was_idle_for_longest(
+    run: RunTest, full: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Idle connections would keep out a broker that connects anew, for as long as they stay."""
+
+    async def test() -> None:
+        most = 2 if full == "listener" else NO_LIMIT
+        limits = ServerLimits(evicts_after_idle_ms=0, drain_timeout_ms=200, max_connections=most)
+        together = shared(max_connections=2) if full == "node" else SharedLimits()
+        held: Held = []
+        async with (
+            serving(holding_handler(held), limits=limits, shared=together) as server,
+            raw_client(server) as busy,
+            raw_client(server) as idle,
+        ):
+            busy.writer.write(echo_request("a", 1))
+            await until(lambda: len(held) == 1 and server.counters.open_connections == 2)
+            if full == "descriptors":
+                server._state.limits = replace(limits, max_open_files=3)
+            async with raw_client(server) as new:
+                assert await idle.is_closed_by_server()
+                new.writer.write(echo_request("b", 2))
+                await until(lambda: len(held) == 2)
+            assert refusals(server) == {}
+            assert server.counters.idle_connections_closed == 1
+
+    run(test())
+    (record,) = caplog.records
+    assert "it was idle for longest, and the listener is full" in record.getMessage()
+
+
+def test_a_full_listener_refuses_where_nothing_is_idle_for_long_enough(run: RunTest) -> None:
+    async def test() -> None:
+        limits = ServerLimits(max_connections=1, evicts_after_idle_ms=3_600_000, drain_timeout_ms=200)
+        async with serving(limits=limits) as server, raw_client(server) as first:
+            assert await is_served(first)
+            async with raw_client(server) as second:
+                assert await second.is_closed_by_server()
+            assert await is_served(first, 2)
+            assert refusals(server) == {"listener_limit": 1}
 
     run(test())
 

@@ -22,7 +22,7 @@ from node.network_limits import (
     server_limits,
     shared_limits,
 )
-from tests.support.config_files import SMALL
+from tests.support.config_files import SMALL, write
 from tests.unit.network.test_request_budget import USUAL, Peer
 from wire.protocol.api_keys import ApiKey
 
@@ -41,7 +41,14 @@ def test_a_config_that_says_nothing_is_bounded_by_the_descriptors_alone(tmp_path
     assert connections_that_fit(config) < limits.max_open_files < open_files()
     assert (limits.max_idle_ms, limits.max_connection_creation_rate) == (600_000, NO_LIMIT)
     quota = shared_limits(config).quota
-    assert quota.refusal("127.0.0.1", is_protected=False) is None
+    assert not quota.is_full
+    assert quota.refusal_of_address("127.0.0.1") is None
+    assert limits.evicts_after_idle_ms is None
+
+
+def test_the_listener_of_controllers_makes_room_for_nodes(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, SMALL)).node(1)
+    assert server_limits(config, config.controller_listeners[0]).evicts_after_idle_ms == 10_000
 
 
 def test_the_keys_of_a_node_reach_its_quota_and_budget(tmp_path: Path) -> None:
@@ -55,13 +62,14 @@ def test_the_keys_of_a_node_reach_its_quota_and_budget(tmp_path: Path) -> None:
     )
     shared = shared_limits(config)
     shared.quota.take("10.0.0.1")
-    assert shared.quota.refusal("10.0.0.1", is_protected=False) is Refusal.ADDRESS
-    assert shared.quota.refusal("::1", is_protected=False) is Refusal.ADDRESS
+    assert shared.quota.refusal_of_address("10.0.0.1") is Refusal.ADDRESS
+    assert shared.quota.refusal_of_address("::1") is Refusal.ADDRESS
     shared.quota.take("127.0.0.2")
-    assert shared.quota.refusal("127.0.0.2", is_protected=False) is None
+    assert shared.quota.refusal_of_address("127.0.0.2") is None
+    assert not shared.quota.is_full
     shared.quota.take("127.0.0.2")
-    assert shared.quota.refusal("127.0.0.2", is_protected=False) is Refusal.NODE
-    assert shared.quota.refusal("127.0.0.2", is_protected=True) is Refusal.ADDRESS
+    assert shared.quota.is_full
+    assert shared.quota.refusal_of_address("127.0.0.2") is Refusal.ADDRESS
     asyncio.run(in_loop(shared.budget))
 
 
