@@ -16,7 +16,7 @@ from metadata.controller.requests import ApiError
 from metadata.image.delta import MetadataDelta
 from metadata.image.partition_changes import compacted
 from metadata.image.partition_columns import Column
-from metadata.image.partition_state import NO_LEADER, PartitionState
+from metadata.image.partition_state import PartitionState
 from metadata.image.partitions import PartitionTable, table_of_new
 from metadata.image.records import partition_record, values_of_partitions
 from metadata.image.run_replay import WORTH_COLUMNS
@@ -71,59 +71,30 @@ def manual_partitions(context: DecisionContext, asked: Any) -> Placed:
     if asked.num_partitions != USE_DEFAULT:
         reason = "A manual partition assignment was specified, but numPartitions was not set to -1."
         raise ApiError(ErrorCode.invalid_request, reason)
-    ids = [assignment.partition_index for assignment in asked.assignments]
-    placed = [tuple(assignment.broker_ids) for assignment in asked.assignments]
-    factor = len(placed[0])
-    if len(set(ids)) < len(ids) or not _are_lawful(context, placed, factor):
-        seen: set[int] = set()
-        for partition_id, replicas in zip(ids, placed, strict=True):
-            if partition_id in seen:
-                raise _invalid(f"Found multiple manual partition assignments for partition {partition_id}")
-            seen.add(partition_id)
-            _check_assignment(context, partition_id, replicas, factor)
-    if sorted(ids) != list(range(len(ids))):
+    placed: dict[int, tuple[int, ...]] = {}
+    for assignment in asked.assignments:
+        partition_id = assignment.partition_index
+        if partition_id in placed:
+            raise _invalid(f"Found multiple manual partition assignments for partition {partition_id}")
+        placed[partition_id] = assigned_replicas(
+            context, partition_id, assignment.broker_ids, len(asked.assignments[0].broker_ids)
+        )
+    if sorted(placed) != list(range(len(placed))):
         raise _invalid("partitions should be a consecutive 0-based integer sequence")
-    of_ids = dict(zip(ids, placed, strict=True))
-    return [of_ids[partition_id] for partition_id in range(len(ids))]
+    return [placed[partition_id] for partition_id in range(len(placed))]
 
 
-def assigned_partitions(
-    context: DecisionContext, first_id: int, placed: Placed, replication_factor: int
-) -> Placed:
-    """`placed`, by the client, for the partitions from `first_id` on; raises INVALID_REPLICA_ASSIGNMENT."""
-    if not _are_lawful(context, placed, replication_factor):
-        for partition_id, replicas in enumerate(placed, first_id):
-            _check_assignment(context, partition_id, replicas, replication_factor)
-    return placed
-
-
-def _are_lawful(context: DecisionContext, placed: Placed, replication_factor: int) -> bool:
-    """Whether a look at all of them together finds that `_check_assignment` refuses none: a request may have ten
-    thousand. False says nothing."""
-    if len(placed) < WORTH_COLUMNS or not replication_factor:
-        return False
-    if any(len(replicas) != replication_factor for replicas in placed):
-        return False
-    replicas = _rows_of(placed)
-    ordered = np.sort(replicas, axis=1)
-    brokers = np.unique(replicas)
-    if not all(broker in context.image.cluster.brokers for broker in brokers.tolist()):
-        return False
-    are_up = np.array([is_up(context, broker) for broker in brokers.tolist()])
-    has_isr = are_up[brokers.searchsorted(replicas)].any(axis=1)
-    return bool((ordered[:, 1:] != ordered[:, :-1]).all() and has_isr.all())
-
-
-def _check_assignment(
-    context: DecisionContext, partition_id: int, replicas: tuple[int, ...], replication_factor: int
-) -> None:
+def assigned_replicas(
+    context: DecisionContext, partition_id: int, replicas: Iterable[int], replication_factor: int
+) -> tuple[int, ...]:
     """Raises INVALID_REPLICA_ASSIGNMENT."""
-    check_replicas(context, replicas, replication_factor)
-    if not any(is_up(context, replica) for replica in replicas):
+    checked = check_replicas(context, replicas, replication_factor)
+    if not any(is_up(context, replica) for replica in checked):
         raise _invalid(
             f"All brokers specified in the manual partition assignment for partition {partition_id} are fenced or in "
             "controlled shutdown."
         )
+    return checked
 
 
 def check_replicas(
@@ -153,7 +124,8 @@ def new_partitions(
 ) -> list[Entry]:
     """The records of new partitions of the topic, with ids from `first_id` on: many are one run.
 
-    Whoever is up is in sync with a partition that is empty, and the first of them leads.
+    The replicas that are up are in sync with a partition that is empty, and the first of them leads: each has one, for
+    the placer begins with one, and assignments without one were refused.
     """
     level = context.metadata_version
     if len(placed) < WORTH_COLUMNS:
@@ -180,7 +152,7 @@ def _states_of(context: DecisionContext, placed: Placed) -> Iterator[PartitionSt
             replicas=replicas,
             directories=tuple([directories[replica] for replica in replicas]),
             isr=isr,
-            leader=isr[0] if isr else NO_LEADER,
+            leader=isr[0],
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.assignments import Placed, assigned_partitions, new_partitions, placer_of
+from metadata.controller.assignments import Placed, assigned_replicas, new_partitions, placer_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.placement import StripedPlacer
 from metadata.controller.record_run import Entry
@@ -100,8 +100,10 @@ def _placed(context: DecisionContext, placer: StripedPlacer, topic: TopicImage, 
     if asked.assignments is None:
         held, led = partitions.replica_counts(), partitions.preferred_counts()
         return placer.place(asked.count - len(partitions), factor, held, led)
-    placed = [tuple(assignment.broker_ids) for assignment in asked.assignments]
-    return assigned_partitions(context, len(partitions), placed, factor)
+    return [
+        assigned_replicas(context, partition_id, assignment.broker_ids, factor)
+        for partition_id, assignment in enumerate(asked.assignments, len(partitions))
+    ]
 
 
 def _entry(name: str, code: ErrorCode, message: str | None) -> Values:

@@ -311,11 +311,10 @@ def table_of_new(
     ids: Column, replicas: Column, isr: Column, directories: Column, directory_ids: tuple[UUID, ...]
 ) -> PartitionTable:
     """The table of partitions that have just been made, the lists in shape (partitions, width): each is recovered, its
-    epochs are 0, and the first of its ISR leads."""
+    epochs are 0, and the first of its ISR leads, which is not empty."""
     numbers = np.zeros((NUMBER_COLUMNS, len(ids)), dtype=np.int32)
     numbers[_IDS] = ids
-    first = isr[:, 0] if isr.shape[1] else np.full(len(ids), PADDING, dtype=np.int32)
-    numbers[_LEADERS] = np.where(first == PADDING, NO_LEADER, first)
+    numbers[_LEADERS] = isr[:, 0]
     numbers[_RECOVERY_STATES] = RECOVERED
     cells = np.concatenate([numbers, replicas.T, isr.T, directories.T])
     return table_of_cells(cells, (replicas.shape[1], isr.shape[1]), directory_ids)
