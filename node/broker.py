@@ -32,6 +32,7 @@ from metadata.delegation_tokens import HMAC_KEY_CONFIG
 from metadata.features import SUPPORTED_FEATURES, registration_features
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
+from metadata.image.partition_columns import warm_columns
 from network.server import KafkaServer
 from node.authorization import gate_of
 from node.config.model import NodeConfig
@@ -151,6 +152,7 @@ class BrokerRole:
         self._listener = self._new_listener()
         # Now, for it takes a while: a voter in the same process must not be held up once it votes.
         warm_up((*self._listener.supported, *CONTROLLER_APIS))
+        warm_columns()
 
     def _run(
         self, api_key: ApiKey, purpose: str, manager: RequestManager, handle_image: ImageObserver

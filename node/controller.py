@@ -10,6 +10,7 @@ from metadata.adapters.request_bounds import RequestBounds
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.features import SUPPORTED_FEATURES, registration_features
+from metadata.image.partition_columns import warm_columns
 from network.server import KafkaServer
 from node.authorization import LoadWatch, gate_of
 from node.broker_watch import BrokerWatch
@@ -54,6 +55,7 @@ class ControllerRole:
     def attach(self) -> None:
         """Before the replica begins: it takes a while, in which nobody could vote."""
         warm_up(controller_listener_apis())
+        warm_columns()
 
     def register(self) -> None:
         """Have the active controller write down where this one is; goes on by itself."""

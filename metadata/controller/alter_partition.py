@@ -58,8 +58,7 @@ def alter_partition(context: DecisionContext, request: ControllerRequest) -> Con
             seen.add(identity)
         topics.append({"topic_id": asked.topic_id, "partitions": partitions})
     return ControllerResult(
-        records=tuple(records),
-        run=growth.run if growth is not None and growth.run else None,
+        records=(*records, *((growth.run,) if growth is not None and growth.run else ())),
         response={"throttle_time": 0, "error_code": ErrorCode.none, "topics": topics},
         is_atomic=False,
     )

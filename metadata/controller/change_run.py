@@ -10,8 +10,10 @@ import numpy as np
 from metadata.controller.bulk_elections import BulkDecision, Movement, concerned_rows, decide
 from metadata.controller.concerned import concerned_partitions
 from metadata.controller.context import DecisionContext
+from metadata.controller.record_run import RecordRun
 from metadata.controller.transitions import Affected, leader_and_isr_records
 from metadata.image.change_layout import change_values
+from metadata.image.delta import MetadataDelta
 from metadata.image.metadata_version import partition_record_version
 from metadata.image.partition_changes import PartitionChanges, StackedTables
 from metadata.image.partition_layout import IDENTITY
@@ -34,7 +36,7 @@ PARTITIONS_TOUCHED_AT_ONCE: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ChangeRun:
+class ChangeRun(RecordRun):
     """`values` are all records in their order; `changes` what can be replayed by columns of them, `others` the rest.
 
     No two are of the same partition, so the two may be replayed one after the other.
@@ -44,8 +46,11 @@ class ChangeRun:
     changes: PartitionChanges
     others: Sequence[PartitionChangeRecord]
 
-    def __len__(self) -> int:
-        return len(self.values)
+    def replay(self, delta: MetadataDelta, offset: int) -> None:
+        is_replayed = delta.replay_changes(self.changes)
+        assert is_replayed, "the changes are of partitions of this image"
+        for record in self.others:
+            delta.replay(record, offset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

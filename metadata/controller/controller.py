@@ -22,6 +22,7 @@ from metadata.controller.handlers import HANDLERS, READERS, Handler
 from metadata.controller.liveness import BrokerLiveness
 from metadata.controller.mutation_quota import MutationCharges
 from metadata.controller.periodic import PERIODIC_TASKS, Schedule
+from metadata.controller.record_run import plain_records
 from metadata.controller.refusals import refusal
 from metadata.controller.replies import Waiting
 from metadata.controller.requests import ApiError, ControllerRequest, Reply, Values, not_controller
@@ -208,7 +209,7 @@ class Controller(ControllerCore):
             check_deadline(request, now_ms)
             result = handler(self._context(now_ms, active, charges), request)
             if result.removal_first is not None:
-                self._writer.write_own(now_ms, active.leader_epoch, result.records)
+                self._writer.write_own(now_ms, active.leader_epoch, plain_records(result.records))
                 active.removals.append((result.removal_first, request, reply))
                 return
             self._append(now_ms, active, result, request)

@@ -116,7 +116,7 @@ class ControllerCore:
         """Whether there was anything to append."""
         try:
             if run.values:
-                self._writer.write_run(now_ms, active.leader_epoch, run, after=after)
+                self._writer.write_together(now_ms, active.leader_epoch, (run, *after))
         except NotLeaderError as error:
             self._renounce(error.leader_id)
         return bool(run.values)

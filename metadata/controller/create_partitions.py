@@ -1,19 +1,19 @@
 """CreatePartitions: topics that get more partitions; each succeeds or fails alone, what succeeds is one batch."""
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.assignments import manual_partition, new_partitions, placer_of
+from metadata.controller.assignments import Placed, assigned_replicas, new_partitions, placer_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.placement import StripedPlacer
+from metadata.controller.record_run import Entry
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
-from metadata.image.partition_state import PartitionState
-from metadata.image.records import partition_record
+from metadata.image.partition_columns import PADDING
 from metadata.image.topics import TopicImage
-from wire.schema import MetadataRecord
 
 _NAMES_IN_REASON = 10
 
@@ -23,26 +23,33 @@ def create_partitions(context: DecisionContext, request: ControllerRequest) -> C
     mentions = Counter(topic.name for topic in request.body.topics)
     placer = placer_of(context)
     results: list[Values] = []
-    records: list[MetadataRecord] = []
+    added: list[tuple[TopicImage, Placed]] = []
+    count = 0
     grown: list[str] = []
     for asked in {topic.name: topic for topic in request.body.topics}.values():
         try:
             _check_mention(mentions[asked.name])
-            room = context.config.max_records_per_batch - len(records)
-            made = _more_partitions(context, request, placer, asked, room)
+            room = context.config.max_records_per_batch - count
+            topic, placed = _more_partitions(context, request, placer, asked, room)
         except ApiError as error:
             if error.code is ErrorCode.policy_violation:
                 raise
             results.append(_entry(asked.name, error.code, error.message))
             continue
-        records += made
+        added.append((topic, placed))
+        count += len(placed)
         grown.append(f"{asked.name} to {asked.count}")
         results.append(_entry(asked.name, ErrorCode.none, None))
     return ControllerResult(
-        records=() if request.body.validate_only else tuple(records),
+        records=() if request.body.validate_only else tuple(_records(context, added)),
         response={"throttle_time": 0, "results": results},
         audit_reason=_reason(grown) if grown else None,
     )
+
+
+def _records(context: DecisionContext, added: list[tuple[TopicImage, Placed]]) -> Iterator[Entry]:
+    for topic, placed in added:
+        yield from new_partitions(context, topic, placed, len(topic.partitions))
 
 
 def _check_mention(mentions: int) -> None:
@@ -52,7 +59,7 @@ def _check_mention(mentions: int) -> None:
 
 def _more_partitions(
     context: DecisionContext, request: ControllerRequest, placer: StripedPlacer, asked: Any, room: int
-) -> list[MetadataRecord]:
+) -> tuple[TopicImage, Placed]:
     topic = context.image.topics.by_name.get(asked.name)
     if topic is None:
         raise ApiError(ErrorCode.unknown_topic_or_partition, f"There is no topic '{asked.name}'.")
@@ -61,10 +68,7 @@ def _more_partitions(
     if additional > room:
         reason = f"Topic '{asked.name}' makes the request too large: it would need more records than one batch holds."
         raise ApiError(ErrorCode.policy_violation, reason)
-    return [
-        partition_record(topic, partition_id, state, context.metadata_version)
-        for partition_id, state in enumerate(_states(context, placer, topic, asked), len(topic.partitions))
-    ]
+    return topic, _placed(context, placer, topic, asked)
 
 
 def _additional(topic: TopicImage, asked: Any) -> int:
@@ -88,19 +92,17 @@ def _additional(topic: TopicImage, asked: Any) -> int:
     return additional
 
 
-def _states(
-    context: DecisionContext, placer: StripedPlacer, topic: TopicImage, asked: Any
-) -> list[PartitionState]:
+def _placed(context: DecisionContext, placer: StripedPlacer, topic: TopicImage, asked: Any) -> Placed:
     """As many replicas as the topic's first partition has; raises INVALID_REPLICA_ASSIGNMENT or, where we are to place
     them, INVALID_REPLICATION_FACTOR."""
-    existing = [state.replicas for _, state in topic.partitions.items()]
-    factor = len(existing[0])
+    partitions = topic.partitions
+    factor = int((partitions.replicas[0] != PADDING).sum())
     if asked.assignments is None:
-        placed = placer.place(asked.count - len(existing), factor, existing)
-        return list(new_partitions(context, placed))
+        held, led = partitions.replica_counts(), partitions.preferred_counts()
+        return placer.place(asked.count - len(partitions), factor, held, led)
     return [
-        manual_partition(context, partition_id, assignment.broker_ids, factor)
-        for partition_id, assignment in enumerate(asked.assignments, len(existing))
+        assigned_replicas(context, partition_id, assignment.broker_ids, factor)
+        for partition_id, assignment in enumerate(asked.assignments, len(partitions))
     ]
 
 

@@ -9,22 +9,26 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from metadata.config_definitions.resolution import SOURCE_TOPIC
-from metadata.controller.assignments import automatic_partitions, manual_partitions, placer_of
+from metadata.controller.assignments import (
+    Placed,
+    automatic_partitions,
+    manual_partitions,
+    new_partitions,
+    placer_of,
+)
 from metadata.controller.context import DecisionContext
 from metadata.controller.placement import StripedPlacer
+from metadata.controller.record_run import Entry
 from metadata.controller.refusals import topic_refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.controller.topic_configs import check_new_topic_configs, effective_topic_configs
 from metadata.controller.topic_names import METADATA_TOPIC_NAME, check_no_collision, check_topic_name
 from metadata.image.configs import TOPIC
-from metadata.image.partition_state import PartitionState
 from metadata.image.partitions import EMPTY_PARTITIONS
-from metadata.image.records import partition_record
 from metadata.image.topics import TopicImage, TopicsImage
 from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.topics import TopicRecord
-from wire.schema import MetadataRecord
 
 # From which version on the configs in effect are answered.
 _TELLS_CONFIGS = 5
@@ -37,9 +41,13 @@ class NewTopic:
 
     topic: TopicImage
     configs: tuple[tuple[str, str], ...]
-    partitions: tuple[PartitionState, ...]
+    placed: Placed
 
-    def records(self, metadata_version: int) -> list[MetadataRecord]:
+    @property
+    def record_count(self) -> int:
+        return 1 + len(self.configs) + len(self.placed)
+
+    def records(self, context: DecisionContext) -> list[Entry]:
         """The topic, its configs, its partitions."""
         return [
             TopicRecord(name=self.topic.name, topic_id=self.topic.id),
@@ -47,10 +55,7 @@ class NewTopic:
                 ConfigRecord(resource_type=TOPIC, resource_name=self.topic.name, name=name, value=value)
                 for name, value in self.configs
             ),
-            *(
-                partition_record(self.topic, partition_id, state, metadata_version)
-                for partition_id, state in enumerate(self.partitions)
-            ),
+            *new_partitions(context, self.topic, self.placed),
         ]
 
     def response(self, defaults: Sequence[Values]) -> Values:
@@ -62,8 +67,8 @@ class NewTopic:
             "error_code": ErrorCode.none,
             "error_message": None,
             "topic_config_error_code": 0,
-            "num_partitions": len(self.partitions),
-            "replication_factor": len(self.partitions[0].replicas),
+            "num_partitions": len(self.placed),
+            "replication_factor": len(self.placed[0]),
             "configs": [
                 {**each, "value": own[each["name"]], "config_source": SOURCE_TOPIC}
                 if each["name"] in own
@@ -79,13 +84,12 @@ def create_topics(context: DecisionContext, request: ControllerRequest) -> Contr
     topics, placer, defaults = context.image.topics, placer_of(context), _defaults(context, request)
     created: list[NewTopic] = []
     responses: list[Values] = []
-    records: list[MetadataRecord] = []
+    count = 0
     for asked in {topic.name: topic for topic in request.body.topics}.values():
         try:
             _check_mention(asked.name, mentions[asked.name])
-            room = context.config.max_records_per_batch - len(records)
-            new = _new_topic(context, placer, topics, asked, room)
-            context.charge_mutations(request, len(new.partitions))
+            new = _new_topic(context, placer, topics, asked, context.config.max_records_per_batch - count)
+            context.charge_mutations(request, len(new.placed))
         except ApiError as error:
             if error.code is ErrorCode.policy_violation:
                 raise
@@ -95,10 +99,10 @@ def create_topics(context: DecisionContext, request: ControllerRequest) -> Contr
         topics = topics.with_topic(new.topic)
         created.append(new)
         responses.append(new.response(defaults))
-        records += new.records(context.metadata_version)
+        count += new.record_count
     is_dry_run = bool(getattr(request.body, "validate_only", False))
     return ControllerResult(
-        records=() if is_dry_run else tuple(records),
+        records=() if is_dry_run else tuple(entry for new in created for entry in new.records(context)),
         response={"throttle_time": 0, "topics": responses},
         audit_reason=_reason(created) if created else None,
     )
@@ -126,7 +130,7 @@ def _new_topic(
     check_no_collision(asked.name, topics)
     configs = _checked_configs(context, asked)
     _check_room(asked, room - 1 - len(configs))
-    partitions = (
+    placed = (
         manual_partitions(context, asked)
         if asked.assignments
         else automatic_partitions(context, placer, asked)
@@ -135,7 +139,7 @@ def _new_topic(
     while topic_id in topics.by_id:
         topic_id = context.random_uuid()
     topic = TopicImage(name=asked.name, id=topic_id, partitions=EMPTY_PARTITIONS)
-    return NewTopic(topic=topic, configs=configs, partitions=partitions)
+    return NewTopic(topic=topic, configs=configs, placed=placed)
 
 
 def _check_room(asked: Any, room: int) -> None:

@@ -66,9 +66,7 @@ def heartbeat(context: DecisionContext, request: ControllerRequest) -> Controlle
             context.liveness.begin_controlled_shutdown(broker.id, end_offset)
 
     return ControllerResult(
-        records=tuple(step.before),
-        run=step.run,
-        last_records=(*step.after, *cordoned),
+        records=(*step.before, *((step.run,) if step.run else ()), *step.after, *cordoned),
         response={
             "throttle_time": 0,
             "error_code": ErrorCode.none,

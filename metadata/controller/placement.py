@@ -10,8 +10,10 @@ lead more partitions than others; here each unfenced broker leads one before any
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, cycle
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate, chain
+from operator import attrgetter
 from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
@@ -21,7 +23,10 @@ from metadata.image.cluster import BrokerRegistration
 from raft.ports import Dice
 
 T = TypeVar("T")
-Replicas = Sequence[int]
+
+# Of an unfenced broker that is to lead: the place of its rack, and its own in the rack's ring.
+Turn = tuple[int, int]
+_NONE_HELD: Mapping[int, int] = {}
 
 
 class _Rack:
@@ -30,46 +35,59 @@ class _Rack:
     def __init__(self, brokers: list[BrokerRegistration]) -> None:
         self.unfenced = sorted(broker.id for broker in brokers if not broker.fenced)
         self.fenced = sorted(broker.id for broker in brokers if broker.fenced)
+        self.size = len(brokers)
         self.load = 0
+        # Per broker, with one replica more.
+        self.next_load = 0.0
+        self._per_broker = len(self.unfenced) or len(self.fenced)
         self._next = 0
         self._next_fenced = 0
-
-    @property
-    def next_load(self) -> float:
-        """Per broker, with one replica more."""
-        return (self.load + 1) / (len(self.unfenced) or len(self.fenced))
 
     def begin(self, dice: Dice, held: Mapping[int, int]) -> None:
         """Start a topic, of which `held` says how many replicas each broker has: those with the fewest come first."""
         for ring in (self.unfenced, self.fenced):
             start = dice.randint(0, len(ring) - 1) if ring else 0
             ring[:] = ring[start:] + ring[:start]
-        self.load = sum(held.get(broker, 0) for broker in chain(self.unfenced, self.fenced))
+        self.load = 0
+        self.add_load(sum(held.get(broker, 0) for broker in chain(self.unfenced, self.fenced)))
         self._next = _fewest(self.unfenced, held)
         self._next_fenced = _fewest(self.fenced, held)
 
-    def behind(self, leader: int, count: int) -> tuple[int, ...]:
-        """The leader and those behind it in the ring, which are that many unfenced brokers: one replica on each."""
-        ring = self.unfenced
-        start = ring.index(leader)
+    def add_load(self, count: int) -> None:
         self.load += count
-        taken = ring[start : start + count]
-        return (*taken, *ring[: count - len(taken)])
+        self.next_load = (self.load + 1) / self._per_broker
 
-    def members(self, leader: int | None) -> Iterator[int]:
-        """Whom to take for one partition, one after the other. In the rack of the leader it is those behind it;
-        elsewhere each partition that takes any begins one step further."""
-        if leader is not None:
-            start = self.unfenced.index(leader)
-            yield from self.unfenced[start + 1 :] + self.unfenced[:start]
-        elif self.unfenced:
-            start = self._next % len(self.unfenced)
+    def follower(self) -> int:
+        """Whom to take for a partition that is led elsewhere: each that takes any begins one step further."""
+        self.add_load(1)
+        if ring := self.unfenced:
             self._next += 1
-            yield from self.unfenced[start:] + self.unfenced[:start]
-        if self.fenced:
-            start = self._next_fenced % len(self.fenced)
-            self._next_fenced += 1
-            yield from self.fenced[start:] + self.fenced[:start]
+            return ring[(self._next - 1) % len(ring)]
+        self._next_fenced += 1
+        return self.fenced[(self._next_fenced - 1) % len(self.fenced)]
+
+    def followers(self, count: int) -> list[int]:
+        """The same, of several that the partition is to have of this rack."""
+        self.add_load(count)
+        ring = self.unfenced
+        if not ring:
+            return self._fenced_ones(count)
+        start = self._next % len(ring)
+        self._next += 1
+        taken = _onwards(ring, start, min(count, len(ring)))
+        return taken if count <= len(ring) else taken + self._fenced_ones(count - len(ring))
+
+    def behind(self, place: int, count: int) -> list[int]:
+        """So many followers in the rack of the leader, which is at this place of the ring."""
+        self.add_load(count)
+        others = len(self.unfenced) - 1
+        taken = _onwards(self.unfenced, place + 1, min(count, others))
+        return taken if count <= others else taken + self._fenced_ones(count - others)
+
+    def _fenced_ones(self, count: int) -> list[int]:
+        start = self._next_fenced % len(self.fenced)
+        self._next_fenced += 1
+        return _onwards(self.fenced, start, count)
 
 
 class StripedPlacer:
@@ -96,17 +114,28 @@ class StripedPlacer:
         self._racks = [_Rack([broker for broker in candidates if broker.rack == name]) for name in names]
         self._candidates = len(candidates)
         self._led = Counter(led or {})
-        # Whose turn it is to lead: each unfenced broker once, with the place of its rack.
-        self._turns: list[tuple[int, int]] = []
-        self._turn = 0
 
     def place(
-        self, partitions: int, replication_factor: int, existing: Sequence[Replicas] = ()
+        self,
+        partitions: int,
+        replication_factor: int,
+        held: Mapping[int, int] = _NONE_HELD,
+        preferred: Mapping[int, int] = _NONE_HELD,
     ) -> list[tuple[int, ...]]:
-        """The replicas of each partition, preferred first; `existing` are those of the topic's other partitions."""
+        """The replicas of each partition, preferred first. Of the topic's other partitions `held` says how many
+        replicas each broker has, `preferred` of how many it is the first."""
         self._check_possible(replication_factor)
-        self._begin(partitions, existing)
-        return [self._place_one(replication_factor) for _ in range(partitions)]
+        turns = self._begin(partitions, held, preferred)
+        place_turns = self._on_one_ring if self._is_one_ring(replication_factor) else self._among_racks
+        placed: list[tuple[int, ...]] = []
+        while len(placed) < partitions:
+            # When every broker has led once, another order: neighbours would share all their partitions otherwise.
+            if placed:
+                self._shuffle()
+                turns = self._turns_of_all()
+            placed += place_turns(turns[: partitions - len(placed)], replication_factor)
+        self._led.update([replicas[0] for replicas in placed])
+        return placed
 
     def _check_possible(self, replication_factor: int) -> None:
         prefix = f"Unable to replicate the partition {replication_factor} time(s): "
@@ -126,70 +155,111 @@ class StripedPlacer:
             )
             raise ApiError(ErrorCode.invalid_replication_factor, prefix + reason)
 
-    def _begin(self, partitions: int, existing: Sequence[Replicas]) -> None:
-        held = Counter(chain.from_iterable(existing))
+    def _begin(
+        self, partitions: int, held: Mapping[int, int], preferred: Mapping[int, int]
+    ) -> Sequence[Turn]:
+        """Whose turn it is to lead: each unfenced broker once."""
         for rack in self._racks:
             rack.begin(self._dice, held)
         turns = self._turns_of_all()
         starts = [self._dice.randint(0, len(turns) - 1) for _ in range(2)]
         rotated = [turns[start:] + turns[:start] for start in starts]
-        turns = min(rotated, key=lambda each: sum(self._led[broker] for _, broker in each[:partitions]))
-        leads = Counter(replicas[0] for replicas in existing if replicas)
-        self._turns = sorted(turns, key=lambda turn: leads[turn[1]])
-        self._turn = 0
+        turns = min(
+            rotated, key=lambda each: sum(self._led[self._leader_of(turn)] for turn in each[:partitions])
+        )
+        return sorted(turns, key=lambda turn: preferred.get(self._leader_of(turn), 0))
 
-    def _turns_of_all(self) -> list[tuple[int, int]]:
+    def _leader_of(self, turn: Turn) -> int:
+        number, place = turn
+        return self._racks[number].unfenced[place]
+
+    def _turns_of_all(self) -> tuple[Turn, ...]:
         """Brokers of one rack as far from each other as can be."""
-        places = [
-            ((2 * place + 1) / len(rack.unfenced), number, broker)
-            for number, rack in enumerate(self._racks)
-            for place, broker in enumerate(rack.unfenced)
-        ]
-        return [(number, broker) for _, number, broker in sorted(places)]
+        return _turns(tuple([len(rack.unfenced) for rack in self._racks]))
 
-    def _place_one(self, replication_factor: int) -> tuple[int, ...]:
-        if self._turn == len(self._turns):
-            self._shuffle()
-        first, leader = self._turns[self._turn]
-        self._turn += 1
-        self._led[leader] += 1
-        if self._is_one_ring(replication_factor):
-            return self._racks[0].behind(leader, replication_factor)
-        self._racks[first].load += 1
-        replicas = [leader]
-        members: dict[int, Iterator[int]] = {}
-        followers = self._follower_racks(first, replication_factor)
-        while len(replicas) < replication_factor:
-            rack = next(followers)
-            if rack not in members:
-                members[rack] = self._racks[rack].members(leader if rack == first else None)
-            broker = next(members[rack], None)
-            if broker is not None:
-                replicas.append(broker)
-                self._racks[rack].load += 1
-        return tuple(replicas)
+    def _on_one_ring(self, turns: Sequence[Turn], replication_factor: int) -> list[tuple[int, ...]]:
+        """The leader and those behind it in the ring."""
+        rack = self._racks[0]
+        count = len(rack.unfenced)
+        twice = rack.unfenced * 2
+        rows = list(zip(*[twice[step : step + count] for step in range(replication_factor)], strict=True))
+        rack.add_load(len(turns) * replication_factor)
+        return [rows[place] for _, place in turns]
 
     def _is_one_ring(self, replication_factor: int) -> bool:
         """Whether nothing is to be chosen but the leader: all replicas are on unfenced brokers of the only rack."""
         return len(self._racks) == 1 and replication_factor <= len(self._racks[0].unfenced)
 
-    def _follower_racks(self, first: int, replication_factor: int) -> Iterator[int]:
-        """Racks to take a replica from, one after the other: that of the leader comes behind all others, and those with
-        the fewest replicas of the topic come first where not all are needed."""
+    def _among_racks(self, turns: Sequence[Turn], replication_factor: int) -> list[tuple[int, ...]]:
+        """A replica from one rack after the other: that of the leader comes behind all others, and those with the
+        fewest replicas of the topic come first where not all are needed."""
         count = len(self._racks)
-        others = [(first + step) % count for step in range(1, count)]
-        if replication_factor <= len(others):
-            others.sort(key=lambda rack: self._racks[rack].next_load)
-        return chain(others, cycle((first, *others)))
+        if replication_factor > count:
+            return self._all_around(turns, replication_factor)
+        twice = self._racks * 2
+        placed: list[tuple[int, ...]] = []
+        for number, place in turns:
+            first, others = twice[number], twice[number + 1 : number + count]
+            first.add_load(1)
+            if replication_factor < count:
+                others.sort(key=_NEXT_LOAD)
+            followers = [rack.follower() for rack in others[: replication_factor - 1]]
+            placed.append((first.unfenced[place], *followers))
+        return placed
+
+    def _all_around(self, turns: Sequence[Turn], replication_factor: int) -> list[tuple[int, ...]]:
+        """The same where racks are to have several."""
+        twice = self._racks * 2
+        behind = [twice[number + 1 : number + len(self._racks)] for number in range(len(self._racks))]
+        shares = [
+            _shares((*[rack.size for rack in others], first.size - 1), replication_factor - 1)
+            for first, others in zip(self._racks, behind, strict=True)
+        ]
+        placed: list[tuple[int, ...]] = []
+        for number, place in turns:
+            first, (counts, order) = twice[number], shares[number]
+            first.add_load(1)
+            taken: list[int] = []
+            for rack, share in zip(behind[number], counts, strict=False):
+                taken += rack.followers(share)
+            taken += first.behind(place, counts[-1])
+            placed.append((first.unfenced[place], *[taken[each] for each in order]))
+        return placed
 
     def _shuffle(self) -> None:
-        """When every broker has led once, another order: neighbours would share all their partitions otherwise."""
         shuffle(self._racks, self._dice)
         for rack in self._racks:
             shuffle(rack.unfenced, self._dice)
             shuffle(rack.fenced, self._dice)
-        self._turns = self._turns_of_all()
-        self._turn = 0
+
+
+_NEXT_LOAD = attrgetter("next_load")
+
+
+@lru_cache(maxsize=64)
+def _turns(sizes: tuple[int, ...]) -> tuple[Turn, ...]:
+    """Of racks with so many unfenced brokers."""
+    places = [
+        ((2 * place + 1) / size, number, place) for number, size in enumerate(sizes) for place in range(size)
+    ]
+    return tuple([(number, place) for _, number, place in sorted(places)])
+
+
+@lru_cache(maxsize=64)
+def _shares(sizes: tuple[int, ...], count: int) -> tuple[list[int], list[int]]:
+    """How many of `count` things come from each of several heaps, if each in turn gives one while it has any; and where
+    these things stand, in this order, when the heaps' shares are laid end to end."""
+    order = [(step, heap) for step in range(max(sizes)) for heap, size in enumerate(sizes) if step < size]
+    counts = Counter(heap for _, heap in order[:count])
+    shares = [counts[heap] for heap in range(len(sizes))]
+    firsts = list(accumulate(shares, initial=0))
+    return shares, [firsts[heap] + step for step, heap in order[:count]]
+
+
+def _onwards(ring: list[int], start: int, count: int) -> list[int]:
+    """So many of the ring from a place on, which are no more than it has."""
+    taken = ring[start : start + count]
+    return taken if len(taken) == count else taken + ring[: count - len(taken)]
 
 
 def _fewest(ring: list[int], held: Mapping[int, int]) -> int:

@@ -95,8 +95,7 @@ def _registered(
         context.liveness.register(registration.id, context.now_ms, is_new_incarnation=is_new)
 
     return ControllerResult(
-        run=run,
-        last_records=(broker_record(registration),),
+        records=(*((run,) if run else ()), broker_record(registration)),
         response=response,
         after_append=after_append,
     )
@@ -133,8 +132,7 @@ def unregister_broker(context: DecisionContext, request: ControllerRequest) -> C
         return removed_first(context, departure)
     unregister = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
     return ControllerResult(
-        run=run,
-        last_records=(unregister,),
+        records=(*((run,) if run else ()), unregister),
         response={"throttle_time": 0, "error_code": ErrorCode.none, "error_message": None},
         audit_reason=f"unregister broker {broker_id}",
         after_append=lambda _end_offset: context.liveness.remove(broker_id),

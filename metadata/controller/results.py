@@ -4,32 +4,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from metadata.controller.broker_removal import BrokerRemoval
-from metadata.controller.change_run import ChangeRun
+from metadata.controller.record_run import Entry
 from metadata.controller.requests import Values
 from metadata.controller.sweep import PartitionSweep
-from wire.schema import MetadataRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerResult:
     """What a handler decided; nothing has happened yet.
 
-    Atomic records go into one batch or not at all; others may be spread over several. `audit_reason` says in words
+    `records` are in the order of the log; runs of them that were decided by columns stand among those that were decided
+    one by one. Atomic records go into one batch or not at all; others may be spread over several. With a run of changes
+    all of them are one state where the log can hold that, whatever `is_atomic` says. `audit_reason` says in words
     what an administrative change does; None for what nobody asked for as an administrator. `after_append` is told
     the end offset once the records are in the log of the leader (not yet committed). `waits_for_log_end` holds the
     answer back until all that is in the log then is committed: for what `after_append` appended by other means.
-    `run` are changes of partitions, which stand behind `records`, and `last_records` behind these: with a run all of it
-    is one state, whatever `is_atomic` says. `sweep` is what is left to be done of it in later turns. `removal_first`:
-    only `records` were decided yet; the request is to be handled again when this is done.
+    `sweep` is what is left to be done of it in later turns. `removal_first`: only `records` were decided yet; the
+    request is to be handled again when this is done.
     """
 
     response: Values
-    records: tuple[MetadataRecord, ...] = ()
+    records: tuple[Entry, ...] = ()
     is_atomic: bool = True
     audit_reason: str | None = None
     after_append: Callable[[int], None] | None = None
     waits_for_log_end: bool = False
-    run: ChangeRun | None = None
-    last_records: tuple[MetadataRecord, ...] = ()
     sweep: PartitionSweep | None = None
     removal_first: BrokerRemoval | None = None

@@ -12,7 +12,7 @@ from typing import Final
 
 from immutables import Map
 
-from metadata.controller.change_run import ChangeRun
+from metadata.controller.record_run import Entry, RecordRun, stretches
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.run_replay import replay_runs
@@ -21,7 +21,6 @@ from metadata.snapshot_loading import LoadedSnapshot
 from raft.batches import LogBatch
 from wire.audit_note import NO_NOTE_HASH, note_hash
 from wire.record_batch import read_batch_header
-from wire.schema import MetadataRecord
 
 RECORDS_AHEAD: Final = 8192
 
@@ -96,40 +95,23 @@ class Timeline:
         return self._proposed[-1].end_offset if self._proposed else self.loader.last_applied_offset
 
     def decide(
-        self, records: Sequence[MetadataRecord], base_offset: int, values: Sequence[bytes] | None = None
+        self, entries: Sequence[Entry], base_offset: int, values: Sequence[bytes] | None = None
     ) -> Proposed:
-        """The state after `records`, which is not taken up yet: the log may refuse them. Where their values are known,
-        many partitions are quicker replayed."""
+        """The state after `entries`, which is not taken up yet: the log may refuse them. Where the values of all
+        records are known, many partitions are quicker replayed."""
         delta = MetadataDelta(self.image)
-        if values is not None:
-            replay_runs(delta, records, values, base_offset)
-        else:
-            for offset, record in enumerate(records, base_offset):
-                delta.replay(record, offset)
-        return self._decided(delta, base_offset, len(records))
-
-    def decide_run(
-        self,
-        run: ChangeRun,
-        base_offset: int,
-        before: Sequence[MetadataRecord] = (),
-        after: Sequence[MetadataRecord] = (),
-    ) -> Proposed:
-        """The same of changes that were decided by columns, with the records before and after them."""
-        delta = MetadataDelta(self.image)
-        for offset, record in enumerate(before, base_offset):
-            delta.replay(record, offset)
-        run_offset = base_offset + len(before)
-        is_replayed = delta.replay_changes(run.changes)
-        assert is_replayed, "the changes are of partitions of this image"
-        for record in run.others:
-            delta.replay(record, run_offset)
-        for offset, record in enumerate(after, run_offset + len(run)):
-            delta.replay(record, offset)
-        return self._decided(delta, base_offset, len(before) + len(run) + len(after))
-
-    def _decided(self, delta: MetadataDelta, base_offset: int, count: int) -> Proposed:
-        end_offset = base_offset + count - 1
+        offset = base_offset
+        for stretch in stretches(entries):
+            if isinstance(stretch, RecordRun):
+                stretch.replay(delta, offset)
+            elif values is not None:
+                start = offset - base_offset
+                replay_runs(delta, stretch, values[start : start + len(stretch)], offset)
+            else:
+                for place, record in enumerate(stretch, offset):
+                    delta.replay(record, place)
+            offset += len(stretch)
+        end_offset = offset - 1
         image = delta.apply(Provenance(last_contained_offset=end_offset, is_batch_aligned=False))
         return Proposed(base_offset, end_offset, delta, image, self.derived.after(delta))
 

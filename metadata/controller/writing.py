@@ -6,13 +6,13 @@ gets in between, and it is one state of the timeline, so nobody sees a part of i
 """
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.audit import audit_record
 from metadata.controller.change_run import ChangeRun
 from metadata.controller.config import ControllerConfig
+from metadata.controller.record_run import Entry, RecordRun, plain_records, record_count, stretches
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.controller.timeline import Proposed, Timeline
@@ -20,11 +20,8 @@ from metadata.forwarding import tells_error
 from metadata.image.metadata_version import (
     NO_OP_RECORD,
     TRANSACTIONS,
-    partition_record_version,
     record_version,
 )
-from metadata.image.partition_writing import record_values
-from metadata.image.run_replay import WORTH_COLUMNS
 from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from raft.errors import RecordBatchTooLargeError
 from raft.ports import RaftPort
@@ -33,12 +30,9 @@ from wire.metadata_records.features import (
     EndTransactionRecord,
     FeatureLevelRecord,
 )
-from wire.metadata_records.topics import PartitionRecord
 from wire.protocol.apis import api_name
 from wire.record_frame import decode_record, encode_record
 from wire.schema import MetadataRecord
-
-Records = tuple[MetadataRecord, ...]
 
 
 class LogWriter:
@@ -53,27 +47,24 @@ class LogWriter:
         self, now_ms: int, leader_epoch: int, result: ControllerResult, request: ControllerRequest
     ) -> None:
         """Raises POLICY_VIOLATION, with nothing written, for an atomic change that is too large."""
-        if result.run:
-            count = len(result.records) + len(result.run) + len(result.last_records)
+        entries, count = result.records, record_count(result.records)
+        if any(isinstance(entry, ChangeRun) for entry in entries):
             note = self._note(count, result, request, is_whole=True)
-            before = (*note, *result.records)
-            self.write_run(
-                now_ms, leader_epoch, result.run, before, result.last_records, api_name(request.api_key)
-            )
+            self.write_together(now_ms, leader_epoch, (*note, *entries), api_name(request.api_key))
             return
-        records = (*result.records, *result.last_records)
         limit = self._config.max_records_per_batch
         if not result.is_atomic:
-            for start in range(0, len(records), limit):
+            records = plain_records(entries)
+            for start in range(0, count, limit):
                 self._write_apart(now_ms, leader_epoch, records[start : start + limit], result, request)
             return
-        if len(records) > limit:
+        if count > limit:
             reason = (
-                f"The request makes {len(records)} records, and one operation may make {limit}. "
+                f"The request makes {count} records, and one operation may make {limit}. "
                 "Ask for less at a time."
             )
             raise ApiError(ErrorCode.policy_violation, reason)
-        noted = self._with_note(records, result, request)
+        noted = (*self._note(count, result, request, is_whole=True), *entries)
         if noted and not self._fits_one_batch(now_ms, leader_epoch, noted):
             self._write_transaction(now_ms, leader_epoch, noted, api_name(request.api_key))
 
@@ -81,47 +72,30 @@ class LogWriter:
         """Records that nobody asked for; where they do not fit one batch, each part stands for itself."""
         limit = self._config.max_records_per_batch
         for start in range(0, len(records), limit):
-            self._write_apart(now_ms, leader_epoch, tuple(records[start : start + limit]))
+            self._write_apart(now_ms, leader_epoch, records[start : start + limit])
 
-    def write_run(
-        self,
-        now_ms: int,
-        leader_epoch: int,
-        run: ChangeRun,
-        before: Records = (),
-        after: Records = (),
-        name: str = "PartitionChanges",
+    def write_together(
+        self, now_ms: int, leader_epoch: int, entries: Sequence[Entry], name: str = "PartitionChanges"
     ) -> None:
-        """Changes that were decided by columns, with the records before and after them: one batch, unless that was
-        configured to be tiny, or else one transaction called `name`.
+        """A run of changes, with the records before and after it: one batch, unless that was configured to be tiny, or
+        else one transaction called `name`.
 
         Below the level that knows transactions each part of them stands for itself.
         """
-        proposed, values = self._decide_run(run, before, after)
-        try:
-            self._propose(now_ms, leader_epoch, proposed, [values])
-        except RecordBatchTooLargeError:
-            if self._timeline.image.metadata_version < TRANSACTIONS:
-                self.write_own(now_ms, leader_epoch, [decode_record(value) for value in values])
-                return
-            begin, end = BeginTransactionRecord(name=name), EndTransactionRecord()
-            proposed, values = self._decide_run(run, (begin, *before), (*after, end))
-            self._propose_in_batches(now_ms, leader_epoch, proposed, values)
-
-    def _decide_run(self, run: ChangeRun, before: Records, after: Records) -> tuple[Proposed, list[bytes]]:
+        if self._fits_one_batch(now_ms, leader_epoch, entries):
+            return
         level = self._timeline.image.metadata_version
-        first, last = (
-            [encode_record(record, record_version(record, level)) for record in records]
-            for records in (before, after)
-        )
-        proposed = self._timeline.decide_run(run, self._raft.log_end_offset, before, after)
-        return proposed, [*first, *run.values, *last]
+        if level < TRANSACTIONS:
+            values = _encoded(entries, level)
+            self.write_own(now_ms, leader_epoch, [decode_record(value) for value in values])
+        else:
+            self._write_transaction(now_ms, leader_epoch, entries, name)
 
     def _write_apart(
         self,
         now_ms: int,
         leader_epoch: int,
-        records: Records,
+        records: Sequence[MetadataRecord],
         result: ControllerResult | None = None,
         request: ControllerRequest | None = None,
     ) -> None:
@@ -135,13 +109,15 @@ class LogWriter:
         self._write_apart(now_ms, leader_epoch, records[:middle], result, request)
         self._write_apart(now_ms, leader_epoch, records[middle:], result, request)
 
-    def _with_note(self, records: Records, result: ControllerResult, request: ControllerRequest) -> Records:
-        is_whole = len(records) == len(result.records) + len(result.last_records)
+    def _with_note(
+        self, records: Sequence[MetadataRecord], result: ControllerResult, request: ControllerRequest
+    ) -> Sequence[MetadataRecord]:
+        is_whole = len(records) == len(result.records)
         return (*self._note(len(records), result, request, is_whole=is_whole), *records)
 
     def _note(
         self, count: int, result: ControllerResult, request: ControllerRequest, *, is_whole: bool
-    ) -> Records:
+    ) -> Sequence[MetadataRecord]:
         """An administrative change is preceded by its audit note, where Kafka's readers know NoOpRecords. It covers
         `count` records, which are all of the change if it `is_whole`."""
         is_noted = result.audit_reason is not None and self._timeline.image.metadata_version >= NO_OP_RECORD
@@ -156,16 +132,16 @@ class LogWriter:
         )
         return (note,)
 
-    def _fits_one_batch(self, now_ms: int, leader_epoch: int, records: Records) -> bool:
+    def _fits_one_batch(self, now_ms: int, leader_epoch: int, entries: Sequence[Entry]) -> bool:
         """Proposes them if they do; otherwise nothing has happened."""
-        proposed, values = self._decide(records)
+        proposed, values = self._decide(entries)
         try:
             self._propose(now_ms, leader_epoch, proposed, [values])
         except RecordBatchTooLargeError:
             return False
         return True
 
-    def _write_transaction(self, now_ms: int, leader_epoch: int, records: Records, name: str) -> None:
+    def _write_transaction(self, now_ms: int, leader_epoch: int, entries: Sequence[Entry], name: str) -> None:
         level = self._timeline.image.metadata_version
         if level < TRANSACTIONS:
             reason = (
@@ -173,7 +149,7 @@ class LogWriter:
                 f"metadata.version {level} knows no transactions ({TRANSACTIONS} does). Ask for less at a time."
             )
             raise ApiError(ErrorCode.policy_violation, reason)
-        proposed, values = self._decide((BeginTransactionRecord(name=name), *records, EndTransactionRecord()))
+        proposed, values = self._decide((BeginTransactionRecord(name=name), *entries, EndTransactionRecord()))
         self._propose_in_batches(now_ms, leader_epoch, proposed, values)
 
     def _propose_in_batches(
@@ -194,15 +170,14 @@ class LogWriter:
             left -= size
         self._propose(now_ms, leader_epoch, proposed, groups)
 
-    def _decide(self, records: Records) -> tuple[Proposed, list[bytes]]:
+    def _decide(self, entries: Sequence[Entry]) -> tuple[Proposed, list[bytes]]:
         """Replayed before it is proposed: what cannot be replayed must never get into the log."""
         level = self._timeline.image.metadata_version
-        if not any(isinstance(record, FeatureLevelRecord) for record in records):
-            values = _encoded(records, level)
-            return self._timeline.decide(records, self._raft.log_end_offset, values), values
-        proposed = self._timeline.decide(records, self._raft.log_end_offset)
-        level = max(level, proposed.image.metadata_version)
-        return proposed, [encode_record(record, record_version(record, level)) for record in records]
+        if not any(isinstance(entry, FeatureLevelRecord) for entry in entries):
+            values = _encoded(entries, level)
+            return self._timeline.decide(entries, self._raft.log_end_offset, values), values
+        proposed = self._timeline.decide(entries, self._raft.log_end_offset)
+        return proposed, _encoded(entries, max(level, proposed.image.metadata_version))
 
     def _propose(
         self, now_ms: int, leader_epoch: int, proposed: Proposed, groups: Sequence[Sequence[bytes]]
@@ -217,15 +192,13 @@ class LogWriter:
         self._timeline.propose(proposed)
 
 
-def _encoded(records: Records, level: int) -> list[bytes]:
+def _encoded(entries: Sequence[Entry], level: int) -> list[bytes]:
     values: list[bytes] = []
-    for _, group in groupby(records, type):
-        alike = list(group)
-        partitions = [record for record in alike if isinstance(record, PartitionRecord)]
-        if len(partitions) >= WORTH_COLUMNS:
-            values += record_values(partitions, partition_record_version(level))
+    for stretch in stretches(entries):
+        if isinstance(stretch, RecordRun):
+            values += stretch.values
         else:
-            values += [encode_record(record, record_version(record, level)) for record in alike]
+            values += [encode_record(record, record_version(record, level)) for record in stretch]
     return values
 
 

@@ -32,6 +32,12 @@ NO_RARE_LISTS = RareLists((), (), (), ())
 NONE_RARE: Mapping[int, RareLists] = {}
 
 
+def warm_columns() -> None:
+    """NumPy's `unique` imports some modules when it is first called, which takes some forty milliseconds: a node calls
+    it before it serves anybody."""
+    np.unique(np.zeros(1, dtype=np.int32))
+
+
 def renumbered(numbers: Column, known: tuple[UUID, ...], wanted: tuple[UUID, ...]) -> Column:
     """Numbers into `known` as numbers into `wanted`, -1 for ids which are not there; padding stays."""
     if known == wanted[: len(known)]:

@@ -33,61 +33,6 @@ def partition_values(
         yield values[start:stop]
 
 
-def record_values(records: Sequence[PartitionRecord], version: int) -> list[bytes]:
-    """The records of new partitions, of any topics, as the codec of single records would write them.
-
-    A topic may be made with ten thousand of them in one turn of the loop.
-    """
-    values = [b""] * len(records)
-    shapes: dict[tuple[int, int, int], list[int]] = {}
-    for place, record in enumerate(records):
-        is_rare = (
-            record.removing_replicas
-            or record.adding_replicas
-            or record.leader_recovery_state != RECOVERED
-            or record.eligible_leader_replicas is not None
-            or record.last_known_elr is not None
-            or record.unknown_tagged_fields
-        )
-        counts = (len(record.replicas), len(record.isr), len(record.directories))
-        if is_rare or max(counts) > LONGEST_LIST or (not version and counts[2]):
-            values[place] = encode_record(record, version)
-        else:
-            shapes.setdefault(counts, []).append(place)
-    for counts, places in shapes.items():
-        some = [records[place] for place in places]
-        for place, value in zip(places, _values_of_shape(some, Shape(version, *counts)), strict=True):
-            values[place] = value
-    return values
-
-
-def _values_of_shape(some: Sequence[PartitionRecord], shape: Shape) -> list[bytes]:
-    example = _example(shape)
-    records = np.frombuffer(bytearray(example * len(some)), dtype=layout_of(shape))
-    records["partition_id"] = [record.partition_id for record in some]
-    records["leader"] = [record.leader for record in some]
-    records["leader_epoch"] = [record.leader_epoch for record in some]
-    records["partition_epoch"] = [record.partition_epoch for record in some]
-    records["topic_id"] = _raw([record.topic_id for record in some])
-    if shape.replica_count:
-        records["replicas"] = [record.replicas for record in some]
-    if shape.isr_count:
-        records["isr"] = [record.isr for record in some]
-    if shape.directory_count:
-        directories = _raw([each for record in some for each in record.directories])
-        records["directories"] = directories.reshape(len(some), shape.directory_count)
-    return _cut(records, len(example))
-
-
-def _raw(ids: Sequence[UUID]) -> NDArray[np.void]:
-    """There are few different ones, the same objects again and again."""
-    known: dict[int, bytes] = {}
-    for each in ids:
-        if id(each) not in known:
-            known[id(each)] = each.bytes
-    return np.frombuffer(b"".join([known[id(each)] for each in ids]), dtype="V16")
-
-
 def _cut(records: Records, size: int) -> list[bytes]:
     raw = records.tobytes()
     return [raw[start : start + size] for start in range(0, len(raw), size)]

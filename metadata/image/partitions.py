@@ -28,7 +28,7 @@ from metadata.image.partition_columns import (
     renumbered,
     unpadded,
 )
-from metadata.image.partition_state import NO_LEADER, PartitionState, StateDraft
+from metadata.image.partition_state import NO_LEADER, RECOVERED, PartitionState, StateDraft
 
 _IDS, _LEADERS, _LEADER_EPOCHS, _PARTITION_EPOCHS, _RECOVERY_STATES = range(5)
 NUMBER_COLUMNS: Final = 5
@@ -144,6 +144,14 @@ class PartitionTable:
             known = cells[_IDS].tolist()
             rare_lists = {each: self.rare_lists[each] for each in known if each in self.rare_lists}
         return table_of_cells(cells, (self.replica_width, self.isr_width), self.directory_ids, rare_lists)
+
+    def replica_counts(self) -> dict[int, int]:
+        """How many replicas each broker has of the topic."""
+        return _counts(self.cells[NUMBER_COLUMNS : self._isr_start])
+
+    def preferred_counts(self) -> dict[int, int]:
+        """Of how many partitions each broker is the preferred replica."""
+        return _counts(self.cells[NUMBER_COLUMNS : min(NUMBER_COLUMNS + 1, self._isr_start)])
 
     def led_by(self, broker_id: int) -> Column:
         """Ids of the partitions that this broker leads."""
@@ -299,6 +307,19 @@ def table_of(states: Mapping[int, PartitionState]) -> PartitionTable:
     return table_of_cells(cells, (replica_width, isr_width), tuple(numbers), rare_lists or NONE_RARE)
 
 
+def table_of_new(
+    ids: Column, replicas: Column, isr: Column, directories: Column, directory_ids: tuple[UUID, ...]
+) -> PartitionTable:
+    """The table of partitions that have just been made, the lists in shape (partitions, width): each is recovered, its
+    epochs are 0, and the first of its ISR leads, which is not empty."""
+    numbers = np.zeros((NUMBER_COLUMNS, len(ids)), dtype=np.int32)
+    numbers[_IDS] = ids
+    numbers[_LEADERS] = isr[:, 0]
+    numbers[_RECOVERY_STATES] = RECOVERED
+    cells = np.concatenate([numbers, replicas.T, isr.T, directories.T])
+    return table_of_cells(cells, (replicas.shape[1], isr.shape[1]), directory_ids)
+
+
 def table_of_cells(
     cells: Column,
     widths: tuple[int, int],
@@ -315,6 +336,12 @@ def table_of_cells(
         directory_ids=directory_ids,
         rare_lists=rare_lists,
     )
+
+
+def _counts(cells: Column) -> dict[int, int]:
+    """How often each number is there, padding aside."""
+    numbers, counts = np.unique(cells[cells != PADDING], return_counts=True)
+    return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
 
 
 def _parts(table: PartitionTable) -> tuple[Column, Column, Column, Column]:

@@ -13,7 +13,7 @@ from metadata.image.metadata_version import (
 )
 from metadata.image.quotas import ClientQuotasImage, ProducerIdsImage
 from metadata.image.security import DelegationToken, SecurityImage
-from metadata.image.topic_records import partition_record, topic_records, topic_values
+from metadata.image.topic_records import partition_record, topic_records, topic_values, values_of_partitions
 from wire.metadata_records.cluster import (
     BrokerEndpoint,
     BrokerFeature,
@@ -33,7 +33,14 @@ from wire.record_frame import encode_record
 from wire.schema import MetadataRecord
 
 # Callers find both ways between an image and its records here.
-__all__ = ["delta_from_values", "image_from_values", "image_records", "image_values", "partition_record"]
+__all__ = [
+    "delta_from_values",
+    "image_from_values",
+    "image_records",
+    "image_values",
+    "partition_record",
+    "values_of_partitions",
+]
 
 
 def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:

@@ -57,6 +57,14 @@ def _pieces(image: TopicsImage) -> Iterator[_Piece]:
             yield _Piece(topic, part, is_first=False)
 
 
+def values_of_partitions(
+    topic: TopicImage, partitions: PartitionTable, metadata_version: int
+) -> Sequence[bytes]:
+    """The values of the records of these partitions of the topic."""
+    (values,) = _values_of([_Piece(topic, partitions, is_first=False)], metadata_version)
+    return values
+
+
 def _values_of(pieces: Sequence[_Piece], metadata_version: int) -> Iterator[Sequence[bytes]]:
     version = partition_record_version(metadata_version)
     columns: Iterator[Sequence[bytes | None]]

@@ -110,32 +110,46 @@ def test_what_a_request_of_an_api_may_weigh_is_known_from_its_first_bytes(tmp_pa
     asyncio.run(work())
 
 
-def test_lawful_requests_of_many_entries_are_decided_in_parts(tmp_path: Path) -> None:
-    def asked(api_key: ApiKey, values: dict[str, Any]) -> bytes:
-        version = supported_versions(api_key)[1]
-        return encode_request(api_key, version, 1, "admin", build(request_class(api_key, version), values))
+def asked(api_key: ApiKey, values: dict[str, Any]) -> bytes:
+    version = supported_versions(api_key)[1]
+    values = {"timeout": 60_000, "timeout_ms": 60_000, "validate_only": False} | values
+    return encode_request(api_key, version, 1, "admin", build(request_class(api_key, version), values))
 
-    creation = {
-        "topics": [
-            {
-                "name": f"new{each}",
-                "num_partitions": 2,
-                "replication_factor": 3,
-                "assignments": (),
-                "configs": (),
-            }
-            for each in range(600)
-        ],
-        "timeout": 60_000,
-        "timeout_ms": 60_000,
-        "validate_only": False,
+
+def new_topic(name: str, partitions: int) -> dict[str, Any]:
+    return {
+        "name": name,
+        "num_partitions": partitions,
+        "replication_factor": 3,
+        "assignments": (),
+        "configs": (),
     }
-    growth = {
-        "topics": [{"name": f"new{each}", "count": 4, "assignments": None} for each in range(600)],
-        "timeout": 60_000,
-        "timeout_ms": 60_000,
-        "validate_only": False,
-    }
+
+
+def test_one_topic_of_very_many_partitions_is_made_in_a_short_turn(tmp_path: Path) -> None:
+    """It cannot be decided in parts. So large a topic took more than twice as many calls."""
+    creation = {"topics": [new_topic("new", 9_900)]}
+    growth = {"topics": [{"name": "t0", "count": 9_902, "assignments": None}]}
+
+    async def work() -> None:
+        with measured(counts_calls=True) as turns:
+            async with rig(tmp_path, topics=1) as built:
+                for api_key, values in ((ApiKey.CREATE_TOPICS, creation), (ApiKey.CREATE_PARTITIONS, growth)):
+                    calls, answer = await calls_of(built, turns, "controller", asked(api_key, values))
+                    assert answer is not None
+                    assert calls < MOST_CALLS, (api_key, turns.what)
+                topics = built.world.controller.committed_image.topics.by_name
+                assert {name: len(topic.partitions) for name, topic in topics.items()} == {
+                    "new": 9_900,
+                    "t0": 9_902,
+                }
+
+    asyncio.run(work())
+
+
+def test_lawful_requests_of_many_entries_are_decided_in_parts(tmp_path: Path) -> None:
+    creation = {"topics": [new_topic(f"new{each}", 2) for each in range(600)]}
+    growth = {"topics": [{"name": f"new{each}", "count": 4, "assignments": None} for each in range(600)]}
 
     async def work() -> None:
         with measured(counts_calls=True) as turns:

@@ -103,7 +103,7 @@ def check_run(seed: int, movement: Movement) -> None:
     version = partition_record_version(context.metadata_version)
     assert cut is None
     assert list(run.values) == [encode_record(record, version) for record in records]
-    bulk = world.controller._timeline.decide_run(run, 7)
+    bulk = world.controller._timeline.decide([run], 7)
     plain = world.controller._timeline.decide(records, 7)
     assert bulk.image == plain.image
     assert bulk.end_offset == plain.end_offset
@@ -194,7 +194,5 @@ def sliced_by(sizes: Sizes, topics_at_once: int) -> Iterator[None]:
 
 def image_after(image: MetadataImage, run: ChangeRun) -> MetadataImage:
     delta = MetadataDelta(image)
-    assert delta.replay_changes(run.changes)
-    for record in run.others:
-        delta.replay(record, 0)
+    run.replay(delta, 0)
     return delta.apply(Provenance())

@@ -23,7 +23,7 @@ from metadata.controller.leaderless import CLEAN_ELECTION
 from metadata.controller.liveness import BrokerLiveness
 from metadata.controller.partition_change import Elected, PartitionChange
 from metadata.controller.periodic import PERIODIC_TASKS
-from metadata.image.partition_state import PartitionState, partition_after_change
+from metadata.image.partition_state import partition_after_change
 from tests.properties.test_controller_model import run_stream
 from tests.reference_model.story import tell
 from tests.reference_model.twin import Twin
@@ -115,12 +115,7 @@ def the_minimum_isr_of_topics_is_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def fenced_brokers_are_in_sync_with_new_partitions(patch: pytest.MonkeyPatch) -> None:
-    true = assignments.new_partition
-
-    def new(context: DecisionContext, replicas: tuple[int, ...]) -> PartitionState:
-        return replace(true(context, replicas), isr=replicas, leader=replicas[0])
-
-    patch.setattr(assignments, "new_partition", new)
+    patch.setattr(assignments, "is_up", lambda _context, _broker_id: True)
 
 
 def leaving_brokers_lead_new_partitions(patch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 from metadata.controller import isr_growth
 from metadata.controller.alter_partition import alter_partition
 from metadata.controller.context import DecisionContext
+from metadata.controller.record_run import RecordRun, record_count
 from metadata.controller.requests import ControllerRequest
 from metadata.controller.results import ControllerResult
 from metadata.image.delta import MetadataDelta
@@ -131,17 +132,25 @@ def some_request(dice: Random, context: DecisionContext) -> ControllerRequest:
 
 
 def records_of(result: ControllerResult) -> list[PartitionChangeRecord]:
-    decoded = [] if result.run is None else [decode_record(value) for value in result.run.values]
-    records = [*result.records, *decoded]
+    records = []
+    for entry in result.records:
+        records += (
+            [decode_record(value) for value in entry.values] if isinstance(entry, RecordRun) else [entry]
+        )
     return sorted(records, key=lambda record: (record.topic_id, record.partition_id))  # type: ignore[attr-defined, arg-type, return-value]
+
+
+def decided_together(result: ControllerResult) -> int:
+    return sum(len(entry) for entry in result.records if isinstance(entry, RecordRun))
 
 
 def image_after(image: MetadataImage, result: ControllerResult) -> MetadataImage:
     delta = MetadataDelta(image)
-    for record in result.records:
-        delta.replay(record, 0)
-    if result.run is not None:
-        assert delta.replay_changes(result.run.changes)
+    for entry in result.records:
+        if isinstance(entry, RecordRun):
+            entry.replay(delta, 0)
+        else:
+            delta.replay(entry, 0)
     return delta.apply(Provenance())
 
 
@@ -156,12 +165,12 @@ def test_together_is_as_one_by_one(monkeypatch: pytest.MonkeyPatch, seed: int) -
         by_columns = alter_partition(context, request)
         monkeypatch.setattr(isr_growth, "WORTH_COLUMNS", 10**6)
         one_by_one = alter_partition(context, request)
-        assert one_by_one.run is None
+        assert decided_together(one_by_one) == 0
         assert by_columns.response == one_by_one.response
         assert records_of(by_columns) == records_of(one_by_one)
         assert image_after(image, by_columns) == image_after(image, one_by_one)
-        together += 0 if by_columns.run is None else len(by_columns.run)
-        alone += len(by_columns.records)
+        together += decided_together(by_columns)
+        alone += record_count(by_columns.records) - decided_together(by_columns)
     assert together > 100
     assert alone > 20
 
@@ -202,8 +211,7 @@ def test_most_of_what_a_returning_broker_is_asked_for_is_decided_together() -> N
     result = alter_partition(
         context, ControllerRequest(api_key=ApiKey.ALTER_PARTITION, api_version=3, body=body)
     )
-    assert result.run is not None
-    assert (len(result.run), len(result.records)) == (200, 0)
+    assert (decided_together(result), record_count(result.records)) == (200, 200)
     answer = world.ask(ApiKey.ALTER_PARTITION, 3, **values)
     assert {int(each["error_code"]) for topic in answer["topics"] for each in topic["partitions"]} == {0}
     assert all(set(world.partition(name, index).isr) == {1, 2, 3} for name in names for index in range(10))

@@ -246,3 +246,21 @@ def test_as_many_records_as_one_operation_may_make_and_one_more() -> None:
     refused = world.create({"name": "large", "num_partitions": 21})["large"]
     assert refused["error_code"] is ErrorCode.policy_violation
     assert world.raft.records(start) == []
+
+
+def test_the_topics_of_one_operation_share_its_records() -> None:
+    world = World(ControllerConfig(max_records_per_batch=40)).lead().add_brokers(0)
+    world.create(topic("a"), topic("b"))
+    start = world.raft.log_end_offset
+    asked = [topic(name, num_partitions=19) for name in ("c", "d", "e")]
+    words = "Topic '{}' makes the request too large: it would need more records than one batch holds."
+    for answer in world.create(*asked).values():
+        assert answer["error_code"] is ErrorCode.policy_violation
+        assert answer["error_message"] == words.format("e")
+    grown = [{"name": name, "count": 22, "assignments": None} for name in "ab"]
+    values = {"timeout_ms": 1000, "validate_only": False}
+    for answer in world.ask(ApiKey.CREATE_PARTITIONS, 3, topics=grown, **values)["results"]:
+        assert answer["error_code"] is ErrorCode.policy_violation
+        assert answer["error_message"] == words.format("b")
+    assert world.raft.records(start) == []
+    assert world.create(*asked[:2])["d"]["error_code"] is ErrorCode.none

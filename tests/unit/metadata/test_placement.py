@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import chain
 from uuid import UUID
 
 import pytest
@@ -28,6 +29,11 @@ def broker(
 
 def racked(racks: int, per_rack: int) -> list[BrokerRegistration]:
     return [broker(rack * 10 + number, f"r{rack}") for rack in range(racks) for number in range(per_rack)]
+
+
+def counted(*existing: tuple[int, ...]) -> tuple[Counter[int], Counter[int]]:
+    """How many replicas each broker has of these partitions, and of how many it is the preferred one."""
+    return Counter(chain.from_iterable(existing)), Counter(replicas[0] for replicas in existing)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -122,12 +128,12 @@ def test_racks_where_everybody_is_fenced_get_followers(seed: int) -> None:
 def test_one_ring_is_placed_as_any_racks_are(monkeypatch: pytest.MonkeyPatch, seed: int, factor: int) -> None:
     """Where nothing but the leader is to be chosen the rest is not gone into."""
     brokers = [*(broker(number) for number in range(5)), broker(9, fenced=True)]
-    existing = [(1, 2, 3), (0, 9, 1)]
+    existing = counted((1, 2, 3), (0, 9, 1))
     placers = [StripedPlacer(brokers, SeededDice(seed), {1: 7}) for _ in range(2)]
-    short = [placers[0].place(count, factor, existing) for count in (1, 23)]
+    short = [placers[0].place(count, factor, *existing) for count in (1, 23)]
     assert placers[0]._is_one_ring(factor)
     monkeypatch.setattr(StripedPlacer, "_is_one_ring", lambda *_: False)
-    assert short == [placers[1].place(count, factor, existing) for count in (1, 23)]
+    assert short == [placers[1].place(count, factor, *existing) for count in (1, 23)]
     assert placers[0]._racks[0].load == placers[1]._racks[0].load
 
 
@@ -167,7 +173,7 @@ def test_replicas_are_even_where_racks_are(factor: int) -> None:
 def test_partitions_that_are_added_go_on_where_the_others_ended(seed: int) -> None:
     brokers = racked(2, 3)
     first = StripedPlacer(brokers, SeededDice(seed)).place(4, 2)
-    more = StripedPlacer(brokers, SeededDice(seed + 100)).place(2, 2, first)
+    more = StripedPlacer(brokers, SeededDice(seed + 100)).place(2, 2, *counted(*first))
     assert len({replicas[0] for replicas in (*first, *more)}) == 6
 
 
