@@ -7,6 +7,7 @@ connection's bytes ends that connection and nothing else.
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -18,7 +19,7 @@ from network.output import Output
 from network.pacing import Pacing
 from network.replies import ReplyQueue
 from network.security.sasl_session import SaslAnswer
-from network.security.tls_reasons import PLAIN_LISTENER, TLS_HANDSHAKE
+from network.security.tls_reasons import PLAIN_LISTENER, TLS_HANDSHAKE, tls_reason
 from network.server_state import Lease, ServerState
 from network.serving import Reading, Refused, RequestServing, request_text
 from network.turns import goes_first, turns_of
@@ -98,6 +99,8 @@ class ServerConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self.closed.done():
             return
+        if isinstance(exc, ssl.SSLError):
+            self._warn_of_closing(tls_reason(exc))
         if unfinished := self._intake.half_read_bytes:
             log.debug("%s left %d bytes into a frame (%s)", self._lease, unfinished, exc or "closed")
         self._end()
