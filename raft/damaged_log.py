@@ -9,10 +9,12 @@ last record is of an epoch above E. It is whole, and a voter like any other, onc
 2. with a record of epoch E, where the leader of E said since that its own log ended, or beyond.
 
 That end is asked for: by a Fetch from the farthest offset of epoch E there is. The answer is that the logs diverge, and
-where: at the end of the leader's. It is sent in nobody's name, so that it acknowledges nothing. An empty answer to a
-Fetch says the same of the offset fetched from. The high watermark does not: of what this replica acknowledged, the last
-may be committed later, by an acknowledgement that is still under way or by another voter's. And who waited for an empty
-answer alone might wait for ever: under load there is always more, and once that leader is gone nobody can give it.
+where: at the end of the leader's. A leader does not count a Fetch that it answers so, and this one acknowledges
+nothing. It bears this replica's name all the same: the leader may remember that this replica was caught up once, and
+must not add it as a voter for that (`raft.serving`). An empty answer to a Fetch says the same of the offset fetched
+from. The high watermark does not: of what this replica acknowledged, the last may be committed later, by an
+acknowledgement that is still under way or by another voter's. And who waited for an empty answer alone might wait for
+ever: under load there is always more, and once that leader is gone nobody can give it.
 
 Why no record that was committed with its help can be lost by that. Let it have acknowledged record r in an epoch e <=
 E, and a majority with it, so that r is committed. Take the first leader above e whose log lacks r. Some voter both
@@ -38,7 +40,6 @@ come back: of what was never committed, the leader may have another version, or 
 
 from dataclasses import replace
 
-from raft.lost_state import ANONYMOUS
 from raft.messages import FetchRequest, FetchResponse
 from raft.replica import Replica
 from raft.roles import Follower
@@ -59,13 +60,15 @@ def must_ask_for_end(replica: Replica) -> bool:
     if not isinstance(role, Follower):
         return False
     if replica.has_lost_its_state:
-        return role.leader_end is None and replica.log.last_epoch == replica.epoch
+        return role.leader_end is None
     return replica.damaged_epoch == replica.epoch and replica.lost_until is None
 
 
 def ask_for_end(replica: Replica, request: FetchRequest) -> FetchRequest:
     """The Fetch that asks for it, made of an ordinary one."""
-    return replace(request, replica=ANONYMOUS, fetch_offset=FARTHEST_OFFSET, last_fetched_epoch=replica.epoch)
+    return replace(
+        request, replica=replica.key, fetch_offset=FARTHEST_OFFSET, last_fetched_epoch=replica.epoch
+    )
 
 
 def hear_end(replica: Replica, response: FetchResponse) -> None:

@@ -46,6 +46,8 @@ def wanted_change(replica: Replica) -> ChangeVotersRequest | None:
         return _update(replica) if replica.is_voter and not is_told else None
     if replica.is_voter:
         return _update(replica) if replica.own_entry_is_stale else None
+    if replica.damaged_epoch is not None:
+        return None  # As a voter it could not help to replace the leader before its log is whole.
     return _join(replica) if replica.config.auto_join else None
 
 

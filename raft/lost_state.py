@@ -9,8 +9,10 @@ particular, grants nothing and writes no election state, until
 2. that leader has committed a record of its epoch, so that its high watermark is not one it merely remembers; and
 3. this replica has on its disk all that the leader had at some moment since: then whatever it acknowledged to that
    leader is there again, for it acknowledges nothing meanwhile. An answer without records says so. Under load there may
-   be none for as long as the load lasts, so that the leader is asked once where its log ends (by a Fetch from the
-   farthest offset there is, as in `damaged_log`), and what it had then is enough.
+   be none for as long as the load lasts, so that the leader is asked first where its log ends (by a Fetch from the
+   farthest offset there is, as in `damaged_log`), and what it had then is enough. That one Fetch bears this replica's
+   name: its answer is the divergence, so that it acknowledges nothing, and the leader learns from it that this replica
+   has to catch up once more before it can be added as a voter.
 
 That is stricter than Viewstamped Replication's recovery (Liskov and Cowling, 2012, section 4.3), whose views have no
 votes to be forgotten.

@@ -27,7 +27,9 @@ from raft.roles import Leader, PendingAdd, PendingCommit, ReplicaProgress
 from raft.voters import Voter, VoterSet
 from wire.control_records import KRaftVersionRecord, VotersRecord
 
-# An observer can be added if it fetched within this time, and was caught up at least once (KIP-853).
+# An observer can be added if it fetched within this time, and was caught up at least once (KIP-853). Here it must not
+# have shown since that it lost part of its log: until it has that back it neither stands nor votes as others do
+# (`raft.damaged_log`, `raft.lost_state`), so that with it as one of two voters the leader could never be replaced.
 CAUGHT_UP_WITHIN_MS = 3_600_000
 
 
@@ -146,7 +148,7 @@ def _unfit(
     if response.kraft_versions is None or not response.kraft_versions.includes(version):
         return ErrorCode.invalid_request, f"node {node_id} does not support kraft.version {version}"
     progress = leader.progress.get(request.voter, ReplicaProgress())
-    if progress.last_caught_up_ms < 0 or progress.last_fetch_ms <= now_ms - CAUGHT_UP_WITHIN_MS:
+    if not progress.has_caught_up or progress.last_fetch_ms <= now_ms - CAUGHT_UP_WITHIN_MS:
         return (
             ErrorCode.request_timed_out,
             f"node {node_id} has not caught up with the log; start it and wait",

@@ -53,12 +53,21 @@ class Candidate(Nominee):
 
 @dataclass(slots=True)
 class ReplicaProgress:
-    """What the leader knows of another replica; -1 is unknown."""
+    """What the leader knows of another replica; -1 is unknown.
+
+    `has_caught_up` says that it reached the end of the log, and has not shown since that it lost part of its own.
+    """
 
     end_offset: int = -1
     last_fetch_ms: int = -1
     last_caught_up_ms: int = -1
     leader_end_offset_at_fetch: int = -1
+    has_caught_up: bool = False
+
+    def forget_catching_up(self) -> None:
+        """What it fetched before proves nothing any more. When it was caught up last stays true."""
+        self.has_caught_up = False
+        self.leader_end_offset_at_fetch = -1
 
 
 @dataclass(slots=True)

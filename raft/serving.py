@@ -50,6 +50,7 @@ def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchR
     snapshot_id = snapshot_needed(replica.log, *position)
     diverging = None if snapshot_id is not None else diverging_point(replica.log, *position)
     if snapshot_id is not None or diverging is not None:
+        _note_lag(replica, leader, request)
         response = replace(_fetch_response(replica), snapshot_id=snapshot_id, diverging=diverging)
         replica.respond(request_id, response)
         return
@@ -138,16 +139,30 @@ def _fetch_response(
     )
 
 
+def _note_lag(replica: Replica, leader: Leader, request: FetchRequest) -> None:
+    """A Fetch that no record answers acknowledges nothing. It says that this replica lacks records which the leader may
+    remember it to have had: its disk was damaged, and it asks where the log ends (`raft.damaged_log`), or comes in by a
+    snapshot. It has to catch up once more before it can be added as a voter."""
+    progress = leader.progress.get(_progress_key(replica, request.replica))
+    if progress is not None:
+        progress.forget_catching_up()
+
+
 def _note_progress(replica: Replica, leader: Leader, request: FetchRequest, now_ms: int) -> None:
     """The fetch offset acknowledges all below it; a valid fetch also says that this voter still follows."""
     if request.replica.id < 0:
         return
     progress = _progress_of(replica, leader, _progress_key(replica, request.replica), now_ms)
     end_offset = replica.log.log_end_offset
+    if request.fetch_offset < progress.end_offset:
+        # It has less than it acknowledged.
+        progress.forget_catching_up()
     if request.fetch_offset >= end_offset:
         progress.last_caught_up_ms = now_ms
+        progress.has_caught_up = True
     elif 0 <= progress.leader_end_offset_at_fetch <= request.fetch_offset:
         progress.last_caught_up_ms = max(progress.last_caught_up_ms, progress.last_fetch_ms)
+        progress.has_caught_up = True
     progress.end_offset = request.fetch_offset
     progress.last_fetch_ms = now_ms
     progress.leader_end_offset_at_fetch = end_offset

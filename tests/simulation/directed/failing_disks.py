@@ -3,7 +3,10 @@
 from dataclasses import replace
 from functools import partial
 
+from kio.schema.errors import ErrorCode
+
 from raft.messages import FetchRequest, FetchResponse, VoteRequest
+from tests.simulation.directed.membership import add
 from tests.simulation.directed.post import Message
 from tests.simulation.directed.registry import schedule
 from tests.simulation.directed.stage import FOREVER_MS, Stage
@@ -209,3 +212,45 @@ def damaged_below_a_snapshot(stage: Stage) -> None:
     stage.power_on(2)
     stage.until(lambda: stage.hosts[2].disk.damaged_until is None, 3000, "the log of node 2 is whole")
     stage.settle()
+
+
+@schedule(partial(Stage, 1, 1, dynamic=True))
+def damaged_spare_is_not_added(stage: Stage) -> None:
+    """A spare that lost part of its log is not made a voter for what it had before: it could not help to elect."""
+    _follow_as_spare(stage)
+    _damage(stage, 2, 2)
+    _add_and_restart_leader(stage)
+
+
+@schedule(partial(Stage, 1, 1, dynamic=True))
+def wiped_spare_is_not_added(stage: Stage) -> None:
+    """A spare whose disk was wiped is not made a voter for what it had before: it could not help to elect."""
+    _follow_as_spare(stage)
+    stage.power_off(2)
+    stage.wipe(2)
+    _add_and_restart_leader(stage)
+
+
+def _follow_as_spare(stage: Stage) -> None:
+    stage.elect(1)
+    for _ in range(3):
+        stage.append(1)
+        stage.settle()
+
+
+def _serves_node_2(message: Message) -> bool:
+    body = message.body
+    return message.target == 2 and isinstance(body, FetchResponse) and body.error is ErrorCode.none
+
+
+def _add_and_restart_leader(stage: Stage) -> None:
+    """Node 2 comes back, and hears who leads, but of no record, before the leader is gone that was asked to add it."""
+    slow = stage.drop(_serves_node_2)
+    stage.power_on(2)
+    stage.run(50)
+    add(stage, 1, 2, 100)
+    stage.power_off(1)
+    stage.run(100)
+    stage.end(slow)
+    stage.power_on(1)
+    stage.until(lambda: stage.leads() == 1, 5000, "node 1 leads again")

@@ -1,11 +1,13 @@
 """Safeguards of disks that run full or lose what they had promised to keep."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 from raft import damaged_log, following, full_disk, handover, serving
+from raft.lost_state import ANONYMOUS
 from raft.messages import FetchRequest, FetchResponse
 from raft.replica import Replica
-from raft.roles import Leader
+from raft.roles import Leader, ReplicaProgress
 from tests.simulation.mutants.registry import Patch, everywhere, getter_of, mutant
 from tests.simulation.options import Options
 
@@ -146,3 +148,28 @@ def pause_never_ends() -> Patch:
             handle(replica, now_ms, is_paused=True)
 
     return everywhere(full_disk.handle_writes_paused, gloomy)
+
+
+def _with_changes_and_damage(options: Options) -> bool:
+    return "add voter" in options.faults and "damaged disk" in options.faults
+
+
+@mutant(schedule="damaged_spare_is_not_added", worlds=_with_changes_and_damage)
+def loss_is_not_noted() -> Patch:
+    """A replica that showed that it lost part of its log is caught up only when it reached the end once more."""
+
+    def trusting(self: ReplicaProgress) -> None:
+        pass
+
+    return patch.object(ReplicaProgress, "forget_catching_up", trusting)
+
+
+@mutant(schedule="wiped_spare_is_not_added", worlds=_with_changes_and_damage)
+def loss_is_told_in_nobodys_name() -> Patch:
+    """A replica that lost records or votes says so to its leader in its own name."""
+    ask_for_end = damaged_log.ask_for_end
+
+    def shy(replica: Replica, request: FetchRequest) -> FetchRequest:
+        return replace(ask_for_end(replica, request), replica=ANONYMOUS)
+
+    return everywhere(damaged_log.ask_for_end, shy)

@@ -1,7 +1,5 @@
 """A voter whose log lost what it had acknowledged: when it votes, stands and counts again (raft/damaged_log.py)."""
 
-from dataclasses import replace
-
 import pytest
 from kio.schema.errors import ErrorCode
 
@@ -69,8 +67,9 @@ def test_it_does_not_stand_however_long_it_hears_of_nobody() -> None:
 
 
 def test_it_asks_the_leader_of_its_epoch_for_the_end_of_its_log_and_acknowledges_nothing_by_that() -> None:
+    """In its own name: a leader that holds it to be caught up learns that it is not (`raft.serving`)."""
     request = fetch_of(damaged()).request
-    assert request.replica == ANONYMOUS
+    assert request.replica == key_of(1)
     assert (request.fetch_offset, request.last_fetched_epoch) == (FARTHEST_OFFSET, EPOCH)
     assert request.current_leader_epoch == EPOCH
 
@@ -78,8 +77,7 @@ def test_it_asks_the_leader_of_its_epoch_for_the_end_of_its_log_and_acknowledges
 def test_a_leader_says_where_its_log_ends_and_counts_nothing() -> None:
     context = RaftContext(log=[batch(0, 1, 2)])
     epoch = context.become_leader()
-    asked = replace(context.fetch(2, FARTHEST_OFFSET, epoch), replica=ANONYMOUS)
-    response = context.receive(asked)
+    response = context.receive(context.fetch(2, FARTHEST_OFFSET, epoch))
     assert response.diverging == OffsetAndEpoch(3, epoch)
     assert context.node.high_watermark == -1
     assert [status.log_end_offset for status in context.describe().current_voters] == [3, -1, -1]
@@ -230,12 +228,10 @@ def test_trust_in_its_votes_is_trust_in_its_log() -> None:
     fetches = {fetch.destination_id: fetch for fetch in context.sent(FetchRequest)}
     naming = FetchResponse(error=ErrorCode.not_leader_or_follower, leader_id=2, leader_epoch=EPOCH)
     context.answer(fetches[3], naming)
-    context.answer(fetches[2], context.fetched(batch(2, EPOCH)))
-    (question,) = context.sent(FetchRequest)
-    assert question.request.fetch_offset == FARTHEST_OFFSET
-    context.answer(question, context.fetched(high_watermark=3, diverging=OffsetAndEpoch(3, EPOCH)))
-    (fetch,) = context.sent(FetchRequest)
-    assert context.answer(fetch, context.fetched(high_watermark=3)).has_caught_up
+    assert fetches[2].request.fetch_offset == FARTHEST_OFFSET
+    context.answer(fetches[2], context.fetched(high_watermark=3, diverging=OffsetAndEpoch(3, EPOCH)))
+    context.answer(fetch_of(context), context.fetched(batch(2, EPOCH)))
+    assert context.answer(fetch_of(context), context.fetched(high_watermark=3)).has_caught_up
     context.advance(2 * context.config.fetch_timeout_ms)
     assert context.node.role == "prospective"
 
@@ -249,11 +245,10 @@ def test_lost_votes_are_trusted_under_load_once_all_is_back_that_the_leader_had(
     fetches = {fetch.destination_id: fetch for fetch in context.sent(FetchRequest)}
     naming = FetchResponse(error=ErrorCode.not_leader_or_follower, leader_id=2, leader_epoch=EPOCH)
     context.answer(fetches[3], naming)
-    context.answer(fetches[2], context.fetched(batch(2, EPOCH)))
-    (question,) = context.sent(FetchRequest)
     told = context.fetched(high_watermark=3, diverging=OffsetAndEpoch(end, EPOCH))
-    assert not context.answer(question, told).has_caught_up
-    (fetch,) = context.sent(FetchRequest)
+    assert not context.answer(fetches[2], told).has_caught_up
+    assert not context.answer(fetch_of(context), context.fetched(batch(2, EPOCH))).has_caught_up
+    fetch = fetch_of(context)
     context.auto_flush = False
     assert (
         context.answer(fetch, context.fetched(batch(3, EPOCH), high_watermark=3)).has_caught_up is is_trusted
@@ -264,7 +259,17 @@ def test_who_lost_its_votes_as_well_waits_for_the_witnesses() -> None:
     state = QuorumState(leader_epoch=EPOCH, leader_id=2)
     context = RaftContext(log=[batch(0, 1, 2)], state=state, damaged_until=9, has_lost_its_state=True)
     fetches = context.sent(FetchRequest)
-    to_leader = next(fetch for fetch in fetches if fetch.destination_id == 2)
-    assert to_leader.request.replica != key_of(1), "nobody in particular"
+    question = next(fetch for fetch in fetches if fetch.destination_id == 2)
+    context.answer(question, context.fetched(high_watermark=2, diverging=OffsetAndEpoch(2, EPOCH)))
+    to_leader = fetch_of(context)
+    assert to_leader.request.replica == ANONYMOUS, "nobody in particular"
     assert not context.answer(to_leader, context.fetched(high_watermark=2)).has_caught_up
     assert not votes(context, 8)
+
+
+def test_who_lost_its_votes_says_first_that_it_is_not_caught_up_and_acknowledges_nothing_by_that() -> None:
+    state = QuorumState(leader_epoch=EPOCH, leader_id=2)
+    context = RaftContext(voters=(2, 3), log=[batch(0, 1, 2)], state=state, has_lost_its_state=True)
+    fetches = {fetch.destination_id: fetch.request for fetch in context.sent(FetchRequest)}
+    assert (fetches[2].replica, fetches[2].fetch_offset) == (key_of(1), FARTHEST_OFFSET)
+    assert (fetches[3].replica, fetches[3].fetch_offset) == (ANONYMOUS, 2)

@@ -7,7 +7,9 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.inputs import FailureReason, ShutdownRequested
+from raft.batches import OffsetAndEpoch
+from raft.damaged_log import FARTHEST_OFFSET
+from raft.inputs import FailureReason, LogStartAdvanced, ShutdownRequested, SnapshotWritten
 from raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
@@ -235,6 +237,76 @@ def test_a_node_that_never_caught_up_or_did_so_long_ago_is_not_added(leader: Dyn
     leader.say_versions()
     assert leader.answer_of(waiting).error is ErrorCode.request_timed_out
     assert leader.voter_ids == (1, 2, 3)
+
+
+def is_added(leader: DynamicContext, node_id: int) -> bool:
+    leader.add(voter_of(node_id))
+    waiting = leader.last_request_id
+    leader.say_versions()
+    answer = leader.answer_of(waiting)
+    assert answer is None or answer.error is ErrorCode.request_timed_out
+    return answer is None
+
+
+def lagging_log(leader: DynamicContext) -> None:
+    """Observer 4 reaches the end of the log, which grows on."""
+    leader.catch_up(4)
+    leader.node.propose(leader.now_ms, leader.node.leader_epoch, [b"a", b"b"])
+    leader.turn()
+    leader.commit()
+
+
+def test_a_node_that_lost_part_of_its_log_has_to_catch_up_once_more(leader: DynamicContext) -> None:
+    """A voter with a damaged log neither stands nor votes as others do: the leader could not be replaced."""
+    lagging_log(leader)
+    leader.catch_up(4)
+    leader.catch_up(4, 1)
+    assert not is_added(leader, 4)
+    leader.catch_up(4)
+    assert is_added(leader, 4)
+
+
+def test_a_node_that_only_lags_is_added(leader: DynamicContext) -> None:
+    """As with Kafka, and as under load: it was at the end once, and never fell back."""
+    lagging_log(leader)
+    leader.catch_up(4, leader.log_end_offset - 2)
+    assert is_added(leader, 4)
+
+
+@pytest.mark.parametrize("is_due", [False, True])
+def test_a_node_that_asks_where_the_log_ends_has_to_catch_up_once_more(
+    leader: DynamicContext, *, is_due: bool
+) -> None:
+    """It has lost records that the leader may not know of (`raft.damaged_log`). That it fetches from where it did
+    before proves nothing, though the leader's log ended there then."""
+    lagging_log(leader)
+    before = leader.log_end_offset - 2
+    asked = leader.fetch(4, FARTHEST_OFFSET, leader.node.leader_epoch)
+    response = leader.receive(asked)
+    assert response.diverging == OffsetAndEpoch(leader.log_end_offset, leader.node.leader_epoch)
+    leader.catch_up(4, before)
+    assert not is_added(leader, 4)
+    if is_due:
+        # Under load it never is at the very end; it passes what was the end at its last Fetch.
+        end_offset = leader.log_end_offset
+        leader.node.propose(leader.now_ms, leader.node.leader_epoch, [b"c"])
+        leader.turn()
+        leader.commit()
+        leader.catch_up(4, end_offset)
+    else:
+        leader.catch_up(4)
+    assert is_added(leader, 4)
+
+
+def test_a_node_that_has_to_come_in_by_a_snapshot_has_to_catch_up_once_more(leader: DynamicContext) -> None:
+    lagging_log(leader)
+    end = OffsetAndEpoch(leader.log_end_offset, leader.node.leader_epoch)
+    leader.feed(SnapshotWritten(end))
+    leader.feed(LogStartAdvanced(end.offset))
+    leader.catch_up(4, end.offset - 2)
+    assert not is_added(leader, 4)
+    leader.catch_up(4)
+    assert is_added(leader, 4)
 
 
 def test_one_of_the_same_id_on_another_disk_has_not_caught_up_for_it(leader: DynamicContext) -> None:

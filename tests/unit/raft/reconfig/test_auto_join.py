@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from raft.batches import OffsetAndEpoch
 from raft.control_batches import quorum_batch
 from raft.messages import (
     AddRaftVoterRequest,
@@ -14,9 +15,9 @@ from raft.messages import (
     UpdateRaftVoterRequest,
 )
 from raft.quorum_records import voters_record
-from raft.ready import OutboundRequest
+from raft.ready import OutboundRequest, QuorumState
 from raft.voters import Voter, VoterSet
-from tests.unit.raft.context import LOCAL, RaftContext, key_of
+from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
 from tests.unit.raft.reconfig.dynamic import DynamicContext, endpoints_of, first_batch, set_of, voter_of
 
 CHANGES = (AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest)
@@ -64,6 +65,26 @@ def test_a_new_node_asks_to_be_added_again_and_again_with_fetches_between() -> N
         )
         assert outbound.destination_id == 2
         fetch = settle(context, outbound)
+
+
+def test_a_node_with_a_damaged_log_does_not_ask_before_it_has_its_log_back() -> None:
+    """It could neither stand nor vote as others do: with it, the leader might never be replaced."""
+    log = [first_batch(1, set_of(2, 3))]
+    state = QuorumState(leader_epoch=1, leader_id=2)
+    context = joining(2, 3, log=log, state=state, damaged_until=9)
+    (question,) = context.sent(FetchRequest)
+    context.answer(question, context.fetched(diverging=OffsetAndEpoch(6, 1)))
+    for offset, wait_ms in ((3, context.config.update_voter_period_ms - 1), (4, 1)):
+        (fetch,) = context.requests
+        context.requests.clear()
+        context.now_ms += wait_ms
+        assert not context.answer(fetch, context.fetched(batch(offset, 1))).has_caught_up
+    (fetch,) = context.requests
+    assert isinstance(fetch.request, FetchRequest)
+    context.requests.clear()
+    assert context.answer(fetch, context.fetched(batch(5, 1))).has_caught_up
+    outbound = next_period(context, context.sent(FetchRequest)[-1])
+    assert isinstance(outbound.request, AddRaftVoterRequest)
 
 
 def test_once_it_has_read_that_it_votes_it_asks_no_more() -> None:
