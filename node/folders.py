@@ -7,14 +7,14 @@ from uuid import UUID
 
 from node.config.model import NodeConfig
 from node.errors import BootstrapDamaged
-from raft.adapters.errors import WrongFolder
 from raft.adapters.file_log import FOLDER_NAME
-from raft.adapters.folder_lock import FolderLock
-from raft.adapters.folder_permissions import make_private
-from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
-from raft.adapters.meta_properties import MetaProperties, open_meta_properties, read_meta_properties
 from snapshots.bootstrap import bootstrap_records, read_bootstrap_checkpoint
 from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
+from storage.errors import WrongFolder
+from storage.folder_lock import FolderLock
+from storage.folder_permissions import make_private
+from storage.meta_properties import FILE_NAME as META_PROPERTIES
+from storage.meta_properties import MetaProperties, open_meta_properties, read_meta_properties
 from wire.errors import DecodeError
 from wire.schema import MetadataRecord
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from broker.identity import NO_EPOCH
-from raft.adapters.durable_files import remove_file, replace_file
-from raft.adapters.errors import FsyncFailed, StorageFailed
+from storage.durable_files import remove_file, replace_file
+from storage.errors import FsyncFailed, StorageFailed
 
 log = logging.getLogger("broker.lifecycle")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from raft.adapters.errors import EnvironmentFault
-from raft.adapters.meta_properties import read_meta_properties
+from storage.errors import EnvironmentFault
+from storage.meta_properties import read_meta_properties
 
 LOOK_EVERY_S: Final = 10.0
 log = logging.getLogger("broker.log_dirs")

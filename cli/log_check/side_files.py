@@ -16,23 +16,23 @@ from metadata.log_check.small_files import (
     partition_metadata_fault,
     text_fault,
 )
-from raft.adapters.damage_note import FILE_NAME as DAMAGE_NOTE
-from raft.adapters.damage_note import NotedDamage, noted_damage
-from raft.adapters.epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
-from raft.adapters.epoch_checkpoint import decode_epochs
-from raft.adapters.errors import StorageFailed
-from raft.adapters.file_system import read_regular
-from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
-from raft.adapters.meta_properties import decode_meta_properties
 from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from raft.adapters.quorum_state_file import decode_quorum_state
-from raft.adapters.recovery_point import FILE_NAME as RECOVERY_POINT
-from raft.adapters.recovery_point import logger as recovery_point_logger
-from raft.adapters.recovery_point import read_recovery_point
 from raft.adapters.replacement_mark import FILE_NAME as REPLACEMENT_MARK
 from raft.adapters.replacement_mark import Replacement, replacement_under_way
-from raft.batches import OffsetAndEpoch
 from snapshots.naming import DELETED_SUFFIX, PART_SUFFIX, SnapshotId
+from storage.corruption_marker import FILE_NAME as DAMAGE_NOTE
+from storage.corruption_marker import NotedDamage, noted_damage
+from storage.errors import StorageFailed
+from storage.file_system import read_regular
+from storage.leader_epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
+from storage.leader_epoch_checkpoint import decode_epochs
+from storage.meta_properties import FILE_NAME as META_PROPERTIES
+from storage.meta_properties import decode_meta_properties
+from storage.recovery_point import FILE_NAME as RECOVERY_POINT
+from storage.recovery_point import logger as recovery_point_logger
+from storage.recovery_point import read_recovery_point
+from wire.log_batch import OffsetAndEpoch
 
 # A node logs that its recovery point is damaged; here that is a finding. Without a handler, Python would write it to
 # standard error.

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from raft.adapters.file_system import open_regular
+from storage.file_system import open_regular
 
 # What the shell hands over, as in `-c <(make-config)`: whoever writes it is there, and it ends.
 _STREAMS = ("/dev/fd/", "/proc/self/fd/")

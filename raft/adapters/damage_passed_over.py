@@ -10,14 +10,14 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
-from raft.adapters.durable_files import remove_file, write_all
-from raft.adapters.errors import DamagedRange, StorageFailed, is_no_space
-from raft.adapters.file_system import Content, FileSystem
-from raft.adapters.mapped_file import map_file
-from raft.adapters.recovery import KnownDurable, RecoveredLog, recover_paths, segment_paths
-from raft.adapters.segment import base_offset_of, segment_path, unpublished_path
-from raft.adapters.torn_tail import valid_batches_behind
-from raft.batches import OffsetAndEpoch
+from storage.durable_files import remove_file, write_all
+from storage.errors import DamagedRange, StorageFailed, is_no_space
+from storage.file_system import Content, FileSystem
+from storage.mapped_file import map_file
+from storage.recovery import KnownDurable, RecoveredLog, recover_paths, segment_paths
+from storage.segment import base_offset_of, segment_path, unpublished_path
+from storage.torn_tail import valid_batches_behind
+from wire.log_batch import OffsetAndEpoch
 from wire.log_scan import Damage, scan_batches
 
 _CHUNK_BYTES = 1024 * 1024

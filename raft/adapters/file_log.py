@@ -8,21 +8,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Literal
 
-from raft.adapters.batch_cache import BatchCache
-from raft.adapters.damage_aside import set_segments_aside, set_tail_aside
-from raft.adapters.damage_note import forget_damage, note_damage
-from raft.adapters.durable_files import replace_file, sync_folder
-from raft.adapters.epoch_checkpoint import epochs_from, read_epochs, write_epochs
-from raft.adapters.errors import DamagedRange, StorageFull, storage_failure
-from raft.adapters.file_system import POSIX, FileSystem
-from raft.adapters.first_failure import FirstFailure
 from raft.adapters.opening import open_log
-from raft.adapters.recovery import segment_paths
-from raft.adapters.recovery_point import RecoveryPoint
 from raft.adapters.replacement_mark import forget_replacement, mark_replacement
-from raft.adapters.retired_files import RetiredFiles
-from raft.adapters.segment import Segment, SegmentLimits
-from raft.adapters.segment_list import SegmentList, first_segment, placeholder_segment
 from raft.adapters.snapshot_files import (
     DAMAGED_SUFFIX,
     FIRST_VOTERS,
@@ -30,10 +17,23 @@ from raft.adapters.snapshot_files import (
     snapshot_path,
     snapshot_quorum_records,
 )
-from raft.adapters.unproven_tail import name_again
-from raft.batches import LogBatch, OffsetAndEpoch, parse_batches
 from raft.ports import LogSummary
 from raft.quorum_records import QuorumRecord, quorum_records
+from storage.batch_cache import BatchCache
+from storage.corruption_marker import forget_damage, note_damage
+from storage.damage_aside import set_segments_aside, set_tail_aside
+from storage.durable_files import replace_file, sync_folder
+from storage.errors import DamagedRange, StorageFull, storage_failure
+from storage.file_system import POSIX, FileSystem
+from storage.first_failure import FirstFailure
+from storage.leader_epoch_checkpoint import epochs_from, read_epochs, write_epochs
+from storage.recovery import segment_paths
+from storage.recovery_point import RecoveryPoint
+from storage.retired_files import RetiredFiles
+from storage.segment import Segment, SegmentLimits
+from storage.segment_list import SegmentList, first_segment, placeholder_segment
+from storage.unflushed_tail import name_again
+from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 from wire.uuids import METADATA_TOPIC_ID, uuid_to_text
 
 FOLDER_NAME = "__cluster_metadata-0"

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raft.adapters.damage_note import NotedDamage, noted_damage
 from raft.adapters.damage_passed_over import recover_behind
-from raft.adapters.epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
-from raft.adapters.epoch_checkpoint import epochs_from, read_epochs
-from raft.adapters.errors import DamagedRange, LogCorrupted
-from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.quorum_checkpoint import read_quorum_checkpoint
-from raft.adapters.recovery import KnownDurable, RecoveredLog, recover_segments
 from raft.adapters.replacement_mark import Replacement, replacement_under_way
-from raft.adapters.segment import Segment
 from raft.adapters.snapshot_files import check_snapshots, remove_leftovers, snapshot_quorum_records
-from raft.batches import OffsetAndEpoch
 from raft.quorum_records import QuorumRecord
+from storage.corruption_marker import NotedDamage, noted_damage
+from storage.errors import DamagedRange, LogCorrupted
+from storage.file_system import POSIX, FileSystem
+from storage.leader_epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
+from storage.leader_epoch_checkpoint import epochs_from, read_epochs
+from storage.recovery import KnownDurable, RecoveredLog, recover_segments
+from storage.segment import Segment
+from wire.log_batch import OffsetAndEpoch
 
 logger = logging.getLogger(__name__)
 

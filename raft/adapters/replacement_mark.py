@@ -10,10 +10,10 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from raft.adapters.damage_note import NotedDamage
-from raft.adapters.durable_files import read_if_there, remove_file, replace_file, sync_folder
-from raft.adapters.file_system import POSIX, FileSystem
-from raft.batches import OffsetAndEpoch
+from storage.corruption_marker import NotedDamage
+from storage.durable_files import read_if_there, remove_file, replace_file, sync_folder
+from storage.file_system import POSIX, FileSystem
+from wire.log_batch import OffsetAndEpoch
 
 FILE_NAME = "replaced-by-snapshot"
 

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.errors import DamagedRange, LogCorrupted
 from raft.adapters.file_log import FileLog
-from raft.adapters.segment import SegmentLimits
-from raft.batches import LogBatch
+from storage.errors import DamagedRange, LogCorrupted
+from storage.segment import SegmentLimits
 from tests.unit.raft_adapters.log_folders import (
     FIRST,
     batch,
@@ -18,6 +17,7 @@ from tests.unit.raft_adapters.log_folders import (
     write_log,
     write_snapshot,
 )
+from wire.log_batch import LogBatch
 
 SIZE = len(batch(0).data)
 

@@ -8,8 +8,10 @@ from random import Random
 
 import pytest
 
-from raft.adapters import recovery_point
-from raft.adapters.damage_note import (
+from raft.adapters.file_log import FileLog
+from raft.adapters.snapshot_files import snapshot_path
+from storage import recovery_point
+from storage.corruption_marker import (
     FILE_NAME,
     NotedDamage,
     decode_note,
@@ -18,12 +20,9 @@ from raft.adapters.damage_note import (
     note_damage,
     noted_damage,
 )
-from raft.adapters.errors import DamagedRange
-from raft.adapters.file_log import FileLog
-from raft.adapters.recovery_point import RecoveryPoint, read_recovery_point
-from raft.adapters.segment import SegmentLimits
-from raft.adapters.snapshot_files import snapshot_path
-from raft.batches import OffsetAndEpoch
+from storage.errors import DamagedRange
+from storage.recovery_point import RecoveryPoint, read_recovery_point
+from storage.segment import SegmentLimits
 from tests.support.fault_file_system import CHANGES, FaultFileSystem
 from tests.unit.raft_adapters.log_folders import (
     FIRST,
@@ -36,6 +35,7 @@ from tests.unit.raft_adapters.log_folders import (
     write_log,
     write_snapshot,
 )
+from wire.log_batch import OffsetAndEpoch
 
 SIZE = len(batch(0).data)
 LIMITS = SegmentLimits(segment_bytes=3 * SIZE)

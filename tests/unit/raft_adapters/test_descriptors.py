@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters import segment
-from raft.adapters.errors import StorageFailed
 from raft.adapters.file_log import FileLog
-from raft.adapters.file_system import PosixFileSystem
-from raft.adapters.segment import SegmentLimits
+from storage import segment
+from storage.errors import StorageFailed
+from storage.file_system import PosixFileSystem
+from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem, refused
 from tests.unit.raft_adapters.log_folders import batch, batches, read_all
 

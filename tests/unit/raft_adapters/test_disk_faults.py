@@ -7,16 +7,16 @@ from random import Random
 
 import pytest
 
-from raft.adapters import recovery_point
-from raft.adapters.errors import EnvironmentFault, FsyncFailed, StorageFailed, StorageFull
 from raft.adapters.file_log import FileLog
-from raft.adapters.segment import SegmentLimits
 from raft.adapters.snapshot_files import snapshot_path
-from raft.batches import LogBatch, OffsetAndEpoch
+from storage import recovery_point
+from storage.errors import EnvironmentFault, FsyncFailed, StorageFailed, StorageFull
+from storage.segment import SegmentLimits
 from tests.support.fault_file_system import SYNCS, FaultFileSystem, refused
 from tests.unit.raft_adapters.disk_checks import check_left
 from tests.unit.raft_adapters.log_folders import batch, batches, read_all, snapshot_content
 from tests.unit.raft_adapters.log_history import FOLDER, SCRIPT, History
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 SIZE = len(batch(0).data)
 THREE_A_SEGMENT = SegmentLimits(segment_bytes=3 * SIZE)

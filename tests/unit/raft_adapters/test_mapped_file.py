@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.errors import StorageFailed
 from raft.adapters.file_log import FileLog
-from raft.adapters.file_system import POSIX
-from raft.adapters.mapped_file import map_file
 from raft.adapters.snapshot_files import problem_of
+from storage.errors import StorageFailed
+from storage.file_system import POSIX
+from storage.mapped_file import map_file
 from tests.unit.raft_adapters.log_folders import FIRST, batches, write_log
 
 PIECE_BYTES = 1024 * 1024

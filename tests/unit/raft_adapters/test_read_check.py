@@ -2,8 +2,8 @@
 
 import pytest
 
-from raft.adapters.errors import LogCorrupted
 from raft.adapters.file_log import FileLog
+from storage.errors import LogCorrupted
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft_adapters.log_folders import batch, batches, read_all
 from tests.unit.raft_adapters.log_history import FOLDER

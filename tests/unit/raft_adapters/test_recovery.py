@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.errors import LogCorrupted
 from raft.adapters.file_log import FileLog
-from raft.adapters.recovery_point import RecoveryPoint
-from raft.adapters.segment import SegmentLimits
-from raft.batches import LogBatch, build_batch
+from storage.errors import LogCorrupted
+from storage.recovery_point import RecoveryPoint
+from storage.segment import SegmentLimits
+from wire.log_batch import LogBatch, build_batch
 
 FIRST = "00000000000000000000.log"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.errors import StorageFailed, StorageFull
 from raft.adapters.file_log import FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.reserved_space import FILE_NAME, ReservedSpace
 from raft.ready import QuorumState
+from storage.errors import StorageFailed, StorageFull
+from storage.reserved_space import FILE_NAME, ReservedSpace
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft_adapters.log_folders import batches
 

@@ -6,9 +6,9 @@ import pytest
 
 from raft.adapters.snapshot_files import list_snapshots
 from raft.adapters.snapshot_store import SnapshotGone, SnapshotStore, SnapshotUnsound
-from raft.batches import OffsetAndEpoch
 from raft.ready import SnapshotChunk
 from tests.unit.raft_adapters.log_folders import snapshot_content, write_snapshot
+from wire.log_batch import OffsetAndEpoch
 
 ID = OffsetAndEpoch(30, 1)
 

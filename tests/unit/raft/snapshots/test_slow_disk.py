@@ -2,11 +2,11 @@
 
 import pytest
 
-from raft.batches import OffsetAndEpoch
 from raft.inputs import SnapshotPieceWritten
 from raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest
 from raft.ready import OutboundRequest
 from tests.unit.raft.snapshots.parts import CONTENT, EPOCH, ID, LEADER, SnapshotContext
+from wire.log_batch import OffsetAndEpoch
 
 STEP = len(CONTENT) // 5
 NAMED = FetchResponse(leader_id=LEADER, leader_epoch=EPOCH, snapshot_id=ID)

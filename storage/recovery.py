@@ -13,13 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from raft.adapters.durable_files import list_names, remove_file
-from raft.adapters.epoch_checkpoint import Epochs
-from raft.adapters.errors import DamagedRange, LogCorrupted, QuorumRecordUnreadable
-from raft.adapters.file_system import POSIX, Content, FileSystem
-from raft.adapters.mapped_file import map_file
-from raft.adapters.segment import UNPUBLISHED_SUFFIX, Segment, base_offset_of
-from raft.adapters.torn_tail import (
+from raft.adapters.errors import QuorumRecordUnreadable
+from raft.quorum_records import QuorumRecord, quorum_records
+from storage.durable_files import list_names, remove_file
+from storage.errors import DamagedRange, LogCorrupted
+from storage.file_system import POSIX, Content, FileSystem
+from storage.leader_epoch_checkpoint import Epochs
+from storage.mapped_file import map_file
+from storage.segment import UNPUBLISHED_SUFFIX, Segment, base_offset_of
+from storage.torn_tail import (
     end_of_batch,
     end_of_sector,
     has_damaged_length,
@@ -27,10 +29,9 @@ from raft.adapters.torn_tail import (
     is_valid_batch,
     valid_batches_behind,
 )
-from raft.adapters.unproven_tail import write_again
-from raft.batches import log_batch
-from raft.quorum_records import QuorumRecord, quorum_records
+from storage.unflushed_tail import write_again
 from wire.errors import DecodeError
+from wire.log_batch import log_batch
 from wire.log_scan import Damage, ScannedBatch, scan_batches
 
 logger = logging.getLogger(__name__)

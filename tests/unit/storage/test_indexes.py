@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.errors import StorageFailed
-from raft.adapters.indexes import WRITE_BYTES, SegmentIndexes
-from raft.adapters.segment import Segment
+from storage.errors import StorageFailed
+from storage.indexes import WRITE_BYTES, SegmentIndexes
+from storage.segment import Segment
 from tests.support.fault_file_system import FaultFileSystem, refused
 from tests.unit.raft_adapters.log_folders import batch
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from raft.adapters.durable_files import remove_file
-from raft.adapters.errors import storage_failure
-from raft.adapters.file_system import POSIX, FileSystem
+from storage.durable_files import remove_file
+from storage.errors import storage_failure
+from storage.file_system import POSIX, FileSystem
 
 DELETED_SUFFIX = ".deleted"
 DELETE_DELAY_MS = 60_000

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from raft.adapters.durable_files import replace_file
-from raft.adapters.file_system import POSIX, FileSystem
+from storage.durable_files import replace_file
+from storage.file_system import POSIX, FileSystem
 
 FILE_NAME = "leader-epoch-checkpoint"
 Epochs = tuple[tuple[int, int], ...]

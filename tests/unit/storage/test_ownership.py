@@ -9,10 +9,10 @@ import pytest
 
 from cli.exit_status import ExitStatus
 from cli.failures import message_of, status_of
-from raft.adapters.errors import StorageFailed
-from raft.adapters.file_system import POSIX
-from raft.adapters.meta_properties import read_meta_properties
-from raft.adapters.ownership import permission_remedy
+from storage.errors import StorageFailed
+from storage.file_system import POSIX
+from storage.meta_properties import read_meta_properties
+from storage.ownership import permission_remedy
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
-from raft.adapters.durable_files import replace_file
-from raft.adapters.errors import MetaPropertiesDamaged, NotFormatted, StorageFailed, WrongFolder
-from raft.adapters.file_system import POSIX, FileSystem
+from storage.durable_files import replace_file
+from storage.errors import MetaPropertiesDamaged, NotFormatted, StorageFailed, WrongFolder
+from storage.file_system import POSIX, FileSystem
 from wire.uuids import uuid_from_text, uuid_to_text
 
 FILE_NAME = "meta.properties"

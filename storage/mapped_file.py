@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from raft.adapters.errors import StorageFailed
-from raft.adapters.file_system import POSIX, Content, FileSystem
+from storage.errors import StorageFailed
+from storage.file_system import POSIX, Content, FileSystem
 
 
 def map_file(path: Path, fs: FileSystem = POSIX) -> Content:

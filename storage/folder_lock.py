@@ -9,7 +9,7 @@ import os
 import struct
 from pathlib import Path
 
-from raft.adapters.errors import FolderLocked, StorageFailed
+from storage.errors import FolderLocked, StorageFailed
 
 FILE_NAME = ".lock"
 # struct flock of 64-bit Linux: type, whence, start, length, pid.

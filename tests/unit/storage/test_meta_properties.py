@@ -3,8 +3,8 @@ from uuid import UUID
 
 import pytest
 
-from raft.adapters.errors import MetaPropertiesDamaged, NotFormatted, WrongFolder
-from raft.adapters.meta_properties import (
+from storage.errors import MetaPropertiesDamaged, NotFormatted, WrongFolder
+from storage.meta_properties import (
     MetaProperties,
     check_meta_properties,
     decode_meta_properties,

@@ -5,13 +5,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
-from raft.adapters.durable_files import remove_file, sync_folder
-from raft.adapters.errors import StorageFailed, StorageFull
-from raft.adapters.file_system import POSIX, FileSystem
-from raft.adapters.recovery import segment_paths
-from raft.adapters.segment import Segment, SegmentLimits, segment_path, unpublished_path
-from raft.adapters.spare_descriptors import is_out_of_descriptors
-from raft.batches import LogBatch
+from storage.durable_files import remove_file, sync_folder
+from storage.errors import StorageFailed, StorageFull
+from storage.file_system import POSIX, FileSystem
+from storage.recovery import segment_paths
+from storage.segment import Segment, SegmentLimits, segment_path, unpublished_path
+from storage.spare_descriptors import is_out_of_descriptors
+from wire.log_batch import LogBatch
 
 logger = logging.getLogger(__name__)
 

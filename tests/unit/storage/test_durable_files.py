@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.durable_files import replace_file, write_all
-from raft.adapters.errors import FsyncFailed, StorageFailed
+from storage.durable_files import replace_file, write_all
+from storage.errors import FsyncFailed, StorageFailed
 
 
 def name_of(descriptor: int) -> str:

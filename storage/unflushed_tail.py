@@ -9,10 +9,10 @@ what a few milliseconds brought, and after an orderly end nothing.
 import os
 from pathlib import Path
 
-from raft.adapters.durable_files import replace_file, sync_folder
-from raft.adapters.errors import StorageFull, storage_failure
-from raft.adapters.file_system import POSIX, FileSystem
-from raft.adapters.segment import Segment
+from storage.durable_files import replace_file, sync_folder
+from storage.errors import StorageFull, storage_failure
+from storage.file_system import POSIX, FileSystem
+from storage.segment import Segment
 
 _CHUNK_BYTES = 1024 * 1024
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from raft.adapters.durable_files import remove_file, write_all
-from raft.adapters.errors import (
+from storage.durable_files import remove_file, write_all
+from storage.errors import (
     DamagedRange,
     FsyncFailed,
     LogCorrupted,
@@ -15,11 +15,11 @@ from raft.adapters.errors import (
     is_no_space,
     storage_failure,
 )
-from raft.adapters.file_system import POSIX, FileSystem
-from raft.adapters.indexes import SegmentIndexes
-from raft.adapters.read_check import read_fault
-from raft.batches import LogBatch
+from storage.file_system import POSIX, FileSystem
+from storage.indexes import SegmentIndexes
+from storage.read_check import read_fault
 from wire.errors import DecodeError
+from wire.log_batch import LogBatch
 from wire.record_batch import BatchHeader, read_batch_header
 
 HEADER_BYTES = 61

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.errors import FolderLocked, StorageFailed
-from raft.adapters.folder_lock import FolderLock
+from storage.errors import FolderLocked, StorageFailed
+from storage.folder_lock import FolderLock
 
 HOLD = """
 import sys
 from pathlib import Path
-from raft.adapters.folder_lock import FolderLock
+from storage.folder_lock import FolderLock
 lock = FolderLock(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from crc32c import crc32c
 
-from raft.adapters.file_system import Content
+from storage.file_system import Content
 from wire.errors import DecodeError
 from wire.record_batch import HEADER_BYTES, BatchHeader, check_batch, read_batch_header
 

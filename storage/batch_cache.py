@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 
-from raft.batches import LogBatch
+from wire.log_batch import LogBatch
 
 
 class BatchCache:

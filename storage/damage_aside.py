@@ -6,17 +6,17 @@ A crash at any moment leaves the damage to be found again: the recovery point mu
 import os
 from pathlib import Path
 
-from raft.adapters.durable_files import (
+from raft.adapters.snapshot_files import DAMAGED_SUFFIX
+from storage.durable_files import (
     remove_file,
     rename_durably,
     sync_descriptor,
     sync_folder,
     write_all,
 )
-from raft.adapters.errors import storage_failure
-from raft.adapters.file_system import POSIX, FileSystem
-from raft.adapters.segment import Segment
-from raft.adapters.snapshot_files import DAMAGED_SUFFIX
+from storage.errors import storage_failure
+from storage.file_system import POSIX, FileSystem
+from storage.segment import Segment
 
 _CHUNK_BYTES = 1024 * 1024
 

@@ -2,7 +2,7 @@
 
 from types import TracebackType
 
-from raft.adapters.errors import LogCorrupted, StorageFailed, StorageFull
+from storage.errors import LogCorrupted, StorageFailed, StorageFull
 
 
 class FirstFailure:
