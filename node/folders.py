@@ -7,6 +7,7 @@ from uuid import UUID
 
 from node.config.model import NodeConfig
 from node.errors import BootstrapDamaged
+from raft.adapters.errors import FORMAT_FIRST
 from raft.adapters.file_log import FOLDER_NAME
 from snapshots.bootstrap import bootstrap_records, read_bootstrap_checkpoint
 from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
@@ -72,7 +73,7 @@ class NodeFolders:
     def _open(self, now_ms: int) -> None:
         folders = dict.fromkeys((self._config.metadata_log_dir, *self._config.log_dirs))
         for folder in folders:
-            read_meta_properties(folder)
+            read_meta_properties(folder, remedy=FORMAT_FIRST)
             if not self._config.kquorum_allow_exposed_log_dirs:
                 self._make_private(folder)
             self._locks.callback(FolderLock(folder).release)

@@ -6,7 +6,6 @@ A crash at any moment leaves the damage to be found again: the recovery point mu
 import os
 from pathlib import Path
 
-from raft.adapters.snapshot_files import DAMAGED_SUFFIX
 from storage.durable_files import (
     remove_file,
     rename_durably,
@@ -18,6 +17,7 @@ from storage.errors import storage_failure
 from storage.file_system import POSIX, FileSystem
 from storage.segment import Segment
 
+DAMAGED_SUFFIX = ".damaged"
 _CHUNK_BYTES = 1024 * 1024
 
 

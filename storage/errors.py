@@ -1,6 +1,6 @@
-"""How the environment fails a replica: every error names the thing, the place and the remedy.
+"""How the environment fails a log: every error names the thing, the place and the remedy.
 
-All of them end the process (the command line maps them to exit statuses); none is ever answered to a peer.
+The storage does not know whose log it keeps. Where the remedy depends on that, the owner of the log gives its text.
 """
 
 import errno
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from storage.ownership import permission_remedy
 
+FORMAT_REMEDY = "run `kquorum format` for this node first"
 _NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
@@ -99,28 +100,29 @@ class DamagedRange:
 
 
 class LogCorrupted(DamagedInput):
-    """The log is damaged where no crash can have damaged it, so cutting it could lose what was committed."""
+    """The log is damaged where no crash can have damaged it, so cutting it could lose what was acknowledged.
 
-    def __init__(self, damage: DamagedRange, *, is_alone: bool = False) -> None:
-        """`is_alone`: nobody else has what was lost."""
+    `remedy` is what helps. Only the owner of the log knows that, so `FirstFailure` sets it on the way to the owner.
+    """
+
+    def __init__(self, damage: DamagedRange, remedy: str = "restore the folder from a backup") -> None:
+        super().__init__(damage, remedy)
         self.damage = damage
+        self.remedy = remedy
         self.path = damage.segment
         self.position = damage.position
         self.offset = damage.start_offset
         self.reason = damage.reason
-        remedy = (
-            "keep a copy of the folder, and if the other voters are healthy, empty this node's __cluster_metadata-0 "
-            "folder and let it catch up from them"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.damage}; nothing was changed in it. This is no torn end of an interrupted write, so the log is not "
+            f"cut by itself: {self.remedy}"
         )
-        if is_alone:
-            remedy = (
-                "this node is the only voter, so nobody else has what is lost: restore the folder from a backup, and "
-                "do not empty it (`kquorum log verify` and `kquorum log dump` read what is left)"
-            )
-        super().__init__(
-            f"{damage}; nothing was changed in it. This is no torn end of an interrupted write, so the log is not cut "
-            f"by itself: {remedy}"
-        )
+
+
+class BatchUnreadable(LogCorrupted):
+    """A sound batch says what its reader cannot read. Every copy of the batch says the same."""
 
 
 class MetaPropertiesDamaged(DamagedInput):
@@ -131,12 +133,9 @@ class MetaPropertiesDamaged(DamagedInput):
 
 
 class NotFormatted(FolderRefused):
-    def __init__(self, folder: Path, reason: str) -> None:
+    def __init__(self, folder: Path, reason: str, remedy: str = FORMAT_REMEDY) -> None:
         self.folder = folder
-        super().__init__(
-            f"{folder} is not formatted ({reason}): run `kquorum format` for this node first; with --replaced-disk if "
-            "it was a static voter and lost its disk, or it would vote without knowing what was committed"
-        )
+        super().__init__(f"{folder} is not formatted ({reason}): {remedy}")
 
 
 class WrongFolder(FolderRefused):

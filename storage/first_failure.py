@@ -8,12 +8,15 @@ from storage.errors import LogCorrupted, StorageFailed, StorageFull
 class FirstFailure:
     """Around all that touches the disk; StorageFull passes, as it leaves things as they were.
 
+    `remedy` is what the owner of the log says to a damaged one.
+
     An object made once rather than a generator, which would cost several microseconds with every batch.
     """
 
-    __slots__ = ("error",)
+    __slots__ = ("_remedy", "error")
 
-    def __init__(self) -> None:
+    def __init__(self, remedy: str) -> None:
+        self._remedy = remedy
         self.error: StorageFailed | LogCorrupted | None = None
 
     def __enter__(self) -> None:
@@ -25,3 +28,5 @@ class FirstFailure:
     ) -> None:
         if isinstance(error, StorageFailed | LogCorrupted) and not isinstance(error, StorageFull):
             self.error = error
+        if isinstance(error, LogCorrupted):
+            error.remedy = self._remedy

@@ -6,7 +6,7 @@ from pathlib import Path
 from uuid import UUID
 
 from storage.durable_files import replace_file
-from storage.errors import MetaPropertiesDamaged, NotFormatted, StorageFailed, WrongFolder
+from storage.errors import FORMAT_REMEDY, MetaPropertiesDamaged, NotFormatted, StorageFailed, WrongFolder
 from storage.file_system import POSIX, FileSystem
 from wire.uuids import uuid_from_text, uuid_to_text
 
@@ -26,13 +26,16 @@ class MetaProperties:
     others: tuple[tuple[str, str], ...] = ()
 
 
-def read_meta_properties(folder: Path, fs: FileSystem = POSIX) -> MetaProperties:
-    """Raises NotFormatted when there is no such file, MetaPropertiesDamaged when it does not make sense."""
+def read_meta_properties(
+    folder: Path, fs: FileSystem = POSIX, *, remedy: str = FORMAT_REMEDY
+) -> MetaProperties:
+    """Raises NotFormatted with this `remedy` when there is no such file, MetaPropertiesDamaged when it does not make
+    sense, StorageFailed when this process may not read it."""
     path = folder / FILE_NAME
     try:
         content = fs.read(path)
     except FileNotFoundError as error:
-        raise NotFormatted(folder, f"it has no {FILE_NAME}") from error
+        raise NotFormatted(folder, f"it has no {FILE_NAME}", remedy) from error
     except PermissionError as error:
         raise StorageFailed("read", path, error) from error
     except OSError as error:

@@ -4,19 +4,20 @@ What tells an interrupted write from damage: a crash can lose any part of what w
 always at the end of the last segment, at or above the recovery point, and it leaves a file that ends early or sectors
 that were never written. So bytes are cut only where all of that holds; sound batches may follow such a hole, as the
 disk writes in any order. A whole batch whose checksum does not match, or a hole below the recovery point, may have
-been committed: cutting it could lose what this node acknowledged.
+been acknowledged: cutting it could lose what others count on.
+
+What the batches mean is left to the caller, which passes a `BatchReader` and keeps what that finds: control records,
+producers, transactions.
 """
 
 import logging
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from raft.adapters.errors import QuorumRecordUnreadable
-from raft.quorum_records import QuorumRecord, quorum_records
 from storage.durable_files import list_names, remove_file
-from storage.errors import DamagedRange, LogCorrupted
+from storage.errors import BatchUnreadable, DamagedRange, LogCorrupted
 from storage.file_system import POSIX, Content, FileSystem
 from storage.leader_epoch_checkpoint import Epochs
 from storage.mapped_file import map_file
@@ -31,9 +32,10 @@ from storage.torn_tail import (
 )
 from storage.unflushed_tail import write_again
 from wire.errors import DecodeError
-from wire.log_batch import log_batch
 from wire.log_scan import Damage, ScannedBatch, scan_batches
 
+# Is given each sound batch of one recovery, in order. Raises DecodeError for what it must read and cannot.
+BatchReader = Callable[[ScannedBatch], None]
 logger = logging.getLogger(__name__)
 
 
@@ -58,29 +60,18 @@ class KnownDurable:
 
 @dataclass(slots=True)
 class RecoveredLog:
-    """What recovery found; `segments` ascend, `epochs` are (epoch, start offset), `quorum_records` who votes.
+    """What recovery found; `segments` ascend, `epochs` are (epoch, start offset).
 
     With `damage`, all this is what is sound before it, and nothing was changed at or behind it. `is_sound` if all that
     is there is sound, and only something missing at its end; `is_end_known` if nothing can have been lost behind it.
+    `is_checkpoint_denied` if the damage is a batch of another epoch than `leader-epoch-checkpoint` says.
     """
 
     segments: list[Segment] = field(default_factory=list)
     epochs: list[tuple[int, int]] = field(default_factory=list)
-    quorum_records: list[QuorumRecord] = field(default_factory=list)
     cut_bytes: int = 0
     damage: DamagedRange | None = None
-    # Of the newest epoch: whether it begins with a control batch, as every leader's does, and its batches.
-    newest_is_led: bool = True
-    newest_batches: int = 0
-    # Whether each epoch so far is borne out by the batches themselves, and whether the checkpoint says otherwise.
-    are_epochs_certain: bool = True
     is_checkpoint_denied: bool = False
-
-    def end_epoch(self) -> None:
-        """The newest epoch has no more batches. No checksum covers a batch's epoch: one alone is no proof of it."""
-        is_certain = not self.epochs or (self.newest_is_led and self.newest_batches > 1)
-        self.are_epochs_certain = self.are_epochs_certain and is_certain
-
     is_sound: bool = True
     is_end_known: bool = False
 
@@ -99,20 +90,26 @@ def segment_paths(folder: Path, fs: FileSystem = POSIX) -> list[Path]:
     return [path for path in paths if path.stem.isdecimal()]
 
 
-def recover_segments(folder: Path, known: KnownDurable, fs: FileSystem = POSIX) -> RecoveredLog:
-    """Scan all segments of `folder` in order; raises QuorumRecordUnreadable, StorageFailed or FsyncFailed."""
+def recover_segments(
+    folder: Path, known: KnownDurable, read_batch: BatchReader, fs: FileSystem = POSIX
+) -> RecoveredLog:
+    """Scan all segments of `folder` in order; raises BatchUnreadable, StorageFailed or FsyncFailed."""
     _drop_unpublished(folder, fs)
-    return recover_paths(folder, segment_paths(folder, fs), known, fs)
+    return recover_paths(folder, segment_paths(folder, fs), known, read_batch, fs)
 
 
 def recover_paths(
-    folder: Path, paths: Sequence[Path], known: KnownDurable, fs: FileSystem = POSIX
+    folder: Path,
+    paths: Sequence[Path],
+    known: KnownDurable,
+    read_batch: BatchReader,
+    fs: FileSystem = POSIX,
 ) -> RecoveredLog:
     """As `recover_segments`, of a log that consists of these."""
     recovered = RecoveredLog()
     try:
         for path in paths:
-            _recover_segment(recovered, path, known, fs, is_last=path == paths[-1])
+            _recover_segment(recovered, path, known, read_batch, fs, is_last=path == paths[-1])
             if recovered.damage is not None:
                 break
         if recovered.damage is None and known.recovery_point is not None:
@@ -140,7 +137,13 @@ def _drop_unpublished(folder: Path, fs: FileSystem) -> None:
 
 
 def _recover_segment(
-    recovered: RecoveredLog, path: Path, known: KnownDurable, fs: FileSystem, *, is_last: bool
+    recovered: RecoveredLog,
+    path: Path,
+    known: KnownDurable,
+    read_batch: BatchReader,
+    fs: FileSystem,
+    *,
+    is_last: bool,
 ) -> None:
     base_offset = base_offset_of(path)
     if recovered.segments and recovered.segments[-1].end_offset != base_offset:
@@ -152,12 +155,12 @@ def _recover_segment(
     recovered.segments.append(segment)
     content = map_file(path, fs)
     try:
-        damage = _scan(recovered, segment, content, known)
+        damage = _scan(recovered, segment, content, known, read_batch)
         if damage is not None:
             _check_torn(segment, content, damage, known, is_last=is_last)
             recovered.cut_bytes = len(content) - segment.size
             _cut(segment, recovered.cut_bytes)
-    except QuorumRecordUnreadable:
+    except BatchUnreadable:
         raise
     except LogCorrupted as error:
         recovered.damage = error.damage
@@ -168,25 +171,27 @@ def _recover_segment(
         segment.retire()
 
 
-def _scan(recovered: RecoveredLog, segment: Segment, content: Content, known: KnownDurable) -> Damage | None:
+def _scan(
+    recovered: RecoveredLog, segment: Segment, content: Content, known: KnownDurable, read_batch: BatchReader
+) -> Damage | None:
     """Take up all batches up to the first damage."""
     for found in scan_batches(memoryview(content), base_offset=segment.base_offset):
         if isinstance(found, Damage):
             return found
         _check_order(recovered, segment, found, known)
-        if found.header.is_control:
-            _take_quorum_records(recovered, segment, found)
+        _read(segment, found, read_batch)
         segment.observe(found.header)
     return None
 
 
-def _take_quorum_records(recovered: RecoveredLog, segment: Segment, found: ScannedBatch) -> None:
+def _read(segment: Segment, found: ScannedBatch, read_batch: BatchReader) -> None:
     try:
-        recovered.quorum_records.extend(quorum_records(log_batch(bytes(found.data))))
+        read_batch(found)
     except DecodeError as error:
         offsets = found.header.base_offset, found.header.next_offset
-        reason = f"the control batch has a valid checksum, but {error}"
-        raise QuorumRecordUnreadable(DamagedRange(*offsets, segment.path, found.position, reason)) from error
+        kind = "control batch" if found.header.is_control else "batch"
+        reason = f"the {kind} has a valid checksum, but {error}"
+        raise BatchUnreadable(DamagedRange(*offsets, segment.path, found.position, reason)) from error
 
 
 def _check_order(recovered: RecoveredLog, segment: Segment, found: ScannedBatch, known: KnownDurable) -> None:
@@ -206,11 +211,7 @@ def _check_order(recovered: RecoveredLog, segment: Segment, found: ScannedBatch,
         offsets = segment.end_offset, segment.end_offset + 1
         raise LogCorrupted(DamagedRange(*offsets, segment.path, found.position, reason))
     if epoch > last_epoch:
-        recovered.end_epoch()
-        is_cut = not recovered.epochs and header.base_offset > 0
-        recovered.newest_is_led, recovered.newest_batches = header.is_control or is_cut, 0
         recovered.epochs.append((epoch, header.base_offset))
-    recovered.newest_batches += 1
 
 
 def _check_torn(

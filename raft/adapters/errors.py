@@ -2,11 +2,27 @@
 
 from pathlib import Path
 
-from storage.errors import DamagedInput, LogCorrupted
+from storage.errors import BatchUnreadable, DamagedInput, DamagedRange
+
+FETCH_AGAIN = (
+    "keep a copy of the folder, and if the other voters are healthy, empty this node's __cluster_metadata-0 folder and "
+    "let it catch up from them"
+)
+RESTORE_THE_ONLY_COPY = (
+    "this node is the only voter, so nobody else has what is lost: restore the folder from a backup, and do not empty "
+    "it (`kquorum log verify` and `kquorum log dump` read what is left)"
+)
+FORMAT_FIRST = (
+    "run `kquorum format` for this node first; with --replaced-disk if it was a static voter and lost its disk, or it "
+    "would vote without knowing what was committed"
+)
 
 
-class QuorumRecordUnreadable(LogCorrupted):
+class QuorumRecordUnreadable(BatchUnreadable):
     """A sound batch says of the voters what this version cannot read; no other copy of it would say otherwise."""
+
+    def __init__(self, damage: DamagedRange) -> None:
+        super().__init__(damage, FETCH_AGAIN)
 
 
 class QuorumStateDamaged(DamagedInput):

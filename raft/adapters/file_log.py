@@ -8,10 +8,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Literal
 
+from raft.adapters.errors import FETCH_AGAIN
 from raft.adapters.opening import open_log
 from raft.adapters.replacement_mark import forget_replacement, mark_replacement
 from raft.adapters.snapshot_files import (
-    DAMAGED_SUFFIX,
     FIRST_VOTERS,
     list_snapshots,
     snapshot_path,
@@ -21,7 +21,7 @@ from raft.ports import LogSummary
 from raft.quorum_records import QuorumRecord, quorum_records
 from storage.batch_cache import BatchCache
 from storage.corruption_marker import forget_damage, note_damage
-from storage.damage_aside import set_segments_aside, set_tail_aside
+from storage.damage_aside import DAMAGED_SUFFIX, set_segments_aside, set_tail_aside
 from storage.durable_files import replace_file, sync_folder
 from storage.errors import DamagedRange, StorageFull, storage_failure
 from storage.file_system import POSIX, FileSystem
@@ -74,10 +74,11 @@ class FileLog:
         self._unwanted: deque[Segment] = deque()
         self._has_old_snapshots = False
         self._lock = Lock()
-        self._first_failure = FirstFailure()
+        self._first_failure = FirstFailure(FETCH_AGAIN)
         self._create_folder()
         self._point = RecoveryPoint(folder, fs)
-        opened = open_log(folder, self._point.offset, fs)
+        with self._first_failure:
+            opened = open_log(folder, self._point.offset, fs)
         if on_damage == "raise":
             opened.check_sound()
         self.recovered_cut_bytes = opened.cut_bytes
