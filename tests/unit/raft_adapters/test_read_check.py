@@ -58,7 +58,7 @@ def test_after_it_nothing_more_is_taken_and_the_next_start_says_what_is_lost() -
     fs.flip(FIRST, 2 * SIZE + 70)
     with pytest.raises(LogCorrupted, match=r"offset 2.*CRC"):
         log.read(2, 1000)
-    with pytest.raises(LogCorrupted):
+    with pytest.raises(LogCorrupted, match="if the other voters are healthy"):
         log.append([batch(5, epoch=3)])
     log.close()
     again = FileLog(FOLDER, on_damage="report", fs=fs)

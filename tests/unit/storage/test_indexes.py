@@ -10,7 +10,7 @@ from storage.errors import StorageFailed
 from storage.indexes import WRITE_BYTES, SegmentIndexes
 from storage.segment import Segment
 from tests.support.fault_file_system import FaultFileSystem, refused
-from tests.unit.raft_adapters.log_folders import batch
+from tests.unit.storage.log_parts import batch
 
 FOLDER = Path("/disk/log")
 LOG = FOLDER / "00000000000000000000.log"
