@@ -1,4 +1,4 @@
-"""The newest batches in memory, so that followers and the state machine are served without reading the disk."""
+"""The newest batches in memory, so that readers near the end of the log are served without reading the disk."""
 
 from bisect import bisect_right
 
@@ -52,7 +52,8 @@ class BatchCache:
         self._head = min(self._head, len(self._batches))
 
     def read(self, start_offset: int, max_bytes: int, end_offset: int) -> list[LogBatch] | None:
-        """Batches as LogStore.read promises them; None when `start_offset` is older than what is held."""
+        """Whole batches from the one that holds `start_offset`, below `end_offset`: at least one, and as many as fit
+        `max_bytes`. None when `start_offset` is older than what is held."""
         first_offset = self.first_offset
         if first_offset is None or start_offset < first_offset:
             return None

@@ -1,9 +1,9 @@
-"""Remembers that records were lost here which this replica may have acknowledged, until it is whole again.
+"""Remembers that the log has lost records which its owner may have acknowledged, until the log is whole again.
 
 The recovery point cannot: it says how far the log was durable at least, and what was acknowledged may lie beyond. So a
-log that has grown past it is not whole yet, only the core knows when it is (`raft.damaged_log`). This file of ours lies
-beside the segments from before anything is set aside until then, and it counts whatever it says: a node that stops in
-the middle of a repair goes on with it. Kafka passes over it.
+log that has grown past it need not be whole yet; only the owner of the log knows when it is. This file of ours lies
+beside the segments from before anything is set aside until then. Its presence counts, whatever it says: a node that
+stops in the middle of a repair goes on with the repair. Kafka passes over the file.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ FILE_NAME = "damaged-range"
 
 
 @dataclass(frozen=True, slots=True)
-class NotedDamage:
+class CorruptionMarker:
     """Offsets from `start_offset` up to, not including, `end_offset` at least were lost, for this `reason`.
 
     `is_repair`: it was set aside already, and some of it may have been fetched again.
@@ -43,45 +43,48 @@ class NotedDamage:
         return DamagedRange(log_end_offset, end_offset, folder, 0, reason, known_until)
 
 
-def note_damage(folder: Path, damage: DamagedRange, fs: FileSystem = POSIX) -> None:
-    """Durable on return; what was noted before stays noted. Raises StorageFull, StorageFailed or FsyncFailed."""
-    before = noted_damage(folder, fs)
-    noted = NotedDamage(damage.start_offset, damage.known_until, damage.reason)
+def write_corruption_marker(folder: Path, damage: DamagedRange, fs: FileSystem = POSIX) -> None:
+    """Durable on return; the loss that the marker told of before stays in it.
+
+    Raises StorageFull, StorageFailed or FsyncFailed.
+    """
+    before = read_corruption_marker(folder, fs)
+    marker = CorruptionMarker(damage.start_offset, damage.known_until, damage.reason)
     if before is not None and before.end_offset > 0:
         start_offset = min(before.start_offset, damage.start_offset)
-        noted = NotedDamage(start_offset, max(before.end_offset, damage.known_until), before.reason)
-    if noted == before:
+        marker = CorruptionMarker(start_offset, max(before.end_offset, damage.known_until), before.reason)
+    if marker == before:
         sync_folder(folder, fs)
     else:
-        replace_file(folder / FILE_NAME, encode_note(noted), fs)
+        replace_file(folder / FILE_NAME, encode_corruption_marker(marker), fs)
 
 
-def forget_damage(folder: Path, fs: FileSystem = POSIX) -> None:
+def remove_corruption_marker(folder: Path, fs: FileSystem = POSIX) -> None:
     """All of it was fetched again, or was never committed; durable on return. Raises StorageFailed or FsyncFailed."""
     remove_file(folder / FILE_NAME, fs)
     sync_folder(folder, fs)
 
 
-def noted_damage(folder: Path, fs: FileSystem = POSIX) -> NotedDamage | None:
+def read_corruption_marker(folder: Path, fs: FileSystem = POSIX) -> CorruptionMarker | None:
     """What was lost and is not known to be whole again; None if there is no such file. One that makes no sense says
     that something was lost. Raises StorageFailed."""
     content = read_if_there(folder / FILE_NAME, fs)
     if content is None:
         return None
     try:
-        return decode_note(content)
+        return decode_corruption_marker(content)
     except ValueError as error:
-        return NotedDamage(0, 0, f"not known, as the file cannot be read: {error}")
+        return CorruptionMarker(0, 0, f"not known, as the file cannot be read: {error}")
 
 
-def encode_note(noted: NotedDamage) -> bytes:
+def encode_corruption_marker(marker: CorruptionMarker) -> bytes:
     """The two offsets and a checksum on the first line, the reason on the second."""
-    text = f"{noted.start_offset} {noted.end_offset} {' '.join(noted.reason.split())}"
+    text = f"{marker.start_offset} {marker.end_offset} {' '.join(marker.reason.split())}"
     start, end, reason = text.split(" ", 2)
     return f"{start} {end} {crc32c(text.encode()):08x}\n{reason}\n".encode()
 
 
-def decode_note(content: bytes) -> NotedDamage:
+def decode_corruption_marker(content: bytes) -> CorruptionMarker:
     """Raises ValueError with the reason."""
     first_line, _, rest = content.decode().partition("\n")
     fields, reason = first_line.split(" "), rest.removesuffix("\n")
@@ -89,4 +92,4 @@ def decode_note(content: bytes) -> NotedDamage:
         raise ValueError("its first line is not two offsets and a checksum")
     if fields[2] != f"{crc32c(f'{fields[0]} {fields[1]} {reason}'.encode()):08x}":
         raise ValueError("its checksum does not match")
-    return NotedDamage(int(fields[0]), int(fields[1]), reason)
+    return CorruptionMarker(int(fields[0]), int(fields[1]), reason)

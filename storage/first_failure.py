@@ -6,9 +6,8 @@ from storage.errors import LogCorrupted, StorageFailed, StorageFull
 
 
 class FirstFailure:
-    """Around all that touches the disk; StorageFull passes, as it leaves things as they were.
-
-    `remedy` is what the owner of the log says to a damaged one.
+    """Around all that touches the disk; StorageFull passes, as it leaves things as they were. A LogCorrupted gets the
+    `remedy` of the log's owner on its way.
 
     An object made once rather than a generator, which would cost several microseconds with every batch.
     """

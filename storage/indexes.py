@@ -1,8 +1,8 @@
-"""The two sparse indexes beside each segment, byte for byte as Kafka writes them (kraft-formats 4.4).
+"""The two sparse indexes beside each segment, byte for byte as Kafka writes them.
 
-Both can be rebuilt from the segment at any time, and are at every start, as Kafka does for the metadata log; so
-they are never fsynced, and what stands in them after a crash does not matter. While the segment grows they are a
-few entries behind: written one by one, these would make each flush of the log wait for two further inodes.
+Both can be rebuilt from the segment at any time, and are at every start; so they are never fsynced, and what stands in
+them after a crash does not matter. While the segment grows they are a few entries behind: written one by one, these
+would make each flush of the log wait for two further inodes.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""A file's bytes without a copy of them all, for what reads segments and snapshots from end to end."""
+"""A file's bytes without a copy of them all, for what reads a file from end to end."""
 
 from pathlib import Path
 

@@ -1,10 +1,10 @@
 """How far the log is known to be durable: what recovery may call the torn end of an interrupted write, and what not.
 
-Kafka keeps a `recovery-point-offset-checkpoint` one level above for its other logs, rewrites it without entries that
-it does not know, and takes 0 for the metadata log; so this is a file of ours beside the segments, which Kafka passes
-over. It is written after a flush, in place and without a flush of its own: it never says more than is true, whenever
-it reaches the disk, and a process that is killed leaves it a few milliseconds behind at most. Now and then it is
-flushed too, so that a power cut cannot set it back far.
+Kafka keeps a `recovery-point-offset-checkpoint` one level above, for the logs that it knows, and rewrites it without
+the entries of others; so this is a file of ours beside the segments. Kafka passes over it. It is written after a flush,
+in place and without a flush of its own: it never says more than is true, whenever it reaches the disk, and a process
+that is killed leaves it a few milliseconds behind at most. Now and then it is flushed too, so that a power cut cannot
+set it back far.
 """
 
 import logging

@@ -30,7 +30,7 @@ _OFFSET_SPAN_MAX = _POSITION_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentLimits:
-    """When a new segment is begun (`metadata.log.segment.bytes` and `.ms`)."""
+    """When a new segment is begun."""
 
     segment_bytes: int = 1024**3
     segment_ms: int = 7 * 24 * 3600 * 1000

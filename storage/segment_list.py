@@ -17,7 +17,10 @@ logger = logging.getLogger(__name__)
 
 
 class SegmentList:
-    """Never empty. Who may call what in which thread is said at `FileLog`, which also holds the lock."""
+    """Never empty. Appends, cuts and reads belong to one thread; `make_durable` may run in another one meanwhile.
+
+    The owner holds a lock for them: around appends and cuts, and around `take_dirty` and `put_back`.
+    """
 
     def __init__(
         self, folder: Path, limits: SegmentLimits, segments: list[Segment], fs: FileSystem = POSIX
@@ -125,11 +128,11 @@ class SegmentList:
         """Remove all segments durably, the last first, and begin with an empty one. Raises StorageFailed, also for want
         of space: there is no log to go on with then."""
         # First what is damaged behind its sound part: a start that finds it in a log half removed could not tell any
-        # more how far the log went, nor that the snapshot stands for all of it.
+        # more how far the log went, nor that all of it was to be removed.
         self.last.cut_unsound()
         self.last.sync()
         own = self.paths
-        # Those behind damage that a snapshot stands for were never opened.
+        # Those behind damage were never opened.
         for path in reversed([each for each in segment_paths(self._folder, self._fs) if each not in own]):
             for each in (path.with_suffix(".timeindex"), path.with_suffix(".index"), path):
                 remove_file(each, self._fs)

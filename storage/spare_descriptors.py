@@ -1,6 +1,6 @@
 """Descriptors that are kept back for files which are closed again at once, for when the process has no others left.
 
-A vote, an epoch or the name of a segment must get to the disk also while connections hold all the other descriptors
+A small state file or the name of a segment must get to the disk also while connections hold all the other descriptors
 that the process may have.
 """
 

@@ -1,4 +1,4 @@
-"""Writes again, at the start, what can be read but is not known to be on the disk.
+"""Writes again, at the start, the tail of a log that can be read but is not known to be on the disk.
 
 A flush that fails ends the process; but the kernel may keep its pages and take them for written, so that the next
 process reads what the disk does not have, flushes it in vain, and acknowledges it (Rebello et al., USENIX ATC '20).

@@ -1,4 +1,4 @@
-"""The log as the consensus core sees it: batches with their place, and the bytes only passed along."""
+"""A log as values: batches with their place in it, whose bytes are only passed along."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

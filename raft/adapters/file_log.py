@@ -20,7 +20,7 @@ from raft.adapters.snapshot_files import (
 from raft.ports import LogSummary
 from raft.quorum_records import QuorumRecord, quorum_records
 from storage.batch_cache import BatchCache
-from storage.corruption_marker import forget_damage, note_damage
+from storage.corruption_marker import remove_corruption_marker, write_corruption_marker
 from storage.damage_aside import DAMAGED_SUFFIX, set_segments_aside, set_tail_aside
 from storage.durable_files import replace_file, sync_folder
 from storage.errors import DamagedRange, StorageFull, storage_failure
@@ -271,7 +271,7 @@ class FileLog:
         if self.damage is None or not self._is_read_only:
             return
         with self._lock, self._first_failure:
-            note_damage(self._folder, self.damage, self._fs)
+            write_corruption_marker(self._folder, self.damage, self._fs)
             forget_replacement(self._folder, self._fs)
             self._point.put(self._at_least_damaged(self._point.offset or 0))
             own, last = self._segments.paths, self._segments.last
@@ -304,7 +304,7 @@ class FileLog:
         end_offset = self.flush()
         with self._first_failure:
             self._point.set_back(end_offset)
-            forget_damage(self._folder, self._fs)
+            remove_corruption_marker(self._folder, self._fs)
 
     # Reading
 

@@ -12,7 +12,7 @@ from raft.adapters.quorum_checkpoint import read_quorum_checkpoint
 from raft.adapters.replacement_mark import Replacement, replacement_under_way
 from raft.adapters.snapshot_files import check_snapshots, remove_leftovers, snapshot_quorum_records
 from raft.quorum_records import QuorumRecord
-from storage.corruption_marker import NotedDamage, noted_damage
+from storage.corruption_marker import CorruptionMarker, read_corruption_marker
 from storage.errors import DamagedRange, LogCorrupted
 from storage.file_system import POSIX, FileSystem
 from storage.leader_epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
@@ -70,26 +70,26 @@ def _read_log(folder: Path, recovery_point: int | None, fs: FileSystem) -> Opene
     newest = snapshots[-1] if snapshots else None
     replacement = _replacement(folder, recovered, fs)
     is_half_emptied = replacement is not None and replacement.can_go_on_at(newest)
-    noted = noted_damage(folder, fs)
+    marker = read_corruption_marker(folder, fs)
     passed_over = None
-    if replacement is None and noted is None and recovered.damage is not None and not recovered.is_sound:
+    if replacement is None and marker is None and recovered.damage is not None and not recovered.is_sound:
         behind = recover_behind(folder, recovered.damage, snapshots, known, fs)
         if behind is not None:
             recovered.close()
             passed_over = recovered.damage
             recovered, batches = behind
     if replacement is not None and not is_half_emptied:
-        noted = _with_lost(noted, replacement.as_damage(recovered.end_offset))
-    if newest is not None and (is_half_emptied or _is_ahead(newest, recovered, noted)):
+        marker = _with_lost(marker, replacement.as_damage(recovered.end_offset))
+    if newest is not None and (is_half_emptied or _is_ahead(newest, recovered, marker)):
         missing_until = 0 if recovered.damage is None else recovered.damage.end_offset
         marked_offset = 0 if replacement is None else replacement.log_end_offset
         reached_offset = max(recovered.end_offset, missing_until, marked_offset)
-        recovered.damage = None if noted is None else noted.with_log(folder, newest.offset, missing_until)
+        recovered.damage = None if marker is None else marker.with_log(folder, newest.offset, missing_until)
         return _opened(
             recovered, batches, 0, first_voters, start_over_at=newest, reached_offset=reached_offset
         )
-    if noted is not None:
-        recovered.damage = _with_noted(recovered, noted, folder)
+    if marker is not None:
+        recovered.damage = _with_marker(recovered, marker, folder)
     if newest is not None:
         recovered.damage = _up_to_snapshot(recovered.damage, newest)
     start = _snapshot_at_start(recovered, snapshots)
@@ -128,18 +128,18 @@ def _replacement(folder: Path, recovered: RecoveredLog, fs: FileSystem) -> Repla
     return None if is_untouched and found.snapshot is not None else found
 
 
-def _with_lost(noted: NotedDamage | None, lost: NotedDamage) -> NotedDamage:
-    if noted is None:
+def _with_lost(marker: CorruptionMarker | None, lost: CorruptionMarker) -> CorruptionMarker:
+    if marker is None:
         return lost
-    return replace(noted, end_offset=max(noted.end_offset, lost.end_offset))
+    return replace(marker, end_offset=max(marker.end_offset, lost.end_offset))
 
 
-def _with_noted(recovered: RecoveredLog, noted: NotedDamage, folder: Path) -> DamagedRange:
+def _with_marker(recovered: RecoveredLog, marker: CorruptionMarker, folder: Path) -> DamagedRange:
     """The damage that there is, with what was lost before; found at the log's end, where all that is there is sound."""
     damage = recovered.damage
     if damage is None or recovered.is_sound:
-        return noted.with_log(folder, recovered.end_offset, 0 if damage is None else damage.end_offset)
-    return replace(damage, end_offset=max(damage.end_offset, noted.end_offset))
+        return marker.with_log(folder, recovered.end_offset, 0 if damage is None else damage.end_offset)
+    return replace(damage, end_offset=max(damage.end_offset, marker.end_offset))
 
 
 def _up_to_snapshot(damage: DamagedRange | None, newest: OffsetAndEpoch) -> DamagedRange | None:
@@ -153,15 +153,15 @@ def _up_to_snapshot(damage: DamagedRange | None, newest: OffsetAndEpoch) -> Dama
     return replace(damage, end_offset=newest.offset, known_end_offset=None)
 
 
-def _is_ahead(newest: OffsetAndEpoch, recovered: RecoveredLog, noted: NotedDamage | None) -> bool:
+def _is_ahead(newest: OffsetAndEpoch, recovered: RecoveredLog, marker: CorruptionMarker | None) -> bool:
     """Whether a snapshot stands for more than the log and for all that is damaged in it (kraft-semantics A10.3).
 
     Of damage whose end is not known, more may have been acknowledged than the snapshot holds: that must be said first.
     """
     damage = recovered.damage
-    if damage is not None and (noted is None or not recovered.is_sound):
+    if damage is not None and (marker is None or not recovered.is_sound):
         is_covered = recovered.is_end_known and damage.end_offset <= newest.offset
-        if noted is not None or not is_covered:
+        if marker is not None or not is_covered:
             return False
     return newest.offset > recovered.end_offset or _holds_another_record(newest, recovered)
 

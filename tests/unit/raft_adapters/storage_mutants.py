@@ -12,7 +12,7 @@ from raft.adapters.file_log import FileLog
 from raft.adapters.snapshot_store import SnapshotStore
 from snapshots.adapters import durable_snapshot
 from storage import durable_files
-from storage.corruption_marker import forget_damage
+from storage.corruption_marker import remove_corruption_marker
 from storage.file_system import FileSystem
 from storage.recovery_point import RecoveryPoint
 from storage.segment import Segment, segment_path
@@ -143,7 +143,7 @@ def damage_forgotten_once_it_is_set_aside(patch: pytest.MonkeyPatch) -> None:
     def forgetting(log: FileLog) -> None:
         set_aside(log)
         log._point.set_back(log.end_offset)
-        forget_damage(log._folder, log._fs)
+        remove_corruption_marker(log._folder, log._fs)
 
     patch.setattr(FileLog, "set_damage_aside", forgetting)
 

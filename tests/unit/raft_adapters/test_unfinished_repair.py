@@ -13,12 +13,12 @@ from raft.adapters.snapshot_files import snapshot_path
 from storage import recovery_point
 from storage.corruption_marker import (
     FILE_NAME,
-    NotedDamage,
-    decode_note,
-    encode_note,
-    forget_damage,
-    note_damage,
-    noted_damage,
+    CorruptionMarker,
+    decode_corruption_marker,
+    encode_corruption_marker,
+    read_corruption_marker,
+    remove_corruption_marker,
+    write_corruption_marker,
 )
 from storage.errors import DamagedRange
 from storage.recovery_point import RecoveryPoint, read_recovery_point
@@ -47,38 +47,40 @@ LOSS = DamagedRange(7, 12, Path("/disk/a.log"), 70, "its CRC is\nanother")
 
 
 def test_what_was_noted_is_read_back() -> None:
-    noted = NotedDamage(3, 2**40, "it lacks “7”")
-    assert decode_note(encode_note(noted)) == noted
-    assert decode_note(encode_note(NotedDamage(0, 1, ""))) == NotedDamage(0, 1, "")
+    noted = CorruptionMarker(3, 2**40, "it lacks “7”")
+    assert decode_corruption_marker(encode_corruption_marker(noted)) == noted
+    assert decode_corruption_marker(encode_corruption_marker(CorruptionMarker(0, 1, ""))) == CorruptionMarker(
+        0, 1, ""
+    )
 
 
 def test_one_loss_after_the_other_is_one_range() -> None:
     fs = FaultFileSystem(FOLDER)
-    assert noted_damage(FOLDER, fs) is None
-    note_damage(FOLDER, LOSS, fs)
-    assert noted_damage(FOLDER, fs) == NotedDamage(7, 12, "its CRC is another")
-    note_damage(FOLDER, DamagedRange(9, 20, FOLDER, 0, "more"), fs)
-    note_damage(FOLDER, DamagedRange(5, 6, FOLDER, 0, "less"), fs)
-    assert noted_damage(FOLDER, fs) == NotedDamage(5, 20, "its CRC is another")
-    forget_damage(FOLDER, fs)
-    forget_damage(FOLDER, fs)
-    assert noted_damage(FOLDER, fs) is None
+    assert read_corruption_marker(FOLDER, fs) is None
+    write_corruption_marker(FOLDER, LOSS, fs)
+    assert read_corruption_marker(FOLDER, fs) == CorruptionMarker(7, 12, "its CRC is another")
+    write_corruption_marker(FOLDER, DamagedRange(9, 20, FOLDER, 0, "more"), fs)
+    write_corruption_marker(FOLDER, DamagedRange(5, 6, FOLDER, 0, "less"), fs)
+    assert read_corruption_marker(FOLDER, fs) == CorruptionMarker(5, 20, "its CRC is another")
+    remove_corruption_marker(FOLDER, fs)
+    remove_corruption_marker(FOLDER, fs)
+    assert read_corruption_marker(FOLDER, fs) is None
 
 
 def test_every_flipped_byte_of_the_note_still_says_that_something_was_lost() -> None:
     fs = FaultFileSystem(FOLDER)
-    note_damage(FOLDER, LOSS, fs)
-    noted = noted_damage(FOLDER, fs)
+    write_corruption_marker(FOLDER, LOSS, fs)
+    noted = read_corruption_marker(FOLDER, fs)
     whole = fs.read(FOLDER / FILE_NAME)
     for position in range(len(whole)):
         for mask in (0x01, 0x20, 0x80):
             fs.flip(FOLDER / FILE_NAME, position, mask)
-            found = noted_damage(FOLDER, fs)
+            found = read_corruption_marker(FOLDER, fs)
             assert found is not None
             is_the_end = position == len(whole) - 1
             assert is_the_end or (found.end_offset == 0 and "cannot be read" in found.reason), position
-            note_damage(FOLDER, LOSS, fs)
-            again = noted_damage(FOLDER, fs)
+            write_corruption_marker(FOLDER, LOSS, fs)
+            again = read_corruption_marker(FOLDER, fs)
             assert is_the_end or again == noted, "and it is replaced by what is known"
             fs.put(FOLDER / FILE_NAME, whole)
 
@@ -88,11 +90,11 @@ def test_it_is_durable_also_where_a_process_died_while_it_noted_it() -> None:
         fs = FaultFileSystem(FOLDER)
         fs.on_call = stopping_before(change)
         with suppress(Stopped):
-            note_damage(FOLDER, LOSS, fs)
+            write_corruption_marker(FOLDER, LOSS, fs)
         left = fs.killed()
-        note_damage(FOLDER, LOSS, left)
+        write_corruption_marker(FOLDER, LOSS, left)
         for seed in range(20):
-            assert noted_damage(FOLDER, left.power_cut(Random(seed))) is not None
+            assert read_corruption_marker(FOLDER, left.power_cut(Random(seed))) is not None
 
 
 # The log
@@ -157,7 +159,7 @@ def test_neither_file_says_more_than_is_known_however_often_a_repair_is_broken_o
         assert log.damage is not None
         log.set_damage_aside()
         log.close()
-        noted = noted_damage(tmp_path)
+        noted = read_corruption_marker(tmp_path)
         assert noted is not None
         assert (noted.end_offset, read_recovery_point(tmp_path)) == (6, 6)
 
