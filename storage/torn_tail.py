@@ -4,18 +4,17 @@ What was written but not yet flushed reaches the disk in any order, by sectors: 
 others read as zeros, or the file ends before them. A bit that flipped, or a block of other bytes, leaves no such hole.
 """
 
+import re
 from collections.abc import Iterator
 
 from crc32c import crc32c
 
 from storage.file_system import Content
 from wire.errors import DecodeError
-from wire.record_batch import HEADER_BYTES, BatchHeader, check_batch, read_batch_header
+from wire.record_batch import HEADER_BYTES, MAGIC, BatchHeader, check_batch, read_batch_header
 
 SECTOR_BYTES = 512
-# Producer id, epoch and base sequence of every KRaft batch, and where they stand in its header.
-_NO_PRODUCER = b"\xff" * 14
-_NO_PRODUCER_POSITION = 43
+_MAGIC_POSITION = 16
 _RECORD_BYTES_MIN = 7
 _CRC_START = 21
 
@@ -73,18 +72,31 @@ def _valid_batch(content: Content, position: int) -> BatchHeader | None:
 
 
 def valid_batches_behind(content: Content, position: int, offset: int) -> Iterator[tuple[int, BatchHeader]]:
-    """The sound batches behind a damaged one, each with its position, found again by what all headers have in common.
+    """The sound batches behind a damaged one, each with its position, found again by what their headers have in common:
+    the first bytes of their base offsets, and the magic.
 
     A damaged length makes a batch in the middle look like a torn end, so walking from batch to batch cannot tell.
     A batch of offsets below `offset`, or of more than there can be records, is none.
     """
     offset_max = offset + (len(content) - position) // _RECORD_BYTES_MIN
-    found = content.find(_NO_PRODUCER, position + _NO_PRODUCER_POSITION + 1)
-    while found >= 0:
-        start = found - _NO_PRODUCER_POSITION
+    alike = _pattern(offset, offset_max)
+    found = alike.search(content, position + _MAGIC_POSITION + 1)
+    while found is not None:
+        start = found.start() - _MAGIC_POSITION
         header = _valid_batch(content, start)
-        follow = found + 1
+        follow = found.end()
         if header is not None and offset <= header.base_offset <= offset_max:
             yield start, header
-            follow = start + header.size_in_bytes + _NO_PRODUCER_POSITION
-        found = content.find(_NO_PRODUCER, follow)
+            follow = start + header.size_in_bytes + _MAGIC_POSITION
+        found = alike.search(content, follow)
+
+
+def _pattern(offset: int, offset_max: int) -> re.Pattern[bytes]:
+    """Finds the magic of a batch whose base offset is between these. It begins with the magic, a single byte, and looks
+    back from there: in a file full of zeros, a search for the zeros with which most offsets begin takes many times as
+    long."""
+    lowest, highest = offset.to_bytes(8, "big"), offset_max.to_bytes(8, "big")
+    shared = next((at for at in range(8) if lowest[at] != highest[at]), 8)
+    rest = b".{%d}" % (_MAGIC_POSITION - shared)
+    magic = re.escape(bytes([MAGIC]))
+    return re.compile(magic + b"(?<=" + re.escape(lowest[:shared]) + rest + magic + b")", re.DOTALL)
