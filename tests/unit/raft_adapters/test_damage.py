@@ -7,6 +7,7 @@ import pytest
 from raft.adapters.file_log import FileLog
 from storage.errors import DamagedRange, LogCorrupted
 from storage.segment import SegmentLimits
+from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft_adapters.log_folders import (
     FIRST,
     batch,
@@ -17,6 +18,7 @@ from tests.unit.raft_adapters.log_folders import (
     write_log,
     write_snapshot,
 )
+from tests.unit.raft_adapters.log_history import FOLDER
 from wire.log_batch import LogBatch
 
 SIZE = len(batch(0).data)
@@ -232,3 +234,22 @@ def test_a_missing_segment_is_damage_up_to_the_end_of_the_log(tmp_path: Path) ->
     log = FileLog(tmp_path)
     assert read_all(log) == written
     log.close()
+
+
+def test_after_damage_is_read_nothing_more_is_taken_and_the_next_start_says_what_is_lost() -> None:
+    """Read from the disk, and not from the cache."""
+    fs = FaultFileSystem(FOLDER.parent)
+    log, written = FileLog(FOLDER, cache_bytes=0, fs=fs), [*batches(0, 2), *batches(2, 5, epoch=3)]
+    log.append(written)
+    log.flush()
+    fs.flip(FOLDER / FIRST, 2 * SIZE + 70)
+    with pytest.raises(LogCorrupted, match=r"offset 2.*CRC"):
+        log.read(2, 1000)
+    with pytest.raises(LogCorrupted, match="if the other voters are healthy"):
+        log.append([batch(5, epoch=3)])
+    log.close()
+    again = FileLog(FOLDER, on_damage="report", fs=fs)
+    assert again.damage is not None
+    assert (again.damage.start_offset, again.damage.end_offset) == (2, 5)
+    assert read_all(again) == written[:2]
+    again.close()

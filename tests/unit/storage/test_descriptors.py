@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_log import FileLog
 from storage import segment
 from storage.errors import StorageFailed
 from storage.file_system import PosixFileSystem
-from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem, refused
-from tests.unit.raft_adapters.log_folders import batch, batches, read_all
+from tests.unit.storage.log_parts import batch, flush, new_log, recover
+from wire.log_batch import LogBatch, log_batch
 
 SIZE = len(batch(0).data)
-TWO_A_SEGMENT = SegmentLimits(segment_bytes=2 * SIZE)
+TWO_A_SEGMENT = 2 * SIZE
 FOLDER = Path("/disk/log")
 
 
@@ -27,7 +26,7 @@ class Descriptors(FaultFileSystem):
     """`left` of them for files that stay open."""
 
     def __init__(self) -> None:
-        super().__init__(FOLDER.parent)
+        super().__init__(FOLDER)
         self.left: int | None = None
 
     def open_for_long(self, path: Path, flags: int, mode: int = 0o644) -> int:
@@ -42,48 +41,60 @@ class Descriptors(FaultFileSystem):
         return [int(name.partition(".")[0]) for name in self.names(FOLDER) if name.endswith(".log")]
 
 
+def batches(start: int, end: int) -> list[LogBatch]:
+    return [batch(offset) for offset in range(start, end)]
+
+
+def found_by_a_start(fs: FaultFileSystem) -> list[LogBatch]:
+    found: list[LogBatch] = []
+    recovered = recover(FOLDER, lambda each: found.append(log_batch(bytes(each.data))), fs)
+    recovered.close()
+    assert recovered.damage is None
+    return found
+
+
 def test_the_last_segment_grows_while_no_file_can_be_opened(caplog: pytest.LogCaptureFixture) -> None:
     fs = Descriptors()
-    log = FileLog(FOLDER, TWO_A_SEGMENT, fs=fs)
+    log = new_log(FOLDER, TWO_A_SEGMENT, fs)
     log.append(batches(0, 2))
     fs.left = 0
     with caplog.at_level(logging.ERROR):
         log.append(batches(2, 5))
         log.append(batches(5, 6))
-    assert log.flush() == 6
+    flush(log)
+    assert log.end_offset == 6
     assert fs.segments == [0]
     (record,) = caplog.records
     assert "ulimit -n" in record.getMessage()
     fs.left = None
     log.append(batches(6, 9))
-    assert log.flush() == 9
+    flush(log)
+    assert log.end_offset == 9
     assert fs.segments == [0, 6, 8]
     log.close()
-    with_all = FileLog(FOLDER, TWO_A_SEGMENT, fs=fs)
-    assert read_all(with_all) == batches(0, 9)
-    with_all.close()
+    assert found_by_a_start(fs) == batches(0, 9)
 
 
 @pytest.mark.parametrize("left", [1, 2])
 def test_a_segment_without_index_files_is_as_good(left: int) -> None:
     fs = Descriptors()
-    log = FileLog(FOLDER, TWO_A_SEGMENT, fs=fs)
+    log = new_log(FOLDER, TWO_A_SEGMENT, fs)
     log.append(batches(0, 2))
     fs.left = left
     log.append(batches(2, 3))
-    assert log.flush() == 3
+    flush(log)
+    assert log.end_offset == 3
     assert fs.segments == [0, 2]
     fs.left = None
     log.append(batches(3, 5))
+    flush(log)
     log.close()
-    again = FileLog(FOLDER, TWO_A_SEGMENT, fs=fs)
-    assert read_all(again) == batches(0, 5)
-    again.close()
+    assert found_by_a_start(fs) == batches(0, 5)
 
 
 def test_a_segment_does_not_grow_beyond_what_its_indexes_can_say(monkeypatch: pytest.MonkeyPatch) -> None:
     fs = Descriptors()
-    log = FileLog(FOLDER, TWO_A_SEGMENT, fs=fs)
+    log = new_log(FOLDER, TWO_A_SEGMENT, fs)
     log.append(batches(0, 2))
     fs.left = 0
     monkeypatch.setattr(segment, "_POSITION_MAX", 3 * SIZE)
@@ -94,7 +105,7 @@ def test_a_segment_does_not_grow_beyond_what_its_indexes_can_say(monkeypatch: py
 
 def test_another_refusal_stays_fatal() -> None:
     fs = Descriptors()
-    log = FileLog(FOLDER, TWO_A_SEGMENT, fs=fs)
+    log = new_log(FOLDER, TWO_A_SEGMENT, fs)
     log.append(batches(0, 2))
 
     def refuse(_count: int, name: str) -> None:

@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_log import FileLog
-from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.ready import QuorumState
 from storage.errors import StorageFailed, StorageFull
 from storage.reserved_space import FILE_NAME, ReservedSpace
-from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft_adapters.log_folders import batches
 
 MIB = 1024 * 1024
 Free = namedtuple("Free", "f_bavail f_frsize")  # noqa: PYI024 - what statvfs answers, as far as it is read
@@ -139,22 +134,3 @@ def test_of_two_threads_that_find_the_disk_full_both_go_on_with_what_one_gave_aw
     assert not space.is_held
     with pytest.raises(StorageFull):
         space.with_space(lambda: (_ for _ in ()).throw(full(tmp_path)))
-
-
-def test_a_node_lives_on_a_full_disk_by_its_reserve() -> None:
-    """On a disk with a capacity: votes are still written, appends are refused, and space lets all go on."""
-    folder = Path("/disk")
-    fs = FaultFileSystem(folder, capacity=MIB + 400)
-    space, log = ReservedSpace(folder, MIB, fs), FileLog(folder / "log", fs=fs)
-    with pytest.raises(StorageFull):
-        log.append(batches(0, 2, size=MIB))
-    fs.capacity -= fs.free_bytes(folder)
-    elections = QuorumStateFile(folder / "log", (), 1, fs)
-    space.with_space(lambda: elections.write(QuorumState(leader_epoch=3)))
-    assert (space.is_held, space.maybe_take_back()) == (False, False)
-    assert elections.read() == QuorumState(leader_epoch=3)
-    fs.capacity += 3 * MIB
-    assert space.maybe_take_back()
-    log.append(batches(0, 2))
-    assert log.flush() == 2
-    log.close()

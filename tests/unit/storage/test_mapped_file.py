@@ -7,12 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_log import FileLog
-from raft.adapters.snapshot_files import problem_of
 from storage.errors import StorageFailed
-from storage.file_system import POSIX
 from storage.mapped_file import map_file
-from tests.unit.raft_adapters.log_folders import FIRST, batches, write_log
+from tests.unit.storage.log_parts import FIRST, batch, recover, write_log
 
 PIECE_BYTES = 1024 * 1024
 SIZE = 2 * PIECE_BYTES + 100
@@ -96,16 +93,7 @@ def test_a_file_cut_between_reading_and_mapping_is_an_error_too(
 def test_a_log_on_such_a_disk_does_not_open_and_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_log(tmp_path, batches(0, 3))
+    write_log(tmp_path, [batch(0), batch(1), batch(2)])
     at_position(monkeypatch, 0, fail)
     with pytest.raises(StorageFailed, match=rf"{FIRST}.*Input/output error"):
-        FileLog(tmp_path)
-
-
-def test_a_snapshot_on_such_a_disk_is_an_error_of_the_disk(
-    large: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When it is about to be served: the node says why, and does not just vanish."""
-    at_position(monkeypatch, 0, fail)
-    with pytest.raises(StorageFailed, match=r"large.*Input/output error"):
-        problem_of(large, 1, POSIX)
+        recover(tmp_path)
