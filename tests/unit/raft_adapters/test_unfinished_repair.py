@@ -1,8 +1,6 @@
-"""What was lost is remembered until the core says that it is whole, wherever the log ends meanwhile."""
+"""A repair that was broken off is remembered until the core says that the log is whole, wherever it ends meanwhile."""
 
 import logging
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -11,19 +9,10 @@ import pytest
 from raft.adapters.file_log import FileLog
 from raft.adapters.snapshot_files import snapshot_path
 from storage import recovery_point
-from storage.corruption_marker import (
-    FILE_NAME,
-    CorruptionMarker,
-    decode_corruption_marker,
-    encode_corruption_marker,
-    read_corruption_marker,
-    remove_corruption_marker,
-    write_corruption_marker,
-)
-from storage.errors import DamagedRange
+from storage.corruption_marker import FILE_NAME, read_corruption_marker
 from storage.recovery_point import RecoveryPoint, read_recovery_point
 from storage.segment import SegmentLimits
-from tests.support.fault_file_system import CHANGES, FaultFileSystem
+from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft_adapters.log_folders import (
     FIRST,
     batch,
@@ -35,69 +24,12 @@ from tests.unit.raft_adapters.log_folders import (
     write_log,
     write_snapshot,
 )
+from tests.unit.storage.disk_stops import Stopped, stopping_before
 from wire.log_batch import OffsetAndEpoch
 
 SIZE = len(batch(0).data)
 LIMITS = SegmentLimits(segment_bytes=3 * SIZE)
 FOLDER = Path("/disk/__cluster_metadata-0")
-LOSS = DamagedRange(7, 12, Path("/disk/a.log"), 70, "its CRC is\nanother")
-
-
-# The file
-
-
-def test_what_was_noted_is_read_back() -> None:
-    noted = CorruptionMarker(3, 2**40, "it lacks “7”")
-    assert decode_corruption_marker(encode_corruption_marker(noted)) == noted
-    assert decode_corruption_marker(encode_corruption_marker(CorruptionMarker(0, 1, ""))) == CorruptionMarker(
-        0, 1, ""
-    )
-
-
-def test_one_loss_after_the_other_is_one_range() -> None:
-    fs = FaultFileSystem(FOLDER)
-    assert read_corruption_marker(FOLDER, fs) is None
-    write_corruption_marker(FOLDER, LOSS, fs)
-    assert read_corruption_marker(FOLDER, fs) == CorruptionMarker(7, 12, "its CRC is another")
-    write_corruption_marker(FOLDER, DamagedRange(9, 20, FOLDER, 0, "more"), fs)
-    write_corruption_marker(FOLDER, DamagedRange(5, 6, FOLDER, 0, "less"), fs)
-    assert read_corruption_marker(FOLDER, fs) == CorruptionMarker(5, 20, "its CRC is another")
-    remove_corruption_marker(FOLDER, fs)
-    remove_corruption_marker(FOLDER, fs)
-    assert read_corruption_marker(FOLDER, fs) is None
-
-
-def test_every_flipped_byte_of_the_note_still_says_that_something_was_lost() -> None:
-    fs = FaultFileSystem(FOLDER)
-    write_corruption_marker(FOLDER, LOSS, fs)
-    noted = read_corruption_marker(FOLDER, fs)
-    whole = fs.read(FOLDER / FILE_NAME)
-    for position in range(len(whole)):
-        for mask in (0x01, 0x20, 0x80):
-            fs.flip(FOLDER / FILE_NAME, position, mask)
-            found = read_corruption_marker(FOLDER, fs)
-            assert found is not None
-            is_the_end = position == len(whole) - 1
-            assert is_the_end or (found.end_offset == 0 and "cannot be read" in found.reason), position
-            write_corruption_marker(FOLDER, LOSS, fs)
-            again = read_corruption_marker(FOLDER, fs)
-            assert is_the_end or again == noted, "and it is replaced by what is known"
-            fs.put(FOLDER / FILE_NAME, whole)
-
-
-def test_it_is_durable_also_where_a_process_died_while_it_noted_it() -> None:
-    for change in range(5):
-        fs = FaultFileSystem(FOLDER)
-        fs.on_call = stopping_before(change)
-        with suppress(Stopped):
-            write_corruption_marker(FOLDER, LOSS, fs)
-        left = fs.killed()
-        write_corruption_marker(FOLDER, LOSS, left)
-        for seed in range(20):
-            assert read_corruption_marker(FOLDER, left.power_cut(Random(seed))) is not None
-
-
-# The log
 
 
 @pytest.fixture
@@ -159,9 +91,9 @@ def test_neither_file_says_more_than_is_known_however_often_a_repair_is_broken_o
         assert log.damage is not None
         log.set_damage_aside()
         log.close()
-        noted = read_corruption_marker(tmp_path)
-        assert noted is not None
-        assert (noted.end_offset, read_recovery_point(tmp_path)) == (6, 6)
+        marker = read_corruption_marker(tmp_path)
+        assert marker is not None
+        assert (marker.end_offset, read_recovery_point(tmp_path)) == (6, 6)
 
 
 def test_going_on_with_a_repair_keeps_what_was_set_aside(tmp_path: Path) -> None:
@@ -264,10 +196,6 @@ def test_nothing_known_is_set_back_to_nothing_at_all() -> None:
 # Crashes
 
 
-class Stopped(BaseException):
-    """Nothing may handle it."""
-
-
 def repair(fs: FaultFileSystem) -> None:
     log = FileLog(FOLDER, LIMITS, on_damage="report", fs=fs)
     log.set_damage_aside()
@@ -334,15 +262,3 @@ def damaged_disk(damaged_at: int, snapshot_at: int | None) -> FaultFileSystem:
     point.put(1)
     point.close()
     return fs
-
-
-def stopping_before(change: int) -> Callable[[int, str], None]:
-    seen = 0
-
-    def hear(_count: int, name: str) -> None:
-        nonlocal seen
-        seen += name in CHANGES
-        if seen > change:
-            raise Stopped
-
-    return hear
