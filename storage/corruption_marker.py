@@ -60,7 +60,7 @@ def write_corruption_marker(folder: Path, damage: DamagedRange, fs: FileSystem =
 
 
 def remove_corruption_marker(folder: Path, fs: FileSystem = POSIX) -> None:
-    """All of it was fetched again, or was never committed; durable on return. Raises StorageFailed or FsyncFailed."""
+    """The log is whole again; durable on return. Raises StorageFailed or FsyncFailed."""
     remove_file(folder / FILE_NAME, fs)
     sync_folder(folder, fs)
 

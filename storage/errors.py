@@ -41,8 +41,8 @@ class StorageFailed(EnvironmentFault):
 class StorageFull(StorageFailed):
     """No space left, and nothing half-written counts: what was begun was taken back, and all before it stands.
 
-    Whoever knows better than to stop may go on reading, and write again once there is space; for everyone else it
-    is as fatal as any `StorageFailed`.
+    A caller that handles it may go on reading, and write again once there is space. For all others it is as fatal as
+    any `StorageFailed`.
     """
 
     def __init__(self, action: str, path: Path, error: OSError) -> None:

@@ -67,7 +67,7 @@ class FileSystem(Protocol):
         ...
 
     def exists(self, path: Path) -> bool:
-        """Never raises: what cannot be looked at is not there, and whoever opens it next is told why."""
+        """Never raises: what cannot be looked at is not there, and the next attempt to open it says why."""
         ...
 
     def read(self, path: Path) -> bytes:

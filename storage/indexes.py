@@ -138,7 +138,7 @@ class SegmentIndexes:
         return offset_index, time_index
 
     def create_files(self, segment_path: Path) -> None:
-        """Write both files anew and keep them open for further entries."""
+        """Write both files from the beginning and keep them open for further entries."""
         self.drop_files()
         content = self.encoded()
         paths = (segment_path.with_suffix(".index"), segment_path.with_suffix(".timeindex"))

@@ -179,19 +179,19 @@ def _scan(
         if isinstance(found, Damage):
             return found
         _check_order(recovered, segment, found, known)
-        _read(segment, found, read_batch)
+        try:
+            read_batch(found)
+        except DecodeError as error:
+            raise _unreadable(segment, found, error) from error
         segment.observe(found.header)
     return None
 
 
-def _read(segment: Segment, found: ScannedBatch, read_batch: BatchReader) -> None:
-    try:
-        read_batch(found)
-    except DecodeError as error:
-        offsets = found.header.base_offset, found.header.next_offset
-        kind = "control batch" if found.header.is_control else "batch"
-        reason = f"the {kind} has a valid checksum, but {error}"
-        raise BatchUnreadable(DamagedRange(*offsets, segment.path, found.position, reason)) from error
+def _unreadable(segment: Segment, found: ScannedBatch, error: DecodeError) -> BatchUnreadable:
+    offsets = found.header.base_offset, found.header.next_offset
+    kind = "control batch" if found.header.is_control else "batch"
+    reason = f"the {kind} has a valid checksum, but {error}"
+    return BatchUnreadable(DamagedRange(*offsets, segment.path, found.position, reason))
 
 
 def _check_order(recovered: RecoveredLog, segment: Segment, found: ScannedBatch, known: KnownDurable) -> None:

@@ -1,4 +1,4 @@
-"""Space kept for the moment at which there is none: a full disk must not keep a node from voting, or from handing over.
+"""Space kept for the moment at which there is none: a full disk must not stop the writing of small state files.
 
 A file of a fixed size stands beside the log's folder. When something small has to be written and the disk is full, the
 file gives its space away; once there is room for it again, with some to spare, it takes it back, and that is how the
@@ -74,7 +74,7 @@ class ReservedSpace:
         remove_file(self._path, self._fs)
 
     def maybe_take_back(self) -> bool:
-        """Reserve anew if there is room for it twice over, so that the next write does not find the disk full again.
+        """Reserve again if there is room for it twice over, so that the next write does not find the disk full again.
 
         Answers whether the reserve is held: while it is not, writes but the smallest should be refused. Raises
         StorageFailed.
@@ -85,7 +85,7 @@ class ReservedSpace:
             return self.is_held
 
     def take_back(self) -> bool:
-        """Reserve anew if there is any room for it; answers whether it is held. Raises StorageFailed."""
+        """Reserve again if there is any room for it; answers whether it is held. Raises StorageFailed."""
         with self._lock:
             if not self.is_held:
                 self._reserve()

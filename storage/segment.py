@@ -152,7 +152,7 @@ class Segment:
     ) -> bytes:
         """Whole batches from the one holding `start_offset`, at least one if it ends below `end_offset`.
 
-        What the disk gives back is checked: whoever is handed it would spread the damage. `epochs` are those of the
+        What the disk gives back is checked, or the reader would spread the damage. `epochs` are those of the
         log, which no checksum covers. Raises LogCorrupted or StorageFailed.
         """
         start = self.position_of(start_offset)
@@ -215,7 +215,7 @@ class Segment:
         cut = 0 if end_offset == self.base_offset else self._end_by_offset(0, end_offset)
         try:
             self._fs.truncate(self.descriptor, cut)
-            # Set once and at once: committed batches below may be read in the loop meanwhile.
+            # Set once and at once: batches below may be read in the loop meanwhile.
             self.size, self.end_offset = cut, end_offset
             self._reindex(end_offset, cut)
         except OSError as error:
