@@ -10,7 +10,6 @@ from random import Random
 from typing import Protocol
 from uuid import UUID
 
-from raft.batches import LogBatch, build_batch
 from raft.config import QuorumConfig
 from raft.inputs import Input, LogFlushed, RequestReceived, ResponseReceived, TimeAdvanced
 from raft.messages import FetchRequest, FetchResponse, LogSlice, Response
@@ -18,6 +17,7 @@ from raft.node import RaftNode
 from raft.ports import LogSummary
 from raft.ready import OutboundRequest, OutboundResponse, Ready
 from raft.voters import ReplicaKey, Voter, VoterSet
+from wire.log_batch import LogBatch, build_batch
 
 CLUSTER_ID = "benchmark-cluster-id00"
 START_MS = 1_700_000_000_000

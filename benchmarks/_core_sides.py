@@ -16,10 +16,10 @@ from benchmarks._core_quorum import (
     fetch_request,
     key_of,
 )
-from raft.batches import build_batch
 from raft.inputs import Input, LogFlushed, RequestReceived, ResponseReceived
 from raft.messages import FetchResponse
 from raft.node import RaftNode
+from wire.log_batch import build_batch
 from wire.metadata_records.features import ProducerIdsRecord
 from wire.record_frame import encode_record
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from uuid import UUID
 
 from cli.main import run
-from raft.adapters.epoch_checkpoint import FILE_NAME as EPOCHS
 from raft.adapters.file_log import FOLDER_NAME, FileLog
-from raft.adapters.recovery_point import FILE_NAME as RECOVERY_POINT
-from raft.batches import LogBatch, build_batch
+from storage.leader_epoch_checkpoint import FILE_NAME as EPOCHS
+from storage.recovery_point import FILE_NAME as RECOVERY_POINT
 from tests.support.cluster import Cluster
+from wire.log_batch import LogBatch, build_batch
 from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from wire.record_batch import CompressionCodec
 from wire.record_frame import encode_record

@@ -34,7 +34,7 @@ import uvloop
 from benchmarks._report import hardware, percentile, print_result
 from raft.adapters.disk_thread import DiskThread
 from raft.adapters.file_log import FOLDER_NAME, FileLog
-from raft.batches import LogBatch, build_batch
+from wire.log_batch import LogBatch, build_batch
 
 MIB = 1024 * 1024
 DEFAULT_SIZES = (512, 4096, 65536)

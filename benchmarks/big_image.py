@@ -31,10 +31,10 @@ from metadata.image.partitions import NUMBER_COLUMNS, table_of_cells
 from metadata.image.records import image_values
 from metadata.image.topics import TopicImage, TopicsImage
 from metadata.snapshot_loading import load_snapshot
-from raft.batches import OffsetAndEpoch
 from snapshots.naming import SnapshotId
 from snapshots.writer import SnapshotWriter
 from wire.compression import CompressionCodec
+from wire.log_batch import OffsetAndEpoch
 from wire.metadata_records.features import FeatureLevelRecord
 from wire.metadata_records.topics import PartitionChangeRecord
 

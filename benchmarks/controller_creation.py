@@ -30,7 +30,7 @@ from metadata.image.image import MetadataImage, Provenance
 from metadata.image.metadata_version import record_version
 from metadata.image.partition_columns import warm_columns
 from metadata.loader import MetadataLoader
-from raft.batches import LogBatch
+from wire.log_batch import LogBatch
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class
 from wire.protocol.entities import build

@@ -43,8 +43,8 @@ from metadata.image.partitions import NUMBER_COLUMNS, table_of_cells
 from metadata.image.topics import TopicImage, TopicsImage
 from metadata.loader import MetadataLoader
 from raft.accumulator import Accumulator
-from raft.batches import LogBatch
 from wire.compression import CompressionCodec
+from wire.log_batch import LogBatch
 from wire.metadata_records.features import FeatureLevelRecord
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class

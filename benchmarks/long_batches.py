@@ -16,7 +16,7 @@ from uuid import UUID
 from benchmarks._report import hardware, print_result
 from broker.metadata_cache import MetadataCache
 from broker.state_machine import BrokerStateMachine
-from raft.batches import LogBatch, build_batch
+from wire.log_batch import LogBatch, build_batch
 from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from wire.record_frame import encode_record

@@ -29,9 +29,9 @@ from uuid import UUID
 from benchmarks._report import hardware, print_result
 from benchmarks.big_image import anonymous_bytes
 from metadata.features import registration_features
-from raft.batches import LogBatch, parse_batches
 from tests.jepsen.client import RawClient
 from tests.support.cluster import CLUSTER_ID, Cluster
+from wire.log_batch import LogBatch, parse_batches
 from wire.metadata_records.cluster import BrokerRegistrationChangeRecord
 from wire.metadata_records.topics import PartitionChangeRecord
 from wire.protocol.apis import ApiKey

@@ -21,7 +21,7 @@ from uuid import UUID
 from benchmarks._report import hardware, print_result
 from benchmarks.big_image import POLL_S, anonymous_bytes
 from metadata.loader import MetadataLoader
-from raft.batches import log_batch
+from wire.log_batch import log_batch
 from wire.log_scan import ScannedBatch, scan_batches
 from wire.metadata_records.features import FeatureLevelRecord, NoOpRecord
 from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord

@@ -40,13 +40,13 @@ from raft.adapters.disk_thread import DiskThread
 from raft.adapters.driver import RaftDriver
 from raft.adapters.file_log import FOLDER_NAME, FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.batches import LogBatch
 from raft.config import QuorumConfig
 from raft.node import RaftNode
 from raft.ports import QuorumAt
 from raft.ready import OutboundRequest, OutboundResponse
 from raft.voters import ReplicaKey, Voter, VoterSet
 from snapshots.adapters.durable_snapshot import write_snapshot
+from wire.log_batch import LogBatch
 from wire.metadata_records.features import FeatureLevelRecord
 from wire.metadata_records.topics import PartitionRecord, TopicRecord
 from wire.record_batch import CompressionCodec

@@ -45,8 +45,8 @@ from benchmarks._startup_folders import (
 )
 from cli.output import error_console
 from raft.adapters.file_log import FOLDER_NAME, FileLog
-from raft.batches import build_batch
 from tests.support.cluster import CLUSTER_ID, PROJECT_ROOT, Cluster
+from wire.log_batch import build_batch
 
 NODE_ID = 1
 MIB = 1024 * 1024

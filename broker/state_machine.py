@@ -10,7 +10,7 @@ from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage
 from metadata.loader import MetadataLoader
 from metadata.snapshot_loading import LoadedSnapshot
-from raft.batches import LogBatch
+from wire.log_batch import LogBatch
 
 log = logging.getLogger("broker.state_machine")
 

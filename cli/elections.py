@@ -7,13 +7,13 @@ from pathlib import Path
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from raft.adapters.election_log import read_role_events
-from raft.adapters.errors import MetaPropertiesDamaged, NotFormatted
 from raft.adapters.file_log import FOLDER_NAME
-from raft.adapters.file_system import read_regular
-from raft.adapters.meta_properties import read_meta_properties
-from raft.batches import LogBatch, log_batch
 from raft.elections_history import LeaderChangeAt, RoleEvent, leader_change_at
+from storage.errors import MetaPropertiesDamaged, NotFormatted
+from storage.file_system import read_regular
+from storage.meta_properties import read_meta_properties
 from wire.errors import DecodeError
+from wire.log_batch import LogBatch, log_batch
 from wire.record_batch import BatchHeader, read_batch_header
 
 

@@ -19,10 +19,10 @@ _STATUSES: dict[tuple[str, str], ExitStatus] = {
     ("network.errors", "NetworkError"): ExitStatus.UNREACHABLE,
     ("node.errors", "AssertionsOff"): ExitStatus.USAGE,
     ("node.errors", "NotRegistered"): ExitStatus.UNREACHABLE,
-    ("raft.adapters.errors", "FolderRefused"): ExitStatus.FOLDER_REFUSED,
-    ("raft.adapters.errors", "DamagedInput"): ExitStatus.DAMAGED_INPUT,
+    ("storage.errors", "FolderRefused"): ExitStatus.FOLDER_REFUSED,
+    ("storage.errors", "DamagedInput"): ExitStatus.DAMAGED_INPUT,
     ("raft.errors", "LogDivergedBelowHighWatermarkError"): ExitStatus.DAMAGED_INPUT,
-    ("raft.adapters.errors", "StorageFailed"): ExitStatus.IO_ERROR,
+    ("storage.errors", "StorageFailed"): ExitStatus.IO_ERROR,
     ("wire.errors", "DecodeError"): ExitStatus.DAMAGED_INPUT,
 }
 
@@ -47,7 +47,7 @@ def message_of(error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f"the Python package {error.name} is not installed; install kquorum with its dependencies"
     if isinstance(error, OSError) and error.filename is not None:
-        from raft.adapters.ownership import permission_remedy
+        from storage.ownership import permission_remedy
 
         remedy = permission_remedy(Path(os.fsdecode(error.filename)), error)
         return f"{error.filename}: {error.strerror}" + ("" if remedy is None else f"; {remedy}")

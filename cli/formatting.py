@@ -13,16 +13,16 @@ from cli.quorum_beginning import Beginning, check_metadata_version
 from metadata.features import default_features
 from node.config.model import NodeConfig
 from node.metadata_folder import is_as_formatted, make_metadata_folder, remove_metadata_folder
-from raft.adapters.durable_files import replace_file, sync_folder
-from raft.adapters.errors import NotFormatted
-from raft.adapters.folder_permissions import make_private_folder
-from raft.adapters.meta_properties import (
+from snapshots.bootstrap import bootstrap_records, write_bootstrap_checkpoint
+from storage.durable_files import replace_file, sync_folder
+from storage.errors import NotFormatted
+from storage.folder_permissions import make_private_folder
+from storage.meta_properties import (
     MetaProperties,
     check_meta_properties,
     read_meta_properties,
     write_meta_properties,
 )
-from snapshots.bootstrap import bootstrap_records, write_bootstrap_checkpoint
 from wire.schema import MetadataRecord
 from wire.uuids import uuid_to_text
 

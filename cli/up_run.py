@@ -22,8 +22,8 @@ from cli.up_view import ChangeLines, ClusterView, Display, LiveTable, NodeState,
 from node.config.addresses import HostPort, format_address, reachable
 from node.config.model import ClusterConfig, NodeConfig
 from node.free_addresses import refused_addresses
-from raft.adapters.errors import NotFormatted
-from raft.adapters.meta_properties import read_meta_properties
+from storage.errors import NotFormatted
+from storage.meta_properties import read_meta_properties
 
 OUTPUT_FILE = "kquorum-output.txt"  # what a node prints, beside its kquorum.log
 LOOK_INTERVAL_S = 0.5

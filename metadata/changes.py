@@ -15,8 +15,8 @@ from metadata.image.cluster_delta import ClusterDelta
 from metadata.image.errors import CannotReplayError, ReplayError
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState, partition_after_change, partition_from_record
-from raft.batches import LogBatch
 from wire.control_records import LeaderChangeMessage, VotersRecord, decode_control_record_lenient
+from wire.log_batch import LogBatch
 from wire.metadata_records import cluster, features, topics
 from wire.record_frame import decode_record_lenient
 from wire.schema import MetadataRecord

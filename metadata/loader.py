@@ -18,8 +18,8 @@ from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.run_replay import replay_run, run_kind
 from metadata.image.state_hash import MODULUS, hash_after, hash_of_image, hashes_of_change
-from raft.batches import LogBatch
 from wire.errors import DecodeError
+from wire.log_batch import LogBatch
 from wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.records import delta_from_values
 from metadata.image.state_hash import hash_of_image
-from raft.batches import OffsetAndEpoch
 from snapshots.reader import SnapshotReader
+from wire.log_batch import OffsetAndEpoch
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from raft.adapters.errors import DamagedInput
+from storage.errors import DamagedInput
 
 
 class NodeError(Exception):

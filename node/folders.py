@@ -7,15 +7,16 @@ from uuid import UUID
 
 from node.config.model import NodeConfig
 from node.errors import BootstrapDamaged
-from raft.adapters.errors import WrongFolder
+from raft.adapters.errors import FORMAT_FIRST
 from raft.adapters.file_log import FOLDER_NAME
-from raft.adapters.file_system import read_regular
-from raft.adapters.folder_lock import FolderLock
-from raft.adapters.folder_permissions import make_private
-from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
-from raft.adapters.meta_properties import MetaProperties, open_meta_properties, read_meta_properties
 from snapshots.bootstrap import bootstrap_records, read_bootstrap_checkpoint
 from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
+from storage.errors import WrongFolder
+from storage.file_system import read_regular
+from storage.folder_lock import FolderLock
+from storage.folder_permissions import make_private
+from storage.meta_properties import FILE_NAME as META_PROPERTIES
+from storage.meta_properties import MetaProperties, open_meta_properties, read_meta_properties
 from wire.errors import DecodeError
 from wire.schema import MetadataRecord
 
@@ -73,7 +74,7 @@ class NodeFolders:
     def _open(self, now_ms: int) -> None:
         folders = dict.fromkeys((self._config.metadata_log_dir, *self._config.log_dirs))
         for folder in folders:
-            read_meta_properties(folder)
+            read_meta_properties(folder, remedy=FORMAT_FIRST)
             if not self._config.kquorum_allow_exposed_log_dirs:
                 self._make_private(folder)
             self._locks.callback(FolderLock(folder).release)

@@ -9,10 +9,10 @@ from metadata.adapters.grpc_source import NoSuchSnapshot, NotTheLeader
 from metadata.image.image import MetadataImage
 from node.commit_watch import CommitWatch
 from node.quorum_member import QuorumMember
-from raft.adapters.file_system import open_regular
 from raft.adapters.snapshot_files import list_snapshots, snapshot_path
 from raft.errors import NotLeaderError
 from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME
+from storage.file_system import open_regular
 
 ImageCallback = Callable[[object, MetadataImage], None]
 

@@ -13,16 +13,17 @@ from typing import Protocol
 from node.config.model import NodeConfig
 from node.logs import log as notable_log
 from node.metadata_folder import prepare_metadata_folder
-from raft.adapters.durable_files import rename_durably
-from raft.adapters.errors import DamagedRange, LogCorrupted, QuorumStateDamaged
+from raft.adapters.errors import RESTORE_THE_ONLY_COPY, QuorumStateDamaged
 from raft.adapters.file_log import FOLDER_NAME, FileLog
-from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.snapshot_files import DAMAGED_SUFFIX
 from raft.ports import LogSummary
 from raft.voter_history import VoterHistory
 from raft.voters import ReplicaKey, VoterSet
+from storage.damage_aside import DAMAGED_SUFFIX
+from storage.durable_files import rename_durably
+from storage.errors import DamagedRange, LogCorrupted
+from storage.file_system import POSIX, FileSystem
 
 log = logging.getLogger("node.log_repair")
 
@@ -124,7 +125,7 @@ class LogRepair:
     def _begin(self, damage: DamagedRange, *, is_alone: bool) -> None:
         if is_alone:
             self._log.close()
-            raise LogCorrupted(damage, is_alone=True)
+            raise LogCorrupted(damage, RESTORE_THE_ONLY_COPY)
         log.warning(
             "%s. All from there on, sound records too, is set aside with the suffix %s, and the log is fetched again "
             "from offset %d on; until it is whole this node does not stand, and votes only for a candidate that cannot "

@@ -8,21 +8,21 @@ acknowledged. Such a voter must not help to elect a leader without what was comm
 import shutil
 from pathlib import Path
 
-from raft.adapters.damage_note import FILE_NAME as DAMAGE_NOTE
-from raft.adapters.durable_files import list_names, rename_durably, replace_file, sync_folder
 from raft.adapters.file_log import FOLDER_NAME
-from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.quorum_checkpoint import read_quorum_checkpoint, write_quorum_checkpoint
 from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.recovery import segment_paths
-from raft.adapters.recovery_point import read_recovery_point
 from raft.adapters.replacement_mark import FILE_NAME as REPLACEMENT_MARK
 from raft.adapters.snapshot_files import list_snapshots, problem_of, snapshot_path
 from raft.quorum_records import VotersAt
 from raft.ready import QuorumState
 from raft.voters import VoterSet
 from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID
+from storage.corruption_marker import FILE_NAME as DAMAGE_NOTE
+from storage.durable_files import list_names, rename_durably, replace_file, sync_folder
+from storage.file_system import POSIX, FileSystem
+from storage.recovery import segment_paths
+from storage.recovery_point import read_recovery_point
 
 MARK = "kquorum-metadata-log"
 _BEING_MADE = f"{FOLDER_NAME}.new"

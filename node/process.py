@@ -17,8 +17,8 @@ from node.logs import log as notable_log
 from node.loop_watch import LoopWatch
 from node.security import check_security
 from raft.adapters.clock import MonotonicWallClock
-from raft.adapters.errors import EnvironmentFault
-from raft.adapters.file_system import POSIX
+from storage.errors import EnvironmentFault
+from storage.file_system import POSIX
 
 log = logging.getLogger("node")
 

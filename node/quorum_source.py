@@ -8,10 +8,10 @@ from metadata.adapters.grpc_source import LogUnreadable, NotTheLeader
 from metadata.state_comparison import StateComparison
 from node.quorum_member import QuorumMember
 from raft.adapters.election_log import read_role_events
-from raft.batches import LogBatch, parse_batches
 from raft.elections_history import LeaderChangeAt, RoleEvent, leader_change_at
 from raft.errors import NotLeaderError
 from raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
+from wire.log_batch import LogBatch, parse_batches
 from wire.record_batch import read_batch_header
 
 

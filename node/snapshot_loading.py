@@ -8,10 +8,10 @@ from pathlib import Path
 from metadata.image.errors import ReplayError
 from metadata.snapshot_loading import LoadedSnapshot, load_snapshot
 from node.errors import SnapshotUnusable
-from raft.adapters.mapped_file import map_file
 from raft.adapters.snapshot_files import snapshot_path
-from raft.batches import OffsetAndEpoch
+from storage.mapped_file import map_file
 from wire.errors import DecodeError
+from wire.log_batch import OffsetAndEpoch
 
 log = logging.getLogger("kquorum")
 

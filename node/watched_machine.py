@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 from metadata.adapters.snapshot_keeper import SnapshotKeeper
 from metadata.snapshot_loading import LoadedSnapshot
-from raft.batches import LogBatch
 from raft.ports import StateMachine
+from wire.log_batch import LogBatch
 
 log = logging.getLogger("node.quorum_member")
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from raft.batches import LogBatch, build_batch
 from raft.errors import RecordBatchTooLargeError
 from wire.compression import CompressionCodec
+from wire.log_batch import LogBatch, build_batch
 
 # Kafka's upper bound for what a record adds to its value, and the batch header (kraft-formats 1.1, 1.2).
 RECORD_OVERHEAD_BYTES = 21

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from raft.batches import LogBatch, build_batch
 from wire.control_records import (
     KRaftVersionRecord,
     LeaderChangeMessage,
@@ -10,6 +9,7 @@ from wire.control_records import (
     VotersRecord,
     encode_control_record,
 )
+from wire.log_batch import LogBatch, build_batch
 
 
 def leader_change_batch(

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from raft import causes
-from raft.batches import LogBatch
 from wire.control_records import LeaderChangeMessage, decode_control_record_lenient
+from wire.log_batch import LogBatch
 from wire.record_batch import read_batch_header
 
 

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from raft.batches import LogBatch, OffsetAndEpoch, parse_batches
 from raft.causes import FETCH_TIMEOUT, LEADER_LEFT, NO_LEADER_HEARD
 from raft.damaged_log import ask_for_end, hear_end, hear_of_nothing_more, must_ask_for_end
 from raft.elections import may_be_leader
@@ -24,6 +23,7 @@ from raft.replication import truncation_target
 from raft.roles import Candidate, Download, Follower, Prospective, Unattached
 from raft.snapshot_fetching import is_helpful, next_request, sign_of_life, takes_nothing
 from wire.errors import DecodeError
+from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 from wire.record_batch import MAX_DECOMPRESSED_BYTES
 
 _PLAIN_BYTES_AT_ONCE: Final = 2 * MAX_DECOMPRESSED_BYTES

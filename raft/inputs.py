@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from raft.batches import OffsetAndEpoch
 from raft.messages import Request, Response
 from raft.quorum_records import QuorumRecord
+from wire.log_batch import OffsetAndEpoch
 
 
 class FailureReason(Enum):

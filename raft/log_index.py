@@ -2,8 +2,8 @@
 
 from bisect import bisect_right
 
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.ports import LogSummary
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 class LogIndex:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.ready import (
     OutboundRequest,
     OutboundResponse,
@@ -12,6 +11,7 @@ from raft.ready import (
     RoleChanged,
     SnapshotChunk,
 )
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 @dataclass(slots=True)

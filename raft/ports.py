@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.quorum_records import QuorumRecord
 from raft.ready import QuorumState
 from raft.voters import Endpoint, VoterSet
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 class Dice(Protocol):

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from raft.batches import LogBatch
 from raft.voters import Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
 from wire.control_records import (
     ControlRecordType,
@@ -15,6 +14,7 @@ from wire.control_records import (
 )
 from wire.control_records import Voter as VoterEntry
 from wire.errors import DecodeError
+from wire.log_batch import LogBatch
 
 
 @dataclass(frozen=True, slots=True)

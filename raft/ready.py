@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.messages import Request, Response
 from raft.voters import Endpoint, ReplicaKey, VoterSet
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from raft.accumulator import Accumulator
-from raft.batches import LogBatch
 from raft.config import QuorumConfig
 from raft.connections import Connections
 from raft.log_index import LogIndex
@@ -25,6 +24,7 @@ from raft.ready import (
 from raft.roles import Download, HandedOver, Role, Unattached
 from raft.voter_history import VoterHistory
 from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from wire.log_batch import LogBatch
 
 # Bootstrap servers are no replicas yet: they are addressed as -2, -3, ... in the order of the configuration.
 FIRST_BOOTSTRAP_ID = -2

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from raft.batches import OffsetAndEpoch
 from raft.log_index import LogIndex
+from wire.log_batch import OffsetAndEpoch
 
 
 def diverging_point(log: LogIndex, fetch_offset: int, last_fetched_epoch: int) -> OffsetAndEpoch | None:

@@ -6,10 +6,10 @@ Epoch, leader and vote are common to all roles and live in `QuorumState`, becaus
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from raft.batches import OffsetAndEpoch
 from raft.messages import AddRaftVoterRequest
 from raft.parked_fetches import ParkedFetches
 from raft.voters import ReplicaKey, Voter, VoterSet
+from wire.log_batch import OffsetAndEpoch
 
 
 @dataclass(slots=True)

@@ -13,7 +13,6 @@ from typing import assert_never
 
 from kio.schema.errors import ErrorCode
 
-from raft.batches import OffsetAndEpoch
 from raft.inputs import (
     LogStartAdvanced,
     SnapshotEvent,
@@ -29,6 +28,7 @@ from raft.ready import SnapshotChunk
 from raft.replica import Replica
 from raft.roles import Download, Follower
 from raft.voter_history import VoterHistory
+from wire.log_batch import OffsetAndEpoch
 
 # One is written while the next one is fetched.
 _UNWRITTEN_PIECES_MAX = 1

@@ -7,10 +7,10 @@ earlier offset is how a snapshot at that offset comes to know it.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
-from raft.batches import LogBatch
 from raft.quorum_records import KRaftVersionAt, QuorumRecord, VotersAt, quorum_records
 from raft.voters import NO_VOTERS, ReplicaKey, VoterSet
 from wire.errors import DecodeError
+from wire.log_batch import LogBatch
 
 # A set that did not come from the log: the static configuration's or the bootstrap checkpoint's.
 BEFORE_THE_LOG = -1

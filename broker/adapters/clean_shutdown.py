@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from broker.identity import NO_EPOCH
-from raft.adapters.durable_files import remove_file, replace_file
-from raft.adapters.errors import FsyncFailed, StorageFailed
-from raft.adapters.file_system import read_regular
+from storage.durable_files import remove_file, replace_file
+from storage.errors import FsyncFailed, StorageFailed
+from storage.file_system import read_regular
 
 log = logging.getLogger("broker.lifecycle")
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from raft.adapters.errors import EnvironmentFault
-from raft.adapters.meta_properties import read_meta_properties
+from raft.adapters.errors import FORMAT_FIRST
+from storage.errors import EnvironmentFault
+from storage.meta_properties import read_meta_properties
 
 LOOK_EVERY_S: Final = 10.0
 log = logging.getLogger("broker.log_dirs")
@@ -24,7 +25,7 @@ Probe = Callable[[Path], UUID | None]
 
 def directory_id_in(folder: Path) -> UUID | None:
     """Raises EnvironmentFault or OSError where the folder does not answer as it should."""
-    return read_meta_properties(folder).directory_id
+    return read_meta_properties(folder, remedy=FORMAT_FIRST).directory_id
 
 
 class LogDirWatch:

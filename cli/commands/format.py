@@ -104,7 +104,7 @@ def format_command(
     from cli.quorum_beginning import Wishes, choose_beginning
     from cli.scram_options import parse_scram_users
     from node.config.load import load_config
-    from raft.adapters.folder_permissions import keep_files_private
+    from storage.folder_permissions import keep_files_private
 
     keep_files_private()
     cluster = load_config(config, data_dir=data_dir)

@@ -14,11 +14,11 @@ from cli.log_check.log_end import within_its_end
 from cli.log_check.states import Moment, State, state_at
 from cli.output import complain, console
 from metadata.snapshot_batches import BATCH_BYTES, snapshot_values
-from raft.adapters.errors import StorageFailed
-from raft.adapters.folder_lock import FolderLock
-from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
 from snapshots.naming import CHECKPOINT_SUFFIX, SnapshotId
 from snapshots.writer import SnapshotWriter
+from storage.errors import StorageFailed
+from storage.folder_lock import FolderLock
+from storage.meta_properties import FILE_NAME as META_PROPERTIES
 from wire.compression import CompressionCodec
 from wire.wording import counted
 

@@ -22,7 +22,7 @@ def start(
     """
     from cli.output import complain
     from node.config.load import load_config
-    from raft.adapters.folder_permissions import keep_files_private
+    from storage.folder_permissions import keep_files_private
 
     keep_files_private()
     cluster = load_config(config, data_dir=data_dir)

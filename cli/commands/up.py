@@ -40,7 +40,7 @@ def up(
     from node.config.load import load_config
     from node.config.materialise import with_free_ports
     from node.security import check_security
-    from raft.adapters.folder_permissions import keep_files_private
+    from storage.folder_permissions import keep_files_private
 
     keep_files_private()
     if free_ports and data_dir is None:

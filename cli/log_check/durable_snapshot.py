@@ -10,7 +10,6 @@ from cli.log_check.snapshot_files import load_snapshot
 from metadata.image.diff import diff_images
 from metadata.image.image import MetadataImage
 from metadata.log_check.findings import Findings
-from raft.adapters.errors import StorageFailed, is_no_space
 from snapshots.adapters.durable_snapshot import (
     SnapshotExists,
     WrittenOtherwise,
@@ -18,6 +17,7 @@ from snapshots.adapters.durable_snapshot import (
     write_snapshot,
 )
 from snapshots.naming import SnapshotId
+from storage.errors import StorageFailed, is_no_space
 
 
 def write_verified(

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from cli.log_check.folder import MetadataLogFiles
 from cli.log_check.mapped import MappedFile
-from raft.adapters.file_system import open_regular
-from raft.adapters.folder_lock import FILE_NAME as LOCK
-from raft.adapters.segment import UNPUBLISHED_SUFFIX
 from spark_replay.files import is_regular
+from storage.file_system import open_regular
+from storage.folder_lock import FILE_NAME as LOCK
+from storage.segment import UNPUBLISHED_SUFFIX
 from wire.batch_walk import walk_batches
 from wire.log_scan import Damage
 

@@ -16,23 +16,23 @@ from metadata.log_check.small_files import (
     partition_metadata_fault,
     text_fault,
 )
-from raft.adapters.damage_note import FILE_NAME as DAMAGE_NOTE
-from raft.adapters.damage_note import NotedDamage, noted_damage
-from raft.adapters.epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
-from raft.adapters.epoch_checkpoint import decode_epochs
-from raft.adapters.errors import StorageFailed
-from raft.adapters.file_system import read_regular
-from raft.adapters.meta_properties import FILE_NAME as META_PROPERTIES
-from raft.adapters.meta_properties import decode_meta_properties
 from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from raft.adapters.quorum_state_file import decode_quorum_state
-from raft.adapters.recovery_point import FILE_NAME as RECOVERY_POINT
-from raft.adapters.recovery_point import logger as recovery_point_logger
-from raft.adapters.recovery_point import read_recovery_point
 from raft.adapters.replacement_mark import FILE_NAME as REPLACEMENT_MARK
 from raft.adapters.replacement_mark import Replacement, replacement_under_way
-from raft.batches import OffsetAndEpoch
 from snapshots.naming import DELETED_SUFFIX, PART_SUFFIX, SnapshotId
+from storage.corruption_marker import FILE_NAME as CORRUPTION_MARKER
+from storage.corruption_marker import CorruptionMarker, read_corruption_marker
+from storage.errors import StorageFailed
+from storage.file_system import read_regular
+from storage.leader_epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
+from storage.leader_epoch_checkpoint import decode_epochs
+from storage.meta_properties import FILE_NAME as META_PROPERTIES
+from storage.meta_properties import decode_meta_properties
+from storage.recovery_point import FILE_NAME as RECOVERY_POINT
+from storage.recovery_point import logger as recovery_point_logger
+from storage.recovery_point import read_recovery_point
+from wire.log_batch import OffsetAndEpoch
 
 # A node logs that its recovery point is damaged; here that is a finding. Without a handler, Python would write it to
 # standard error.
@@ -61,11 +61,11 @@ class SideFiles:
         self._findings = findings
         self._durable_end: int | None = None
         self._recovery_point_error: OSError | None = None
-        self._noted: NotedDamage | None = None
+        self._marker: CorruptionMarker | None = None
         self._replacement: Replacement | None = None
         with suppress(StorageFailed):
             # What cannot be read at all is told as a leftover file.
-            self._noted = noted_damage(folder)
+            self._marker = read_corruption_marker(folder)
             self._replacement = replacement_under_way(folder)
         try:
             self._durable_end = read_recovery_point(folder)
@@ -98,8 +98,8 @@ class SideFiles:
         elif end_offset < self._durable_end and self._facts.has_unread_segment:
             reason = "not compared with the end of the log, as a segment cannot be read"
             self._findings.skip(Check.RECOVERY_POINT, reason)
-        elif end_offset < self._durable_end and (self._noted is not None or self._replacement is not None):
-            file = DAMAGE_NOTE if self._noted is not None else REPLACEMENT_MARK
+        elif end_offset < self._durable_end and (self._marker is not None or self._replacement is not None):
+            file = CORRUPTION_MARKER if self._marker is not None else REPLACEMENT_MARK
             reason = f"not compared with the end of the log, which lacks records as {file} says"
             self._findings.skip(Check.RECOVERY_POINT, reason)
         elif end_offset < self._durable_end:
@@ -193,17 +193,15 @@ class SideFiles:
                 self._add(Check.LEFTOVERS, Severity.NOTE, path.name, reason, remedies.DELETED_AT_START)
             elif path.name.endswith(DAMAGED_SUFFIX):
                 self._tell_set_aside(path.name)
-            elif path.name == DAMAGE_NOTE:
+            elif path.name == CORRUPTION_MARKER:
                 self._tell_repair()
             elif path.name == REPLACEMENT_MARK:
                 self._tell_replacement()
 
     def _tell_set_aside(self, file: str) -> None:
         self._findings.checked(Check.LEFTOVERS)
-        if self._noted is not None and file.endswith(f".log{DAMAGED_SUFFIX}"):
-            reason = (
-                f"the node found it damaged and set it aside, and its repair is not finished ({DAMAGE_NOTE})"
-            )
+        if self._marker is not None and file.endswith(f".log{DAMAGED_SUFFIX}"):
+            reason = f"the node found it damaged and set it aside, and its repair is not finished ({CORRUPTION_MARKER})"
             self._add(Check.LEFTOVERS, Severity.NOTE, file, reason, remedies.STILL_NEEDED)
         else:
             reason = "the node found it damaged and repaired itself"
@@ -212,7 +210,7 @@ class SideFiles:
     def _tell_repair(self) -> None:
         """That the log ends below what is known to be lost is damage; above that, the node alone can find out."""
         self._findings.checked(Check.LEFTOVERS)
-        end_offset, lost_until = self._end_offset, 0 if self._noted is None else self._noted.end_offset
+        end_offset, lost_until = self._end_offset, 0 if self._marker is None else self._marker.end_offset
         reason = "a repair was begun, and is not finished: "
         if end_offset < lost_until:
             severity, at = Severity.DAMAGE, end_offset
@@ -225,7 +223,7 @@ class SideFiles:
                 else "what was lost is not known"
             )
             reason += f"{known}; the node has yet to hear from its leader whether there was more"
-        self._add(Check.LEFTOVERS, severity, DAMAGE_NOTE, reason, remedies.FETCH_AGAIN, at)
+        self._add(Check.LEFTOVERS, severity, CORRUPTION_MARKER, reason, remedies.FETCH_AGAIN, at)
 
     def _tell_replacement(self) -> None:
         """The node stopped while it dropped its log for a snapshot."""

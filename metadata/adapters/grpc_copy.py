@@ -10,7 +10,7 @@ from typing import Final
 
 from metadata.adapters.grpc_following import check_in_range
 from metadata.adapters.grpc_source import CommittedLog, NoSuchSnapshot
-from raft.batches import LogBatch
+from wire.log_batch import LogBatch
 from wire.proto import inspect_pb2 as pb
 
 CHUNK_BYTES: Final = 256 * 1024

@@ -4,8 +4,8 @@ import difflib
 import json
 from collections.abc import Iterable, Iterator
 
-from raft.batches import LogBatch
 from wire.control_records import decode_control_record_lenient
+from wire.log_batch import LogBatch
 from wire.metadata_records.registry import ALL
 from wire.proto import inspect_pb2 as pb
 from wire.record_frame import decode_record_lenient

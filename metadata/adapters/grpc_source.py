@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from metadata.image.image import MetadataImage
-from raft.batches import LogBatch, parse_batches
 from wire.errors import DecodeError
+from wire.log_batch import LogBatch, parse_batches
 from wire.record_batch import check_batch
 
 ImageCallback = Callable[[object, MetadataImage], None]

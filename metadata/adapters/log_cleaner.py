@@ -7,9 +7,9 @@ from pathlib import Path
 
 from metadata.adapters.snapshot_ports import LogWithStart, Replica
 from raft.adapters.disk_thread import DiskThread
-from raft.adapters.file_system import FileSystem
 from snapshots.adapters.inventory import list_files
 from snapshots.retention import GivenUp, Kept, KeptSegment, KeptSnapshot, RetentionLimits, given_up
+from storage.file_system import FileSystem
 
 log = logging.getLogger("metadata.snapshots")
 

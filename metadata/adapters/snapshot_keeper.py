@@ -20,10 +20,6 @@ from metadata.image.image import MetadataImage
 from metadata.snapshot_batches import SnapshotContent, snapshot_batches
 from metadata.snapshot_policy import SnapshotPolicy
 from raft.adapters.disk_thread import DiskThread
-from raft.adapters.durable_files import remove_file
-from raft.adapters.errors import FsyncFailed, StorageFailed
-from raft.adapters.file_system import POSIX, FileSystem
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.inputs import SnapshotWritten
 from snapshots.adapters.durable_snapshot import (
     SnapshotExists,
@@ -33,6 +29,10 @@ from snapshots.adapters.durable_snapshot import (
 )
 from snapshots.adapters.inventory import list_files
 from snapshots.adapters.pace import Pace, Stopped, short_turns
+from storage.durable_files import remove_file
+from storage.errors import FsyncFailed, StorageFailed
+from storage.file_system import POSIX, FileSystem
+from wire.log_batch import LogBatch, OffsetAndEpoch
 from wire.record_batch import CompressionCodec
 
 CLOSE_TIMEOUT_MS = 2_000

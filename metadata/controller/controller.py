@@ -32,8 +32,8 @@ from metadata.controller.transitions import fence_record
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.metadata_version import NO_OP_RECORD
 from metadata.snapshot_loading import LoadedSnapshot
-from raft.batches import LogBatch
 from raft.errors import NotLeaderError
+from wire.log_batch import LogBatch
 from wire.metadata_records.features import NoOpRecord
 from wire.protocol.api_keys import ApiKey
 

@@ -18,8 +18,8 @@ from metadata.image.image import MetadataImage, Provenance
 from metadata.image.run_replay import replay_runs
 from metadata.loader import MetadataLoader
 from metadata.snapshot_loading import LoadedSnapshot
-from raft.batches import LogBatch
 from wire.audit_note import NO_NOTE_HASH, note_hash
+from wire.log_batch import LogBatch
 from wire.record_batch import read_batch_header
 
 RECORDS_AHEAD: Final = 8192

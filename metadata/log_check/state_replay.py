@@ -10,8 +10,8 @@ from metadata.loader import MetadataLoader
 from metadata.log_check.decoding import is_unknown_record
 from metadata.log_check.findings import Check, Severity
 from metadata.log_check.quorum_view import QuorumView
-from raft.batches import LogBatch
 from wire.control_records import ControlRecord
+from wire.log_batch import LogBatch
 from wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from raft.adapters.driver_ports import BatchLog
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.ports import StateMachine
 from raft.ready import LeaderAndEpoch
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 # About 10 ms of work, for votes and fetches wait behind it: decoding and replaying 16 KiB took 2 to 7 ms of new
 # partitions, and of changes 6 ms in order and 20 to 30 ms all over the image; 128 KiB took up to 110 ms. Less would be

@@ -10,14 +10,15 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
-from raft.adapters.durable_files import remove_file, write_all
-from raft.adapters.errors import DamagedRange, StorageFailed, is_no_space
-from raft.adapters.file_system import Content, FileSystem
-from raft.adapters.mapped_file import map_file
-from raft.adapters.recovery import KnownDurable, RecoveredLog, recover_paths, segment_paths
-from raft.adapters.segment import base_offset_of, segment_path, unpublished_path
-from raft.adapters.torn_tail import valid_batches_behind
-from raft.batches import OffsetAndEpoch
+from raft.adapters.metadata_recovery import MetadataBatches, recover_metadata_log
+from storage.durable_files import remove_file, write_all
+from storage.errors import DamagedRange, StorageFailed, is_no_space
+from storage.file_system import Content, FileSystem
+from storage.mapped_file import map_file
+from storage.recovery import KnownDurable, RecoveredLog, segment_paths
+from storage.segment import base_offset_of, segment_path, unpublished_path
+from storage.torn_tail import valid_batches_behind
+from wire.log_batch import OffsetAndEpoch
 from wire.log_scan import Damage, scan_batches
 
 _CHUNK_BYTES = 1024 * 1024
@@ -30,7 +31,7 @@ def recover_behind(
     snapshots: Sequence[OffsetAndEpoch],
     known: KnownDurable,
     fs: FileSystem,
-) -> RecoveredLog | None:
+) -> tuple[RecoveredLog, MetadataBatches] | None:
     """The log from the first of these sound snapshots on that ends behind the damage and from which all is sound; None
     if there is none. A part of a damaged segment is copied into a new one, which has no name of its own yet.
 
@@ -48,7 +49,7 @@ def recover_behind(
 
 def _recover_from(
     folder: Path, snapshot: OffsetAndEpoch, paths: Sequence[Path], known: KnownDurable, fs: FileSystem
-) -> RecoveredLog | None:
+) -> tuple[RecoveredLog, MetadataBatches] | None:
     first, *following = paths
     position = _position_to_copy(map_file(first, fs), base_offset_of(first), snapshot.offset)
     if position is None:
@@ -56,9 +57,10 @@ def _recover_from(
     copy = unpublished_path(folder, snapshot.offset)
     if position > 0 and not _copy(first, position, copy, fs):
         return None
-    recovered = recover_paths(folder, [first if position == 0 else copy, *following], known, fs)
+    segments = [first if position == 0 else copy, *following]
+    recovered, batches = recover_metadata_log(folder, known, fs, segments)
     if recovered.damage is None and _goes_on_from(snapshot, recovered, known):
-        return recovered
+        return recovered, batches
     recovered.close()
     if position > 0:
         index = segment_path(folder, snapshot.offset).with_suffix(".index")

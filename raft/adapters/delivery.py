@@ -6,8 +6,8 @@ from collections.abc import Callable
 from raft.adapters.callers import Callers
 from raft.adapters.commit_feed import CommitFeed
 from raft.adapters.driver_ports import Clock
-from raft.batches import OffsetAndEpoch
 from raft.ready import Ready
+from wire.log_batch import OffsetAndEpoch
 
 Load = Callable[[OffsetAndEpoch, Callable[[object], None]], None]
 

@@ -26,7 +26,6 @@ from raft.adapters.driver_snapshots import Snapshots, SnapshotTraffic
 from raft.adapters.log_flusher import LogFlusher
 from raft.adapters.one_timer import OneTimer
 from raft.adapters.space_watch import SpaceWatch, Unwatched
-from raft.batches import OffsetAndEpoch
 from raft.inputs import (
     Input,
     LogStartAdvanced,
@@ -44,6 +43,7 @@ from raft.messages import (
 )
 from raft.ports import QuorumStateStore, StateMachine
 from raft.ready import OutboundResponse, QuorumState, Ready, RoleChanged, VotersChanged
+from wire.log_batch import OffsetAndEpoch
 
 Result = TypeVar("Result")
 NO_SNAPSHOT = OffsetAndEpoch(0, 0)

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.inputs import Input
 from raft.ports import LogStore, QuorumAt
 from raft.ready import OutboundRequest, OutboundResponse, Ready, SnapshotChunk
 from raft.voters import Endpoint, VoterSet
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 class ConsensusCore(Protocol):

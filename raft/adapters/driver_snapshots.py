@@ -15,12 +15,12 @@ from kio.schema.errors import ErrorCode
 
 from raft.adapters.disk_thread import DiskThread
 from raft.adapters.driver_ports import Receive, SnapshotPort
-from raft.adapters.errors import StorageFull
 from raft.adapters.snapshot_store import SnapshotDamaged, SnapshotGone, SnapshotUnsound
-from raft.batches import OffsetAndEpoch
 from raft.inputs import SnapshotPieceWritten, SnapshotRefused
 from raft.messages import FetchSnapshotResponse, SnapshotSlice
 from raft.ready import OutboundResponse, SnapshotChunk
+from storage.errors import StorageFull
+from wire.log_batch import OffsetAndEpoch
 
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)

@@ -8,32 +8,32 @@ from pathlib import Path
 from threading import Lock
 from typing import Literal
 
-from raft.adapters.batch_cache import BatchCache
-from raft.adapters.damage_aside import set_segments_aside, set_tail_aside
-from raft.adapters.damage_note import forget_damage, note_damage
-from raft.adapters.durable_files import replace_file, sync_folder
-from raft.adapters.epoch_checkpoint import epochs_from, read_epochs, write_epochs
-from raft.adapters.errors import DamagedRange, StorageFull, storage_failure
-from raft.adapters.file_system import POSIX, FileSystem
-from raft.adapters.first_failure import FirstFailure
+from raft.adapters.errors import FETCH_AGAIN
 from raft.adapters.opening import open_log
-from raft.adapters.recovery import segment_paths
-from raft.adapters.recovery_point import RecoveryPoint
 from raft.adapters.replacement_mark import forget_replacement, mark_replacement
-from raft.adapters.retired_files import RetiredFiles
-from raft.adapters.segment import Segment, SegmentLimits
-from raft.adapters.segment_list import SegmentList, first_segment, placeholder_segment
 from raft.adapters.snapshot_files import (
-    DAMAGED_SUFFIX,
     FIRST_VOTERS,
     list_snapshots,
     snapshot_path,
     snapshot_quorum_records,
 )
-from raft.adapters.unproven_tail import name_again
-from raft.batches import LogBatch, OffsetAndEpoch, parse_batches
 from raft.ports import LogSummary
 from raft.quorum_records import QuorumRecord, quorum_records
+from storage.batch_cache import BatchCache
+from storage.corruption_marker import remove_corruption_marker, write_corruption_marker
+from storage.damage_aside import DAMAGED_SUFFIX, set_segments_aside, set_tail_aside
+from storage.durable_files import replace_file, sync_folder
+from storage.errors import DamagedRange, StorageFull, storage_failure
+from storage.file_system import POSIX, FileSystem
+from storage.first_failure import FirstFailure
+from storage.leader_epoch_checkpoint import epochs_from, read_epochs, write_epochs
+from storage.recovery import segment_paths
+from storage.recovery_point import RecoveryPoint
+from storage.retired_files import RetiredFiles
+from storage.segment import Segment, SegmentLimits
+from storage.segment_list import SegmentList, first_segment, placeholder_segment
+from storage.unflushed_tail import name_again
+from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 from wire.uuids import METADATA_TOPIC_ID, uuid_to_text
 
 FOLDER_NAME = "__cluster_metadata-0"
@@ -74,10 +74,11 @@ class FileLog:
         self._unwanted: deque[Segment] = deque()
         self._has_old_snapshots = False
         self._lock = Lock()
-        self._first_failure = FirstFailure()
+        self._first_failure = FirstFailure(FETCH_AGAIN)
         self._create_folder()
         self._point = RecoveryPoint(folder, fs)
-        opened = open_log(folder, self._point.offset, fs)
+        with self._first_failure:
+            opened = open_log(folder, self._point.offset, fs)
         if on_damage == "raise":
             opened.check_sound()
         self.recovered_cut_bytes = opened.cut_bytes
@@ -270,7 +271,7 @@ class FileLog:
         if self.damage is None or not self._is_read_only:
             return
         with self._lock, self._first_failure:
-            note_damage(self._folder, self.damage, self._fs)
+            write_corruption_marker(self._folder, self.damage, self._fs)
             forget_replacement(self._folder, self._fs)
             self._point.put(self._at_least_damaged(self._point.offset or 0))
             own, last = self._segments.paths, self._segments.last
@@ -303,7 +304,7 @@ class FileLog:
         end_offset = self.flush()
         with self._first_failure:
             self._point.set_back(end_offset)
-            forget_damage(self._folder, self._fs)
+            remove_corruption_marker(self._folder, self._fs)
 
     # Reading
 

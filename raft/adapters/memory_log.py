@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.ports import LogSummary
 from raft.quorum_records import QuorumRecord, quorum_records
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 class MemoryLog:

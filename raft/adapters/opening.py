@@ -5,19 +5,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raft.adapters.damage_note import NotedDamage, noted_damage
 from raft.adapters.damage_passed_over import recover_behind
-from raft.adapters.epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
-from raft.adapters.epoch_checkpoint import epochs_from, read_epochs
-from raft.adapters.errors import DamagedRange, LogCorrupted
-from raft.adapters.file_system import POSIX, FileSystem
+from raft.adapters.errors import FETCH_AGAIN
+from raft.adapters.metadata_recovery import MetadataBatches, recover_metadata_log
 from raft.adapters.quorum_checkpoint import read_quorum_checkpoint
-from raft.adapters.recovery import KnownDurable, RecoveredLog, recover_segments
 from raft.adapters.replacement_mark import Replacement, replacement_under_way
-from raft.adapters.segment import Segment
 from raft.adapters.snapshot_files import check_snapshots, remove_leftovers, snapshot_quorum_records
-from raft.batches import OffsetAndEpoch
 from raft.quorum_records import QuorumRecord
+from storage.corruption_marker import CorruptionMarker, read_corruption_marker
+from storage.errors import DamagedRange, LogCorrupted
+from storage.file_system import POSIX, FileSystem
+from storage.leader_epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
+from storage.leader_epoch_checkpoint import epochs_from, read_epochs
+from storage.recovery import KnownDurable, RecoveredLog
+from storage.segment import Segment
+from wire.log_batch import OffsetAndEpoch
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +48,7 @@ class OpenedLog:
         if self.damage is not None:
             for segment in self.segments:
                 segment.close()
-            raise LogCorrupted(self.damage)
+            raise LogCorrupted(self.damage, FETCH_AGAIN)
 
 
 def open_log(folder: Path, recovery_point: int | None, fs: FileSystem = POSIX) -> OpenedLog:
@@ -63,54 +65,57 @@ def open_log(folder: Path, recovery_point: int | None, fs: FileSystem = POSIX) -
 def _read_log(folder: Path, recovery_point: int | None, fs: FileSystem) -> OpenedLog:
     first_voters = read_quorum_checkpoint(folder, fs)
     known = KnownDurable(recovery_point, read_epochs(folder, fs))
-    recovered = _recover(folder, known, fs)
+    recovered, batches = _recover(folder, known, fs)
     snapshots = tuple(each for each in check_snapshots(folder, fs) if each.offset > 0)
     newest = snapshots[-1] if snapshots else None
     replacement = _replacement(folder, recovered, fs)
     is_half_emptied = replacement is not None and replacement.can_go_on_at(newest)
-    noted = noted_damage(folder, fs)
+    marker = read_corruption_marker(folder, fs)
     passed_over = None
-    if replacement is None and noted is None and recovered.damage is not None and not recovered.is_sound:
+    if replacement is None and marker is None and recovered.damage is not None and not recovered.is_sound:
         behind = recover_behind(folder, recovered.damage, snapshots, known, fs)
         if behind is not None:
             recovered.close()
-            passed_over, recovered = recovered.damage, behind
+            passed_over = recovered.damage
+            recovered, batches = behind
     if replacement is not None and not is_half_emptied:
-        noted = _with_lost(noted, replacement.as_damage(recovered.end_offset))
-    if newest is not None and (is_half_emptied or _is_ahead(newest, recovered, noted)):
+        marker = _with_lost(marker, replacement.as_damage(recovered.end_offset))
+    if newest is not None and (is_half_emptied or _is_ahead(newest, recovered, marker)):
         missing_until = 0 if recovered.damage is None else recovered.damage.end_offset
         marked_offset = 0 if replacement is None else replacement.log_end_offset
         reached_offset = max(recovered.end_offset, missing_until, marked_offset)
-        recovered.damage = None if noted is None else noted.with_log(folder, newest.offset, missing_until)
-        return _opened(recovered, 0, first_voters, start_over_at=newest, reached_offset=reached_offset)
-    if noted is not None:
-        recovered.damage = _with_noted(recovered, noted, folder)
+        recovered.damage = None if marker is None else marker.with_log(folder, newest.offset, missing_until)
+        return _opened(
+            recovered, batches, 0, first_voters, start_over_at=newest, reached_offset=reached_offset
+        )
+    if marker is not None:
+        recovered.damage = _with_marker(recovered, marker, folder)
     if newest is not None:
         recovered.damage = _up_to_snapshot(recovered.damage, newest)
     start = _snapshot_at_start(recovered, snapshots)
     if start is not None:
-        opened = _opened(recovered, start.offset, snapshot_quorum_records(folder, start, fs))
+        before = snapshot_quorum_records(folder, start, fs)
+        opened = _opened(recovered, batches, start.offset, before)
         return replace(opened, passed_over=passed_over)
     if newest is None if not recovered.segments else recovered.segments[0].base_offset == 0:
-        return _opened(recovered, 0, first_voters)
+        return _opened(recovered, batches, 0, first_voters)
     before = first_voters if newest is None else snapshot_quorum_records(folder, newest, fs)
     return _without_its_start(recovered, newest, before)
 
 
-def _recover(folder: Path, known: KnownDurable, fs: FileSystem) -> RecoveredLog:
+def _recover(folder: Path, known: KnownDurable, fs: FileSystem) -> tuple[RecoveredLog, MetadataBatches]:
     """What is in the segments. Their epochs stand outside every checksum, and so does `leader-epoch-checkpoint`: where
     it denies them, they are believed if they bear each other out, for it can be rebuilt and they cannot."""
-    recovered = recover_segments(folder, known, fs)
+    recovered, batches = recover_metadata_log(folder, known, fs)
     if not recovered.is_checkpoint_denied:
-        return recovered
+        return recovered, batches
     recovered.close()
-    without = recover_segments(folder, replace(known, epochs=None), fs)
-    without.end_epoch()
-    if without.damage is None and without.are_epochs_certain:
+    without, batches = recover_metadata_log(folder, replace(known, epochs=None), fs)
+    if without.damage is None and batches.are_epochs_certain:
         logger.warning("%s does not agree with the log, and is written anew", folder / EPOCH_CHECKPOINT)
-        return without
+        return without, batches
     without.close()
-    return recover_segments(folder, known, fs)
+    return recover_metadata_log(folder, known, fs)
 
 
 def _replacement(folder: Path, recovered: RecoveredLog, fs: FileSystem) -> Replacement | None:
@@ -123,18 +128,18 @@ def _replacement(folder: Path, recovered: RecoveredLog, fs: FileSystem) -> Repla
     return None if is_untouched and found.snapshot is not None else found
 
 
-def _with_lost(noted: NotedDamage | None, lost: NotedDamage) -> NotedDamage:
-    if noted is None:
+def _with_lost(marker: CorruptionMarker | None, lost: CorruptionMarker) -> CorruptionMarker:
+    if marker is None:
         return lost
-    return replace(noted, end_offset=max(noted.end_offset, lost.end_offset))
+    return replace(marker, end_offset=max(marker.end_offset, lost.end_offset))
 
 
-def _with_noted(recovered: RecoveredLog, noted: NotedDamage, folder: Path) -> DamagedRange:
+def _with_marker(recovered: RecoveredLog, marker: CorruptionMarker, folder: Path) -> DamagedRange:
     """The damage that there is, with what was lost before; found at the log's end, where all that is there is sound."""
     damage = recovered.damage
     if damage is None or recovered.is_sound:
-        return noted.with_log(folder, recovered.end_offset, 0 if damage is None else damage.end_offset)
-    return replace(damage, end_offset=max(damage.end_offset, noted.end_offset))
+        return marker.with_log(folder, recovered.end_offset, 0 if damage is None else damage.end_offset)
+    return replace(damage, end_offset=max(damage.end_offset, marker.end_offset))
 
 
 def _up_to_snapshot(damage: DamagedRange | None, newest: OffsetAndEpoch) -> DamagedRange | None:
@@ -148,15 +153,15 @@ def _up_to_snapshot(damage: DamagedRange | None, newest: OffsetAndEpoch) -> Dama
     return replace(damage, end_offset=newest.offset, known_end_offset=None)
 
 
-def _is_ahead(newest: OffsetAndEpoch, recovered: RecoveredLog, noted: NotedDamage | None) -> bool:
+def _is_ahead(newest: OffsetAndEpoch, recovered: RecoveredLog, marker: CorruptionMarker | None) -> bool:
     """Whether a snapshot stands for more than the log and for all that is damaged in it (kraft-semantics A10.3).
 
     Of damage whose end is not known, more may have been acknowledged than the snapshot holds: that must be said first.
     """
     damage = recovered.damage
-    if damage is not None and (noted is None or not recovered.is_sound):
+    if damage is not None and (marker is None or not recovered.is_sound):
         is_covered = recovered.is_end_known and damage.end_offset <= newest.offset
-        if noted is not None or not is_covered:
+        if marker is not None or not is_covered:
             return False
     return newest.offset > recovered.end_offset or _holds_another_record(newest, recovered)
 
@@ -187,12 +192,13 @@ def _snapshot_at_start(recovered: RecoveredLog, snapshots: Sequence[OffsetAndEpo
 
 def _opened(
     recovered: RecoveredLog,
+    batches: MetadataBatches,
     start_offset: int,
     before: Sequence[QuorumRecord],
     start_over_at: OffsetAndEpoch | None = None,
     reached_offset: int = 0,
 ) -> OpenedLog:
-    logged = [record for record in recovered.quorum_records if record.offset >= start_offset]
+    logged = [record for record in batches.quorum_records if record.offset >= start_offset]
     return OpenedLog(
         segments=recovered.segments,
         log_start_offset=start_offset,

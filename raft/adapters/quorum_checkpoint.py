@@ -6,9 +6,7 @@ one with its footer. Offsets count the records of the file; in the history of vo
 
 from pathlib import Path
 
-from raft.adapters.durable_files import replace_file, sync_folder
-from raft.adapters.errors import QuorumCheckpointDamaged, StorageFailed
-from raft.adapters.file_system import POSIX, FileSystem
+from raft.adapters.errors import QuorumCheckpointDamaged
 from raft.quorum_records import (
     KRaftVersionAt,
     QuorumRecord,
@@ -17,6 +15,9 @@ from raft.quorum_records import (
     voters_record,
 )
 from raft.voters import VoterSet
+from storage.durable_files import replace_file, sync_folder
+from storage.errors import StorageFailed
+from storage.file_system import POSIX, FileSystem
 from wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,

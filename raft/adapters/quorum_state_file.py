@@ -14,11 +14,11 @@ from uuid import UUID
 
 from crc32c import crc32c
 
-from raft.adapters.durable_files import replace_file
 from raft.adapters.errors import QuorumStateDamaged
-from raft.adapters.file_system import POSIX, FileSystem
 from raft.ready import QuorumState
 from raft.voters import ZERO_DIRECTORY, ReplicaKey
+from storage.durable_files import replace_file
+from storage.file_system import POSIX, FileSystem
 from wire.uuids import uuid_from_text, uuid_to_text
 
 FILE_NAME = "quorum-state"

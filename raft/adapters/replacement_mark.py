@@ -10,10 +10,10 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from raft.adapters.damage_note import NotedDamage
-from raft.adapters.durable_files import read_if_there, remove_file, replace_file, sync_folder
-from raft.adapters.file_system import POSIX, FileSystem
-from raft.batches import OffsetAndEpoch
+from storage.corruption_marker import CorruptionMarker
+from storage.durable_files import read_if_there, remove_file, replace_file, sync_folder
+from storage.file_system import POSIX, FileSystem
+from wire.log_batch import OffsetAndEpoch
 
 FILE_NAME = "replaced-by-snapshot"
 
@@ -37,17 +37,17 @@ class Replacement:
         """Whether this sound snapshot holds all that was to be replaced."""
         return self.snapshot is not None and newest is not None and newest.offset >= self.snapshot.offset
 
-    def as_damage(self, log_end_offset: int) -> NotedDamage:
+    def as_damage(self, log_end_offset: int) -> CorruptionMarker:
         """What is lost of a log of which so much is left, and of its snapshot nothing."""
         if self.snapshot is None:
             reason = f"the log was being replaced by a snapshot, and {FILE_NAME} cannot be read: {self.fault}"
-            return NotedDamage(log_end_offset, 0, reason, is_repair=False)
+            return CorruptionMarker(log_end_offset, 0, reason, is_repair=False)
         reason = (
             f"the log was being replaced by the snapshot that ends at offset {self.snapshot.offset} when the node "
             f"stopped ({FILE_NAME} says so), and no sound snapshot reaches that offset now"
         )
         end_offset = max(self.snapshot.offset, self.log_end_offset)
-        return NotedDamage(log_end_offset, end_offset, reason, is_repair=False)
+        return CorruptionMarker(log_end_offset, end_offset, reason, is_repair=False)
 
 
 def mark_replacement(

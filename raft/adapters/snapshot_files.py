@@ -9,17 +9,17 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from raft.adapters.durable_files import list_names, remove_file, rename_durably
-from raft.adapters.file_system import POSIX, FileSystem
-from raft.adapters.mapped_file import map_file
-from raft.batches import OffsetAndEpoch, log_batch
 from raft.quorum_records import QuorumRecord, VotersAt, quorum_records
+from storage.damage_aside import DAMAGED_SUFFIX
+from storage.durable_files import list_names, remove_file, rename_durably
+from storage.file_system import POSIX, FileSystem
+from storage.mapped_file import map_file
 from wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, decode_control_record
 from wire.errors import DecodeError
+from wire.log_batch import OffsetAndEpoch, log_batch
 from wire.log_scan import Damage, ScannedBatch, scan_batches
 
 FIRST_VOTERS = OffsetAndEpoch(0, 0)
-DAMAGED_SUFFIX = ".damaged"
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 # Ours and Kafka's: half written, or marked for removal.
 _LEFT_OVER = re.compile(

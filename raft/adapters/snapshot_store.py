@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from raft.adapters.durable_files import rename_durably
-from raft.adapters.errors import FsyncFailed, StorageFailed, StorageFull, storage_failure
-from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.snapshot_files import problem_of, set_snapshot_aside, snapshot_path
-from raft.batches import OffsetAndEpoch
 from raft.ready import SnapshotChunk
+from storage.durable_files import rename_durably
+from storage.errors import FsyncFailed, StorageFailed, StorageFull, storage_failure
+from storage.file_system import POSIX, FileSystem
+from wire.log_batch import OffsetAndEpoch
 
 
 class SnapshotUnsound(Exception):

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from raft.adapters.driver_ports import Receive
-from raft.adapters.errors import StorageFull
-from raft.adapters.reserved_space import ReservedSpace
 from raft.inputs import WritesPaused
+from storage.errors import StorageFull
+from storage.reserved_space import ReservedSpace
 
 POLL_INTERVAL_MS = 1_000
 # A snapshot that does not fit leaves no trace, so that only time can tell whether it fits now.

@@ -5,10 +5,10 @@ written. So a little is kept for that beside it: replacing a file needs room for
 one's, and what is left over is held again.
 """
 
-from raft.adapters.errors import StorageFull
-from raft.adapters.reserved_space import ReservedSpace
 from raft.ports import QuorumStateStore
 from raft.ready import QuorumState
+from storage.errors import StorageFull
+from storage.reserved_space import ReservedSpace
 
 FILE_NAME = "reserved.state"
 SPARE_BYTES = 64 * 1024

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from raft.adapters.durable_files import remove_file, rename_durably, write_all
-from raft.adapters.errors import FsyncFailed, StorageFailed, StorageFull, is_no_space, storage_failure
-from raft.adapters.file_system import POSIX, FileSystem
-from raft.adapters.mapped_file import map_file
 from snapshots.naming import CHECKPOINT_SUFFIX, PART_SUFFIX, SnapshotId
 from snapshots.outline import outline_of
+from storage.durable_files import remove_file, rename_durably, write_all
+from storage.errors import FsyncFailed, StorageFailed, StorageFull, is_no_space, storage_failure
+from storage.file_system import POSIX, FileSystem
+from storage.mapped_file import map_file
 from wire.record_batch import read_batch_header
 
 _PIECE_BYTES = 1 << 20

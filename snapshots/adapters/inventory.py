@@ -5,15 +5,15 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from raft.adapters.errors import StorageFailed
-from raft.adapters.file_system import POSIX, FileSystem
 from snapshots.naming import SnapshotId, snapshot_id_of
 from snapshots.reader import SnapshotReader
 from snapshots.retention import KeptSegment, KeptSnapshot
+from storage.errors import StorageFailed
+from storage.file_system import POSIX, FileSystem
 from wire.errors import DecodeError
 from wire.record_batch import HEADER_BYTES, read_batch_header
 
-# A segment that is not the first to be durable yet has a name of its own (see raft.adapters.segment).
+# A segment that is not the first to be durable yet has a name of its own (see storage.segment).
 _SEGMENT = re.compile(r"(\d{20})\.log(\.rolling)?")
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from raft.batches import LogBatch
 from raft.messages import FetchRequest
 from raft.ready import QuorumState
 from tests.support.large_batches import bomb, no_ops, record_bomb
 from tests.unit.raft.context import RaftContext, batch
 from wire.errors import DecodeError
+from wire.log_batch import LogBatch
 from wire.log_scan import Damage, scan_batches
 from wire.primitives import write_varint
 from wire.record_batch import (

@@ -19,7 +19,17 @@ from tests.support.sample_logs import write_sample
 PLANTED = (
     *("heapq", "json", "socket", "struct", "random", "queue", "decimal", "zipfile", "tempfile", "ctypes"),
     *("numpy", "pandas", "pyarrow", "pyspark", "lz4", "crc32c", "cramjam", "typer", "rich"),
-    *("cli", "wire", "metadata", "raft", "snapshots", "spark_replay", "sitecustomize", "usercustomize"),
+    *(
+        "cli",
+        "wire",
+        "metadata",
+        "raft",
+        "storage",
+        "snapshots",
+        "spark_replay",
+        "sitecustomize",
+        "usercustomize",
+    ),
 )
 _CODE = "import os\nopen(os.path.join({folder!r}, 'ran-{name}-' + str(os.getpid())), 'w').close()\nraise ImportError\n"
 

@@ -18,7 +18,6 @@ from kio.schema.errors import ErrorCode
 from raft import serving
 from raft.adapters.kafka_codec.codec import CALLED_APIS, RAFT_APIS, api_key_of, decode_response
 from raft.adapters.kafka_codec.codec import encode_request as encode_body
-from raft.batches import OffsetAndEpoch
 from raft.messages import (
     MAX_EPOCH,
     AddRaftVoterRequest,
@@ -39,6 +38,7 @@ from tests.attacks.rig import rig, send
 from tests.support.calls import calls_of
 from tests.support.cluster import Cluster
 from tests.unit.raft.context import RaftContext
+from wire.log_batch import OffsetAndEpoch
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.headers import decode_response as decode_frame
 from wire.protocol.headers import encode_request

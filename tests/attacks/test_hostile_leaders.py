@@ -16,11 +16,9 @@ from cli.main import run
 from cli.processes import NodeProcess, wait_until
 from node.config.materialise import free_ports
 from node.snapshot_loading import SnapshotLoading
-from raft.adapters.errors import StorageFailed
 from raft.adapters.kafka_codec import fetch as fetch_codec
 from raft.adapters.kafka_codec import vote as vote_codec
 from raft.adapters.snapshot_store import SnapshotStore, SnapshotUnsound
-from raft.batches import LogBatch, OffsetAndEpoch, build_batch
 from raft.errors import LogDivergedBelowHighWatermarkError
 from raft.inputs import SnapshotPieceWritten, SnapshotRefused
 from raft.messages import (
@@ -33,6 +31,7 @@ from raft.messages import (
 from raft.quorum_records import voters_record
 from raft.ready import QuorumState, SnapshotChunk
 from raft.voters import ReplicaKey, Voter, VoterSet
+from storage.errors import StorageFailed
 from tests.support.single_node import HOST, write_config
 from tests.unit.cli.fake_cluster import fake_node
 from tests.unit.raft.context import RaftContext, batch
@@ -45,6 +44,7 @@ from wire.control_records import (
     VotersRecord,
     encode_control_record,
 )
+from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
 from wire.metadata_records.features import NoOpRecord
 from wire.metadata_records.topics import PartitionRecord
 from wire.protocol.api_keys import ApiKey

@@ -10,7 +10,7 @@ import pytest
 from cli.main import run
 from node.config.load import load_config
 from node.folders import NodeFolders
-from raft.adapters.errors import FolderExposed
+from storage.errors import FolderExposed
 from tests.support.config_files import write_controller
 
 

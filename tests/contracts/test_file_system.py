@@ -1,4 +1,4 @@
-"""What every FileSystem promises (raft.adapters.file_system), asked of the operating system and of the fake alike."""
+"""What every FileSystem promises (storage.file_system), asked of the operating system and of the fake alike."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from raft.adapters.file_system import POSIX, FileSystem
+from storage.file_system import POSIX, FileSystem
 from tests.support.fault_file_system import FaultFileSystem
 
 NEW = os.O_RDWR | os.O_CREAT

@@ -9,19 +9,19 @@ from uuid import UUID
 import pytest
 from crc32c import crc32c
 
-from raft.adapters.errors import LogCorrupted
+from raft.adapters.errors import QuorumRecordUnreadable
 from raft.adapters.file_log import FileLog
-from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.memory_log import MemoryLog
 from raft.adapters.quorum_checkpoint import read_quorum_checkpoint, write_quorum_checkpoint
-from raft.adapters.segment import SegmentLimits
-from raft.batches import LogBatch, build_batch
 from raft.control_batches import leader_change_batch, quorum_batch
 from raft.quorum_records import KRaftVersionAt, QuorumRecord, VotersAt, voters_record
 from raft.voter_history import VoterHistory
 from raft.voters import Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
+from storage.file_system import POSIX, FileSystem
+from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
 from wire.control_records import KRaftVersionRecord
+from wire.log_batch import LogBatch, build_batch
 
 Log = FileLog | MemoryLog
 
@@ -196,5 +196,5 @@ def test_a_control_batch_that_makes_no_sense_is_damage_and_not_passed_over(tmp_p
     broken[17:21] = crc32c(bytes(broken[21:])).to_bytes(4, "big")
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(path.read_bytes() + broken)
-    with pytest.raises(LogCorrupted, match="valid checksum"):
+    with pytest.raises(QuorumRecordUnreadable, match=r"valid checksum.*if the other voters are healthy"):
         FileLog(tmp_path)

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.durable_files import replace_file
 from raft.adapters.file_log import FileLog
-from raft.adapters.file_system import POSIX, FileSystem
 from raft.adapters.memory_log import MemoryLog
-from raft.adapters.segment import SegmentLimits
 from raft.adapters.snapshot_files import snapshot_path
-from raft.batches import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 from raft.ports import LogSummary
 from raft.quorum_records import KRaftVersionAt, QuorumRecord
+from storage.durable_files import replace_file
+from storage.file_system import POSIX, FileSystem
+from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
 from wire.control_records import (
     ControlRecord,
@@ -23,6 +22,7 @@ from wire.control_records import (
     SnapshotHeaderRecord,
     encode_control_record,
 )
+from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 from wire.record_batch import write_batch
 
 

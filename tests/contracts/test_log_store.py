@@ -9,10 +9,10 @@ import pytest
 
 from raft.adapters.file_log import FileLog
 from raft.adapters.memory_log import MemoryLog
-from raft.adapters.segment import SegmentLimits
-from raft.batches import LogBatch, build_batch, parse_batches
 from raft.ports import LogSummary
+from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
+from wire.log_batch import LogBatch, build_batch, parse_batches
 
 Log = FileLog | MemoryLog
 

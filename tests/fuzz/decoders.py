@@ -8,16 +8,15 @@ from pathlib import Path
 from metadata.log_check.indexes import IndexWalk, OffsetIndexWalk, TimeIndexWalk
 from metadata.log_check.small_files import partition_metadata_fault
 from raft.adapters.election_log import _event as read_election
-from raft.adapters.epoch_checkpoint import decode_epochs
-from raft.adapters.meta_properties import decode_meta_properties
 from raft.adapters.quorum_checkpoint import decode_quorum_checkpoint
 from raft.adapters.quorum_state_file import decode_quorum_state
-from raft.adapters.recovery_point import FILE_NAME as RECOVERY_POINT
-from raft.adapters.recovery_point import read_recovery_point
 from raft.adapters.snapshot_files import problem_of
-from raft.batches import parse_batches
 from snapshots.outline import outline_of
 from snapshots.reader import SnapshotReader
+from storage.leader_epoch_checkpoint import decode_epochs
+from storage.meta_properties import decode_meta_properties
+from storage.recovery_point import FILE_NAME as RECOVERY_POINT
+from storage.recovery_point import read_recovery_point
 from tests.fuzz import seeds
 from tests.support.fault_file_system import FaultFileSystem
 from wire.audit_note import audit_note_to_json
@@ -25,6 +24,7 @@ from wire.batch_walk import walk_batches
 from wire.compression import CompressionCodec, decompress
 from wire.control_records import decode_control_record, decode_control_record_lenient
 from wire.errors import DecodeError
+from wire.log_batch import parse_batches
 from wire.log_scan import Damage, scan_batches
 from wire.record_batch import MAX_DECOMPRESSED_BYTES, check_batch, read_records, read_values
 from wire.record_frame import decode_record, decode_record_lenient

@@ -11,15 +11,15 @@ import cramjam
 import lz4.frame
 from crc32c import crc32c
 
-from raft.adapters.epoch_checkpoint import encode_epochs
-from raft.adapters.indexes import SegmentIndexes
-from raft.adapters.meta_properties import MetaProperties, encode_meta_properties
 from raft.adapters.quorum_checkpoint import encode_quorum_checkpoint
 from raft.adapters.quorum_state_file import CHECKSUM_KEY, encode_quorum_state
-from raft.adapters.recovery_point import FILE_NAME as RECOVERY_POINT
-from raft.adapters.recovery_point import RecoveryPoint
 from raft.ready import QuorumState
 from raft.voters import Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
+from storage.indexes import SegmentIndexes
+from storage.leader_epoch_checkpoint import encode_epochs
+from storage.meta_properties import MetaProperties, encode_meta_properties
+from storage.recovery_point import FILE_NAME as RECOVERY_POINT
+from storage.recovery_point import RecoveryPoint
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.wire_values import fullest, least
 from wire.compression import CompressionCodec

@@ -13,10 +13,10 @@ from raft.adapters.kafka_codec.codec import RAFT_APIS
 from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.adapters.raft_requests import RaftRequests
 from raft.adapters.transport import KafkaTransport, endpoints_of
-from raft.batches import LogBatch
 from raft.config import QuorumConfig
 from raft.node import RaftNode
 from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from wire.log_batch import LogBatch
 
 HOST = "127.0.0.1"
 CLUSTER_ID = "integration"

@@ -19,7 +19,7 @@ TIMEOUT_S = 300
 TESTS = (
     "tests/integration/test_combined.py::test_one_node_is_a_cluster_and_comes_back_with_what_it_had",
     "tests/unit/network/test_connection_quota.py",
-    "tests/unit/raft_adapters/test_recovery_point.py",
+    "tests/unit/storage/test_recovery_point.py",
 )
 
 

@@ -10,7 +10,7 @@ from crc32c import crc32c
 
 from cli.log_check.folder import the_log
 from raft.adapters.file_log import FOLDER_NAME
-from raft.adapters.recovery_point import FILE_NAME as RECOVERY_POINT
+from storage.recovery_point import FILE_NAME as RECOVERY_POINT
 from tests.kill_loop.folders import check_folders, log_content
 from tests.kill_loop.ledger import Fate, Ledger
 from tests.kill_loop.loop import KillLoop, Options
@@ -127,7 +127,7 @@ def test_what_a_node_must_never_say_is_seen(tmp_path: Path) -> None:
     lines = (
         "2026-11-21 10:00:00.000 node 1 WARNING cli.quorum_member: 17 bytes of a torn write were cut off the log's end",
         "2026-11-21 10:00:01.000 node 1 WARNING broker.lifecycle: no active controller answered within 300 ms",
-        "2026-11-21 10:00:01.000 node 1 WARNING raft.adapters.recovery: 0.log is corrupt at byte 4711",
+        "2026-11-21 10:00:01.000 node 1 WARNING storage.recovery: 0.log is corrupt at byte 4711",
         "2026-11-21 10:00:02.000 node 1 ERROR raft.driver: it failed",
         "Traceback (most recent call last):",
     )

@@ -19,11 +19,11 @@ from cli.members_client import describe_brokers, wait_applied
 from network.connection import KafkaConnection
 from node.config.addresses import HostPort
 from node.config.materialise import LOOPBACK, free_ports
-from raft.batches import parse_batches
 from tests.support.cluster import CLUSTER_ID, Cluster
 from tests.support.metadata_history import Answer, MetadataHistory, State
 from tests.support.metadata_swarm import MetadataSwarm
 from tests.support.node_hosts import Moments, NodeHosts, groups_of
+from wire.log_batch import parse_batches
 from wire.protocol.apis import ApiKey
 
 TIMEOUT_MS = 60_000

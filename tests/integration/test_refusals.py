@@ -8,9 +8,9 @@ import pytest
 from cli.exit_status import ExitStatus
 from cli.processes import wait_until
 from raft.adapters.file_log import FOLDER_NAME
-from raft.adapters.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from raft.batches import build_batch
+from storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from tests.support.cluster import CLUSTER_ID, Cluster
+from wire.log_batch import build_batch
 
 
 @pytest.fixture

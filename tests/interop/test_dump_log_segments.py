@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from raft.adapters.file_log import FileLog
-from raft.adapters.segment import SegmentLimits
-from raft.batches import parse_batches
 from snapshots.naming import SnapshotId
 from snapshots.writer import SnapshotWriter
+from storage.segment import SegmentLimits
 from tests.interop.dumps import assert_same_dumps, check_indexes_with_kafka
 from tests.interop.kafka_process import Kafka
 from tests.support.wire_values import fullest, least
@@ -24,6 +23,7 @@ from wire.control_records import (
     VotersRecord,
     encode_control_record,
 )
+from wire.log_batch import parse_batches
 from wire.metadata_records.cluster import UnregisterControllerRecord
 from wire.metadata_records.features import NoOpRecord
 from wire.metadata_records.registry import ALL

@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 
 from metadata.snapshot_loading import LoadedSnapshot
-from raft.batches import OffsetAndEpoch
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict, check_all
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError
@@ -40,6 +39,7 @@ from tests.jepsen.workloads.config_workers import (
 )
 from tests.jepsen.workloads.workload import Judged
 from tests.support.images import image_of, topic_records
+from wire.log_batch import OffsetAndEpoch
 from wire.metadata_records.configs import ConfigRecord
 from wire.proto import inspect_pb2 as pb
 from wire.protocol.entities import ErrorCode

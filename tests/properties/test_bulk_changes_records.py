@@ -13,11 +13,11 @@ from metadata.image import run_replay
 from metadata.image.change_layout import change_values, changes_of
 from metadata.image.errors import ReplayError
 from metadata.loader import MetadataLoader
-from raft.batches import LogBatch, build_batch
 from tests.support.bulk_worlds import SEEDS, TOPICS, changed, partition_of, world_records
 from wire import record_batch
 from wire.compression import CompressionCodec
 from wire.errors import UnsupportedVersion
+from wire.log_batch import LogBatch, build_batch
 from wire.metadata_records import features, topics
 from wire.record_columns import plain_values
 from wire.record_frame import decode_record, encode_record

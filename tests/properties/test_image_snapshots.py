@@ -21,7 +21,6 @@ from metadata.image.partition_layout import NUMBERS
 from metadata.image.records import image_values
 from metadata.loader import MetadataLoader, Slices
 from metadata.snapshot_loading import load_snapshot
-from raft.batches import LogBatch, OffsetAndEpoch, build_batch
 from snapshots.naming import SnapshotId
 from snapshots.reader import SnapshotReader
 from snapshots.writer import SnapshotWriter
@@ -30,6 +29,7 @@ from tests.properties.test_partition_columns import alike
 from wire.audit_note import AUDIT_NOTE_TAG
 from wire.compression import CompressionCodec
 from wire.errors import UnsupportedVersion
+from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
 from wire.metadata_records import features, topics
 from wire.record_frame import decode_record, encode_record
 from wire.schema import MetadataRecord

@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hypothesis.stateful import run_state_machine_as_test as run
 
 from raft import replication
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.log_index import LogIndex
 from raft.ports import LogSummary
 from raft.replication import truncation_target
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 LOGS = st.integers(0, 2)
 

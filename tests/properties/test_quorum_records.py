@@ -5,12 +5,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raft.batches import build_batch, parse_batches
 from raft.control_batches import leader_change_batch, quorum_batch
 from raft.quorum_records import KRaftVersionAt, VotersAt, quorum_records, voters_record
 from raft.voters import Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
 from wire.compression import CompressionCodec
 from wire.control_records import KRaftVersionRecord
+from wire.log_batch import build_batch, parse_batches
 
 INT16 = st.integers(-(2**15), 2**15 - 1)
 ANY_VOTER = st.builds(

@@ -6,7 +6,6 @@ order. Every clock is the replica's own; nothing compares two of them.
 
 from dataclasses import replace
 
-from raft.batches import OffsetAndEpoch
 from raft.errors import LogDivergedBelowHighWatermarkError
 from raft.inputs import (
     Input,
@@ -52,6 +51,7 @@ from tests.scenarios.wording import (
     state_text,
     voters_text,
 )
+from wire.log_batch import OffsetAndEpoch
 
 EVENTS_MAX = 20_000
 SNAPSHOT = b"snapshot"

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from raft.batches import OffsetAndEpoch
 from raft.config import QuorumConfig
 from raft.quorum_records import KRaftVersionAt, VotersAt
 from raft.ready import QuorumState
@@ -11,6 +10,7 @@ from tests.scenarios.arguments import Arguments, read_key, read_log, read_number
 from tests.scenarios.cluster import Cluster
 from tests.scenarios.errors import ScenarioError
 from tests.scenarios.host import CLUSTER_ID, Host, directory, endpoint_of
+from wire.log_batch import OffsetAndEpoch
 
 
 def cluster(made: Cluster, arguments: Arguments) -> None:

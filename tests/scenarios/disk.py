@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.ports import LogSummary
 from raft.quorum_records import QuorumRecord, quorum_records
 from raft.ready import QuorumState
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 @dataclass

@@ -4,7 +4,6 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from raft.batches import LogBatch, OffsetAndEpoch, parse_batches
 from raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
@@ -32,6 +31,7 @@ from raft.quorum_records import KRaftVersionAt, VotersAt, quorum_records
 from raft.ready import QuorumState
 from raft.voters import ReplicaKey, Voter, VoterSet
 from wire.control_records import LeaderChangeMessage, decode_control_record_lenient
+from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 
 KINDS: dict[type[Request], str] = {
     VoteRequest: "Vote",

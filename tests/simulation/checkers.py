@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from raft.batches import LogBatch
 from raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -23,6 +22,7 @@ from tests.simulation.hosts import Host
 from tests.simulation.log_checks import LogChecks
 from tests.simulation.membership_checks import may_stand
 from tests.simulation.snapshot_checks import SnapshotChecks
+from wire.log_batch import LogBatch
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -2,11 +2,11 @@
 
 from bisect import bisect_left, bisect_right
 
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.quorum_records import KRaftVersionAt, QuorumRecord, VotersAt, quorum_records
 from raft.voters import NO_VOTERS
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.snapshot_files import next_state, quorum_records_at
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 class CommittedLog:

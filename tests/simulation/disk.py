@@ -13,12 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from raft.batches import LogBatch, OffsetAndEpoch, parse_batches
 from raft.ports import LogSummary
 from raft.quorum_records import QuorumRecord, VotersAt, quorum_records
 from raft.ready import QuorumState
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.snapshot_files import SnapshotFile
+from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 
 FIRST_VOTERS = OffsetAndEpoch(0, 0)
 

@@ -13,7 +13,7 @@ but nobody may rely on it.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from raft.batches import LogBatch
+from wire.log_batch import LogBatch
 
 
 class HistoryBroken(AssertionError):

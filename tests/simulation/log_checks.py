@@ -4,7 +4,6 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from raft.batches import LogBatch
 from raft.node import RaftNode
 from raft.roles import Leader
 from raft.voters import Voter
@@ -13,6 +12,7 @@ from tests.simulation.disk import SimulatedDisk
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
 from tests.simulation.membership_checks import check_new_voters
+from wire.log_batch import LogBatch
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from raft.batches import LogBatch
 from raft.quorum_records import VotersAt, quorum_records
 from raft.voters import ReplicaKey, VoterSet
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
+from wire.log_batch import LogBatch
 
 
 def check_new_voters(host: Host, batches: Sequence[LogBatch], committed_end: int) -> None:

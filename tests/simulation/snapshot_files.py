@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from raft.batches import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 from raft.quorum_records import KRaftVersionAt, QuorumRecord, VotersAt, quorum_records, voters_record
 from raft.voters import VoterSet
 from wire.control_records import (
@@ -19,6 +18,7 @@ from wire.control_records import (
     decode_control_record,
     encode_control_record,
 )
+from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 
 
 @dataclass(frozen=True, slots=True)

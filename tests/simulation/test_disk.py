@@ -2,8 +2,8 @@
 
 from random import Random
 
-from raft.batches import LogBatch, build_batch
 from tests.simulation.disk import SimulatedDisk
+from wire.log_batch import LogBatch, build_batch
 
 
 def batch(base_offset: int, epoch: int = 1) -> LogBatch:

@@ -6,12 +6,12 @@ from random import Random
 import pytest
 
 from raft.adapters.file_log import FileLog
-from raft.adapters.segment import SegmentLimits
-from raft.batches import LogBatch, OffsetAndEpoch, parse_batches
+from storage.segment import SegmentLimits
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.snapshot_files import SnapshotFile, read_snapshot, write_snapshot
 from tests.unit.raft_adapters import log_folders
+from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 
 SEGMENT_BATCHES = 3
 STEPS = 25

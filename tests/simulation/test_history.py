@@ -2,8 +2,8 @@
 
 import pytest
 
-from raft.batches import LogBatch, build_batch
 from tests.simulation.history import Append, History, HistoryBroken
+from wire.log_batch import LogBatch, build_batch
 
 
 def taken_append(history: History, first_offset: int, *values: bytes) -> Append:

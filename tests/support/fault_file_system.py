@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from raft.adapters.file_system import Content
+from storage.file_system import Content
 from tests.support.fault_disk_parts import FOLDER, Folder, Inode, OpenFile
 
 SYNCS = frozenset({"fsync", "fdatasync"})
@@ -27,7 +27,7 @@ def refused(number: int, path: object = None) -> OSError:
 
 
 class FaultFileSystem:
-    """Satisfies raft.adapters.file_system.FileSystem.
+    """Satisfies storage.file_system.FileSystem.
 
     `on_call` hears of every call before it is made, by its number from 1 and its name, and may raise an OSError in its
     place. `capacity` is in bytes of content: what does not fit is refused with ENOSPC; names need no space.

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from cli.main import run
-from raft.adapters.epoch_checkpoint import write_epochs
-from raft.adapters.indexes import SegmentIndexes
-from raft.adapters.recovery_point import RecoveryPoint
+from storage.indexes import SegmentIndexes
+from storage.leader_epoch_checkpoint import write_epochs
+from storage.recovery_point import RecoveryPoint
 from tests.support.sample_logs import (
     COMMITTED,
     ORDERS,

@@ -13,7 +13,7 @@ from uuid import UUID
 from metadata.image.topics import TopicsImage
 from metadata.loader import MetadataLoader
 from raft.adapters.file_log import FOLDER_NAME
-from raft.batches import LogBatch, parse_batches
+from wire.log_batch import LogBatch, parse_batches
 
 PartitionFacts = tuple[int, int, int, tuple[int, ...], tuple[int, ...]]
 State = frozenset[tuple[str, UUID, tuple[PartitionFacts, ...]]]

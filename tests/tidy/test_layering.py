@@ -20,8 +20,13 @@ print(*sorted(set(sys.argv[1].split(",")) & set(sys.modules)))
 
 # `socket` is missing here because crc32c asks importlib.metadata for its version, which loads it by way of `email`;
 # that no core imports it is import-linter's to see.
-_CORE_MAY_NOT_LOAD = "asyncio,uvloop,ssl,grpc,pyspark,prometheus_client,typer,network"
-_REPLAY_MAY_NOT_LOAD = "asyncio,uvloop,grpc,network,broker,raft.adapters,metadata.adapters,snapshots.adapters"
+_CORE_MAY_NOT_LOAD = "asyncio,uvloop,ssl,grpc,pyspark,prometheus_client,typer,network,storage"
+_STORAGE_MAY_NOT_LOAD = (
+    "asyncio,uvloop,ssl,grpc,pyspark,prometheus_client,typer,network,raft,wire.control_records"
+)
+_REPLAY_MAY_NOT_LOAD = (
+    "asyncio,uvloop,grpc,network,broker,storage,raft.adapters,metadata.adapters,snapshots.adapters"
+)
 
 
 def loaded_modules(forbidden: str, names: list[str]) -> list[str]:
@@ -54,6 +59,12 @@ def test_the_probe_sees_what_is_loaded() -> None:
 @pytest.mark.parametrize("package", ["wire", "raft", "snapshots", "metadata", "broker"])
 def test_a_core_loads_no_event_loop_socket_or_grpc(package: str) -> None:
     assert loaded_modules(_CORE_MAY_NOT_LOAD, core_modules(package)) == []
+
+
+def test_the_storage_loads_no_event_loop_socket_or_raft() -> None:
+    assert (
+        loaded_modules(_STORAGE_MAY_NOT_LOAD, [module_name(path) for path in python_files("storage")]) == []
+    )
 
 
 def test_the_pure_parts_of_the_replay_load_neither_pyspark_nor_an_adapter() -> None:

@@ -4,7 +4,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("wire", "network", "raft", "snapshots", "metadata", "broker", "spark_replay", "node", "cli")
+PACKAGES = (
+    "wire",
+    "network",
+    "storage",
+    "raft",
+    "snapshots",
+    "metadata",
+    "broker",
+    "spark_replay",
+    "node",
+    "cli",
+)
 CORES = ("wire", "raft", "snapshots", "metadata", "broker")
 _NOT_OURS = {
     ".git",

@@ -21,9 +21,9 @@ from raft.adapters.kafka_codec.partition import (
     node_endpoints,
     response_partition,
 )
-from raft.batches import OffsetAndEpoch
 from raft.messages import FetchRequest, FetchResponse, LogSlice
 from raft.voters import Endpoint, ReplicaKey
+from wire.log_batch import OffsetAndEpoch
 from wire.protocol.api_keys import ApiKey
 from wire.uuids import METADATA_TOPIC_ID
 

@@ -17,9 +17,9 @@ from raft.adapters.kafka_codec.partition import (
     response_partition,
     top_level_error,
 )
-from raft.batches import OffsetAndEpoch
 from raft.messages import FetchSnapshotRequest, FetchSnapshotResponse, SnapshotSlice
 from raft.voters import Endpoint, ReplicaKey
+from wire.log_batch import OffsetAndEpoch
 from wire.protocol.api_keys import ApiKey
 
 

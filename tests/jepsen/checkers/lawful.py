@@ -16,12 +16,12 @@ from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import NO_LEADER, RECOVERING, PartitionState
 from metadata.loader import MetadataLoader
-from raft.batches import LogBatch, log_batch
 from tests.jepsen.checkers.node_batches import NodeLog, node_logs
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.cluster import NODES_FOLDER
 from tests.jepsen.history import History
 from tests.jepsen.members import Members
+from wire.log_batch import LogBatch, log_batch
 from wire.log_scan import ScannedBatch, scan_batches
 
 _SHOWN_MAX = 20

@@ -11,7 +11,7 @@ from metadata.controller.context import DecisionContext
 from metadata.controller.results import ControllerResult
 from metadata.image.configs import ConfigsDelta
 from raft.adapters import quorum_state_file
-from raft.adapters.file_system import FileSystem
+from storage.file_system import FileSystem
 
 Patch = Any
 

@@ -13,11 +13,11 @@ import grpc
 
 from metadata.snapshot_loading import load_snapshot
 from node.config.addresses import HostPort
-from raft.batches import OffsetAndEpoch
 from snapshots.naming import snapshot_id_of
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import refused, unanswered
 from tests.jepsen.inspector import client_error
+from wire.log_batch import OffsetAndEpoch
 from wire.proto import inspect_pb2 as pb
 from wire.proto.inspect_pb2_grpc import InspectStub
 from wire.protocol.apis import ApiKey

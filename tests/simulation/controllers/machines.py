@@ -17,10 +17,10 @@ from metadata.controller.controller import Controller
 from metadata.features import registration_features
 from metadata.image.image import MetadataImage
 from raft.adapters.commit_feed import CommitFeed
-from raft.batches import LogBatch
 from raft.ports import StateMachine
 from tests.simulation.building import CLUSTER_ID
 from tests.simulation.hosts import CheapDice, Host
+from wire.log_batch import LogBatch
 
 if TYPE_CHECKING:
     from tests.simulation.controllers.world import ControllerWorld

@@ -7,10 +7,10 @@ from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
 from metadata.image.state_hash import hash_of_image
 from metadata.loader import MetadataLoader
-from raft.batches import LogBatch
 from tests.simulation.committed import CommittedLog
 from tests.simulation.errors import InvariantBroken
 from tests.support.image_invariants import image_violations
+from wire.log_batch import LogBatch
 from wire.metadata_records.configs import ConfigRecord
 from wire.record_batch import read_batch_header
 from wire.record_frame import decode_record

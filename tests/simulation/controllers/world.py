@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from metadata.snapshot_loading import LoadedSnapshot
-from raft.batches import LogBatch
 from raft.node import RaftNode
 from raft.ready import LeaderAndEpoch
 from tests.simulation.clients import Clients
@@ -17,6 +16,7 @@ from tests.simulation.hosts import Host
 from tests.simulation.options import Options
 from tests.simulation.snapshot_files import SnapshotFile
 from tests.simulation.world import World
+from wire.log_batch import LogBatch
 
 MOST_OBSERVERS = 3
 # What is drawn for replicas of nothing in particular, and would only repeat here what it finds there.

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import partial
 
-from raft.batches import OffsetAndEpoch, parse_batches
 from raft.errors import LogDivergedBelowHighWatermarkError
 from raft.inputs import ResignRequested
 from raft.messages import FetchRequest, FetchResponse, Response
@@ -11,6 +10,7 @@ from tests.simulation.directed.post import Message, Rule
 from tests.simulation.directed.registry import schedule
 from tests.simulation.directed.stage import Stage
 from tests.simulation.errors import InvariantBroken
+from wire.log_batch import OffsetAndEpoch, parse_batches
 
 
 @schedule(partial(Stage, 5, max_fetch_bytes=1))

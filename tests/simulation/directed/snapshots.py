@@ -5,7 +5,6 @@ from functools import partial
 
 from kio.schema.errors import ErrorCode
 
-from raft.batches import OffsetAndEpoch
 from raft.inputs import SnapshotWritten
 from raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse, Response
 from raft.voters import ReplicaKey
@@ -15,6 +14,7 @@ from tests.simulation.directed.post import Message, Rule
 from tests.simulation.directed.registry import schedule
 from tests.simulation.directed.stage import Stage
 from tests.simulation.errors import InvariantBroken
+from wire.log_batch import OffsetAndEpoch
 
 IN_PIECES = partial(Stage, max_fetch_bytes=60, snapshot_padding=400)
 

@@ -3,13 +3,13 @@
 from unittest.mock import patch
 
 from raft import high_watermark, lost_state, startup
-from raft.batches import LogBatch
 from raft.log_index import LogIndex
 from raft.messages import NO_LEADER, FetchResponse
 from raft.replica import Replica
 from raft.roles import Candidate, Follower, Leader
 from raft.voters import ReplicaKey, Voter
 from tests.simulation.mutants.registry import Patch, everywhere, mutant
+from wire.log_batch import LogBatch
 
 
 @mutant(schedule="second_candidate_of_an_epoch")

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from raft import following, high_watermark, replication
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.log_index import LogIndex
 from raft.messages import UNKNOWN_OFFSET, FetchResponse
 from raft.replica import Replica
@@ -11,6 +10,7 @@ from raft.replication import majority_offset
 from raft.roles import Follower, Leader
 from tests.simulation.mutants.registry import Patch, everywhere, mutant
 from tests.simulation.options import Options
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 
 def _has_many_voters(options: Options) -> bool:

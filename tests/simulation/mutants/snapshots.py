@@ -9,7 +9,6 @@ from unittest.mock import patch
 from kio.schema.errors import ErrorCode
 
 from raft import following, serving, snapshot_fetching
-from raft.batches import OffsetAndEpoch
 from raft.inputs import LogStartAdvanced, SnapshotEvent, SnapshotReceived, SnapshotWritten
 from raft.log_index import LogIndex
 from raft.messages import FetchResponse, FetchSnapshotResponse
@@ -21,6 +20,7 @@ from tests.simulation.mutants.registry import Patch, all_of, everywhere, getter_
 from tests.simulation.options import Options
 from tests.simulation.snapshot_files import SnapshotFile, next_state
 from tests.simulation.snapshots import Snapshots
+from wire.log_batch import OffsetAndEpoch
 
 
 def _with_snapshots(options: Options) -> bool:

@@ -9,8 +9,8 @@ from broker.metadata_cache import MetadataCache
 from broker.state_machine import BrokerStateMachine
 from metadata.image.image import MetadataImage, Provenance
 from metadata.snapshot_loading import LoadedSnapshot
-from raft.batches import LogBatch, build_batch
 from tests.unit.metadata.controller_world import World, topic
+from wire.log_batch import LogBatch, build_batch
 from wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,

@@ -7,7 +7,7 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from broker.adapters.log_dirs import LogDirWatch
-from raft.adapters.meta_properties import MetaProperties, write_meta_properties
+from storage.meta_properties import MetaProperties, write_meta_properties
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 

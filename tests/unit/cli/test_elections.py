@@ -9,10 +9,10 @@ from cli.main import run
 from raft import causes
 from raft.adapters.election_log import ElectionLog
 from raft.adapters.file_log import FOLDER_NAME, FileLog
-from raft.adapters.meta_properties import MetaProperties, write_meta_properties
-from raft.batches import build_batch
 from raft.control_batches import leader_change_batch
 from raft.ready import RoleChanged
+from storage.meta_properties import MetaProperties, write_meta_properties
+from wire.log_batch import build_batch
 
 T0 = 1_700_000_000_000
 

@@ -8,8 +8,8 @@ import pytest
 from cli.formatting import is_formatted
 from cli.main import run
 from node.config.load import load_config
-from raft.adapters.meta_properties import read_meta_properties
 from snapshots.bootstrap import metadata_version_of, read_bootstrap_checkpoint
+from storage.meta_properties import read_meta_properties
 from tests.support.config_files import SMALL, changed, write
 from wire.metadata_records.features import FeatureLevelRecord
 

@@ -6,7 +6,7 @@ import pytest
 
 from cli.main import run
 from node.config.load import load_config
-from raft.adapters.meta_properties import read_meta_properties
+from storage.meta_properties import read_meta_properties
 from tests.support.config_files import EXAMPLE, PROPERTIES, SMALL, write
 
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"

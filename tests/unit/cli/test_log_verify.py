@@ -184,7 +184,7 @@ def test_the_snapshot_of_a_node_at_work_may_be_ahead_of_what_was_read(
 def test_a_running_node_is_known_by_its_lock(folder: Path) -> None:
     assert not log_end.is_folder_in_use(folder.parent)
     code = (
-        "import sys; from pathlib import Path; from raft.adapters.folder_lock import FolderLock\n"
+        "import sys; from pathlib import Path; from storage.folder_lock import FolderLock\n"
         "lock = FolderLock(Path(sys.argv[1])); print(flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code, str(folder.parent)]

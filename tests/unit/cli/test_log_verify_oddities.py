@@ -15,7 +15,6 @@ from metadata.controller.audit import audit_record
 from metadata.controller.requests import ControllerRequest
 from raft.adapters.file_log import FileLog
 from raft.adapters.replacement_mark import mark_replacement
-from raft.batches import OffsetAndEpoch
 from tests.support.log_faults import (
     DAMAGED,
     SOUND,
@@ -27,6 +26,7 @@ from tests.unit.cli.verified_logs import findings_of, verified
 from tests.unit.raft_adapters.log_folders import FIRST as FIRST_SEGMENT
 from tests.unit.raft_adapters.log_folders import batches, write_log, write_snapshot
 from wire.audit_note import note_hash
+from wire.log_batch import OffsetAndEpoch
 from wire.log_scan import ScannedBatch, scan_batches
 from wire.metadata_records.features import NoOpRecord
 from wire.protocol.api_keys import ApiKey

@@ -11,13 +11,13 @@ from cli.main import run
 from node.config.load import load_config
 from node.metadata_folder import MARK, has_lost_its_state, prepare_metadata_folder
 from raft.adapters.file_log import FOLDER_NAME
-from raft.adapters.meta_properties import read_meta_properties
 from raft.adapters.quorum_checkpoint import FILE_NAME as CHECKPOINT
 from raft.adapters.quorum_checkpoint import read_quorum_checkpoint
 from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.quorum_records import KRaftVersionAt, VotersAt
 from raft.ready import QuorumState
 from snapshots.bootstrap import read_bootstrap_checkpoint
+from storage.meta_properties import read_meta_properties
 from tests.support.config_files import SMALL, write
 from wire.metadata_records.features import FeatureLevelRecord
 from wire.uuids import uuid_to_text

@@ -8,14 +8,14 @@ import pytest
 
 from cli.main import run
 from metadata.snapshot_loading import load_snapshot
-from raft.adapters.folder_lock import FolderLock
-from raft.batches import OffsetAndEpoch
 from snapshots.naming import snapshot_id_of
 from snapshots.reader import SnapshotReader
+from storage.folder_lock import FolderLock
 from tests.support.metadata_folders import FIRST, SECOND, SNAPSHOT_OFFSET, snapshot_path, write_folder
 from tests.support.sample_logs import LogBuilder, write_sample
 from wire.audit_note import AUDIT_NOTE_TAG
 from wire.compression import CompressionCodec
+from wire.log_batch import OffsetAndEpoch
 from wire.log_scan import ScannedBatch, scan_batches
 from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.features import FeatureLevelRecord, NoOpRecord

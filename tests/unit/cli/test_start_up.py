@@ -12,7 +12,8 @@ from cli.failures import message_of, status_of
 from cli.lazy import load
 from cli.main import Root, run
 from network.errors import CannotConnect, PortInUse
-from raft.adapters.errors import FolderLocked, FsyncFailed, NotFormatted, QuorumStateDamaged
+from raft.adapters.errors import QuorumStateDamaged
+from storage.errors import FolderLocked, FsyncFailed, NotFormatted
 from tests.tidy.tree import ROOT
 from wire.errors import DecodeError
 

@@ -15,18 +15,18 @@ import pytest
 
 from node.log_repair import LogRepair, look_at_folder
 from node.metadata_folder import MARK, has_lost_its_state
-from raft.adapters import recovery_point
 from raft.adapters.file_log import FOLDER_NAME, FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.recovery_point import RecoveryPoint
-from raft.adapters.retired_files import RetiredFiles
-from raft.adapters.segment import SegmentLimits
 from raft.adapters.snapshot_files import snapshot_path
-from raft.batches import OffsetAndEpoch
 from raft.ready import QuorumState
 from raft.voters import ReplicaKey, Voter, VoterSet
+from storage import recovery_point
+from storage.recovery_point import RecoveryPoint
+from storage.retired_files import RetiredFiles
+from storage.segment import SegmentLimits
 from tests.support.fault_file_system import CHANGES, FaultFileSystem
 from tests.unit.raft_adapters.log_folders import batch, batches, read_all, snapshot_content
+from wire.log_batch import OffsetAndEpoch
 
 DATA = Path("/disk")
 FOLDER = DATA / FOLDER_NAME

@@ -6,8 +6,8 @@ from uuid import UUID
 from metadata.adapters.grpc_source import ImageCallback, NoSuchSnapshot, NotTheLeader
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
-from raft.batches import LogBatch, build_batch
 from wire.control_records import ControlRecord, encode_control_record
+from wire.log_batch import LogBatch, build_batch
 from wire.metadata_records.cluster import BrokerEndpoint, RegisterBrokerRecord
 from wire.metadata_records.topics import PartitionRecord, TopicRecord
 from wire.record_frame import encode_record

@@ -12,10 +12,10 @@ from metadata.controller.controller import Controller
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState
-from raft.batches import LogBatch, build_batch
 from raft.errors import NotLeaderError
 from raft.voters import ReplicaKey, Voter, VoterSet
 from snapshots.bootstrap import bootstrap_records
+from wire.log_batch import LogBatch, build_batch
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class
 from wire.protocol.entities import build

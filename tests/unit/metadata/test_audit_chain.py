@@ -7,10 +7,10 @@ import pytest
 from metadata.controller.audit import audit_record
 from metadata.controller.requests import ControllerRequest
 from metadata.log_check.audit_chain import AuditChain, AuditFault
-from raft.batches import LogBatch, build_batch
 from tests.unit.metadata.controller_world import World
 from tests.unit.metadata.test_controller_transactions import send_large, small_world
 from wire.audit_note import AUDIT_NOTE_TAG, note_hash
+from wire.log_batch import LogBatch, build_batch
 from wire.metadata_records.features import NoOpRecord
 from wire.protocol.api_keys import ApiKey
 from wire.record_frame import decode_record, encode_record

@@ -17,9 +17,9 @@ from metadata.controller.periodic_task import Outcome, PeriodicTask
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.image.errors import ReplayError
-from raft.batches import build_batch
 from snapshots.bootstrap import bootstrap_records
 from tests.unit.metadata.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World, topic
+from wire.log_batch import build_batch
 from wire.metadata_records.configs import ClientQuotaRecord, EntityData
 from wire.metadata_records.features import BeginTransactionRecord, NoOpRecord
 from wire.metadata_records.topics import RemoveTopicRecord

@@ -8,8 +8,8 @@ from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage
 from metadata.loader import MetadataLoader
 from metadata.log_check.state_replay import ReadBatch
-from raft.batches import LogBatch, build_batch
 from wire.compression import CompressionCodec
+from wire.log_batch import LogBatch, build_batch
 from wire.metadata_records.configs import ClientQuotaRecord, EntityData
 from wire.metadata_records.features import (
     AbortTransactionRecord,

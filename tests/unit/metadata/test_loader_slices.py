@@ -19,9 +19,9 @@ from metadata.image.topics_delta import TopicsDelta
 from metadata.loader import RECORDS_AT_ONCE, MetadataLoader
 from raft.adapters.commit_feed import CommitFeed
 from raft.adapters.memory_log import MemoryLog
-from raft.batches import LogBatch, build_batch
 from wire.compression import CompressionCodec
 from wire.errors import DecodeError
+from wire.log_batch import LogBatch, build_batch
 from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.features import (
     AbortTransactionRecord,

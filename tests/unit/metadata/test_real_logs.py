@@ -9,10 +9,10 @@ import pytest
 from metadata.image.image import MetadataImage
 from metadata.image.records import image_from_values, image_records, image_values
 from metadata.loader import MetadataLoader
-from raft.batches import parse_batches
 from snapshots.bootstrap import read_bootstrap_checkpoint, write_bootstrap_checkpoint
 from snapshots.naming import snapshot_id_of
 from snapshots.reader import SnapshotReader
+from wire.log_batch import parse_batches
 from wire.record_batch import read_batch_header
 
 LOG_NAME = "00000000000000000000.log"

@@ -11,10 +11,10 @@ import pytest
 from metadata.adapters import snapshot_keeper
 from metadata.image.image import MetadataImage
 from metadata.snapshot_policy import FIRST_RETRY_MS
-from raft.adapters.errors import FsyncFailed
 from raft.quorum_records import voters_record
 from snapshots.naming import SnapshotId
 from snapshots.reader import SnapshotReader
+from storage.errors import FsyncFailed
 from tests.support.fault_file_system import refused
 from tests.unit.metadata_adapters.snapshot_parts import FOLDER, QUORUM, START_MS, run, until
 from tests.unit.metadata_adapters.snapshot_rig import NOTE, SETTINGS, Rig, image_at

@@ -19,7 +19,6 @@ from metadata.forwarding import encode_address, encode_principal
 from network.requests import RequestContext
 from raft.adapters.kafka_codec import codec
 from raft.adapters.raft_requests import RaftRequests
-from raft.batches import OffsetAndEpoch
 from raft.inputs import Input, ResignRequested
 from raft.messages import (
     AddRaftVoterRequest,
@@ -36,6 +35,7 @@ from raft.voters import Endpoint, ReplicaKey
 from tests.unit.metadata.controller_world import World
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
 from wire.codec import decode, encode
+from wire.log_batch import OffsetAndEpoch
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class
 from wire.protocol.entities import build

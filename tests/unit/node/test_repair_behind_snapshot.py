@@ -7,11 +7,11 @@ from uuid import UUID
 import pytest
 
 from node.log_repair import LogRepair
-from raft.adapters.errors import LogCorrupted
 from raft.adapters.file_log import FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.ready import QuorumState
 from raft.voters import ReplicaKey, Voter, VoterSet
+from storage.errors import LogCorrupted
 from tests.unit.raft_adapters.log_folders import FIRST, batch, batches, read_all, write_log, write_snapshot
 
 KEY = ReplicaKey(1, UUID(int=1))

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from raft.batches import LogBatch, OffsetAndEpoch, build_batch
 from raft.config import QuorumConfig
 from raft.inputs import (
     FailureReason,
@@ -35,6 +34,7 @@ from raft.ports import LogSummary
 from raft.quorum_records import QuorumRecord
 from raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState, Ready
 from raft.voters import ReplicaKey, Voter, VoterSet
+from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
 
 CLUSTER_ID = "test-cluster"
 LOCAL = 1

@@ -3,12 +3,12 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.batches import OffsetAndEpoch
 from raft.damaged_log import FARTHEST_OFFSET
 from raft.lost_state import ANONYMOUS
 from raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse
 from raft.ready import OutboundRequest, QuorumState
 from tests.unit.raft.context import RaftContext, batch, key_of
+from wire.log_batch import OffsetAndEpoch
 
 EPOCH = 3
 

@@ -6,10 +6,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from raft.adapters.memory_log import MemoryLog
-from raft.batches import LogBatch, OffsetAndEpoch, parse_batches
 from raft.messages import FetchResponse, LogSlice
 from raft.ready import QuorumState
 from tests.unit.raft.context import RaftContext, batch
+from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 
 FOREVER_MS = 2**31 - 1
 OBSERVER = 50

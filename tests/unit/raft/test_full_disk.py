@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.batches import OffsetAndEpoch
 from raft.errors import NotLeaderError
 from raft.inputs import ShutdownRequested, WritesPaused
 from raft.messages import (
@@ -20,6 +19,7 @@ from raft.messages import (
 from raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState
 from tests.unit.raft.context import RaftContext, batch, key_of
 from tests.unit.raft.reconfig.dynamic import DynamicContext, voter_of
+from wire.log_batch import OffsetAndEpoch
 
 FULL, FREE = WritesPaused(True), WritesPaused(False)
 

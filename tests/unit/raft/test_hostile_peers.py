@@ -3,7 +3,6 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.batches import OffsetAndEpoch
 from raft.inputs import ShutdownRequested
 from raft.messages import (
     MAX_EPOCH,
@@ -15,6 +14,7 @@ from raft.messages import (
     VoteResponse,
 )
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch
+from wire.log_batch import OffsetAndEpoch
 
 
 @pytest.mark.parametrize("leader_id", [99, -7, -1, 1])

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.batches import OffsetAndEpoch
 from raft.errors import NotLeaderError, RecordBatchTooLargeError
 from raft.log_index import LogIndex
 from raft.messages import BeginQuorumEpochRequest, FetchRequest, FetchResponse, LogSlice
@@ -13,6 +12,7 @@ from raft.ports import LogSummary
 from raft.ready import QuorumState
 from raft.replication import diverging_point, majority_offset, truncation_target
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch
+from wire.log_batch import OffsetAndEpoch
 
 EXAMPLE = LogIndex(LogSummary(0, 9, ((1, 0), (3, 3), (5, 6))))
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from raft.adapters.file_log import FileLog
-from raft.adapters.recovery_point import RecoveryPoint
-from raft.adapters.segment import SegmentLimits
 from raft.adapters.snapshot_files import snapshot_path
-from raft.batches import LogBatch, OffsetAndEpoch, build_batch, parse_batches
+from storage.recovery_point import RecoveryPoint
+from storage.segment import SegmentLimits
 from wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, encode_control_record
+from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 from wire.record_batch import write_batch
 
 FIRST = "00000000000000000000.log"

@@ -5,20 +5,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from raft.adapters.errors import StorageFull
 from raft.adapters.file_log import FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.retired_files import RetiredFiles
-from raft.adapters.segment import SegmentLimits
 from raft.adapters.snapshot_files import list_snapshots, snapshot_path
 from raft.adapters.snapshot_store import SnapshotStore
-from raft.batches import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 from raft.ready import QuorumState, SnapshotChunk
 from raft.voters import ReplicaKey
 from snapshots.adapters.durable_snapshot import write_snapshot
 from snapshots.naming import SnapshotId
+from storage.errors import StorageFull
+from storage.retired_files import RetiredFiles
+from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft_adapters.log_folders import read_all, snapshot_content
+from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 
 FOLDER = Path("/disk/__cluster_metadata-0")
 LIMITS = SegmentLimits(segment_bytes=6000)

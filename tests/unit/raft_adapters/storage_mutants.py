@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from raft.adapters import durable_files, file_log, quorum_state_file, snapshot_store
-from raft.adapters.damage_note import forget_damage
+from raft.adapters import file_log, quorum_state_file, snapshot_store
 from raft.adapters.file_log import FileLog
-from raft.adapters.file_system import FileSystem
-from raft.adapters.recovery_point import RecoveryPoint
-from raft.adapters.segment import Segment, segment_path
-from raft.adapters.segment_list import SegmentList
 from raft.adapters.snapshot_store import SnapshotStore
 from snapshots.adapters import durable_snapshot
+from storage import durable_files
+from storage.corruption_marker import remove_corruption_marker
+from storage.file_system import FileSystem
+from storage.recovery_point import RecoveryPoint
+from storage.segment import Segment, segment_path
+from storage.segment_list import SegmentList
 from tests.support.fault_file_system import FaultFileSystem
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
@@ -94,7 +95,7 @@ def flush_of_the_last_segment_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def segment_named_before_its_flush(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("raft.adapters.segment_list.unpublished_path", segment_path)
+    patch.setattr("storage.segment_list.unpublished_path", segment_path)
 
 
 def snapshot_received_not_flushed(patch: pytest.MonkeyPatch) -> None:
@@ -142,7 +143,7 @@ def damage_forgotten_once_it_is_set_aside(patch: pytest.MonkeyPatch) -> None:
     def forgetting(log: FileLog) -> None:
         set_aside(log)
         log._point.set_back(log.end_offset)
-        forget_damage(log._folder, log._fs)
+        remove_corruption_marker(log._folder, log._fs)
 
     patch.setattr(FileLog, "set_damage_aside", forgetting)
 

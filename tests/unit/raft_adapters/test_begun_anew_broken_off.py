@@ -10,18 +10,18 @@ from random import Random
 import pytest
 
 from node.metadata_folder import has_lost_its_state
-from raft.adapters.errors import FsyncFailed
 from raft.adapters.file_log import FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.segment import SegmentLimits
 from raft.adapters.snapshot_files import snapshot_path
 from raft.adapters.snapshot_store import SnapshotStore
-from raft.batches import OffsetAndEpoch
 from raft.ready import QuorumState, SnapshotChunk
+from storage.errors import FsyncFailed
+from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem, refused
 from tests.unit.raft_adapters.disk_checks import PowerGone, cut_within_start, going_after
 from tests.unit.raft_adapters.log_folders import batches, snapshot_content
 from tests.unit.raft_adapters.log_history import FOLDER
+from wire.log_batch import OffsetAndEpoch
 
 LIMITS = SegmentLimits(segment_bytes=400)
 END = 12

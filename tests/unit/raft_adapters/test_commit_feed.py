@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from raft.adapters.commit_feed import CHUNK_RECORDS, CommitFeed
 from raft.adapters.memory_log import MemoryLog
-from raft.batches import LogBatch, OffsetAndEpoch, build_batch
 from raft.ready import LeaderAndEpoch
+from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
 
 SLICES = 3
 

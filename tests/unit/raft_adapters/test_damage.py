@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.errors import DamagedRange, LogCorrupted
 from raft.adapters.file_log import FileLog
-from raft.adapters.segment import SegmentLimits
-from raft.batches import LogBatch
+from storage.errors import DamagedRange, LogCorrupted
+from storage.segment import SegmentLimits
+from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft_adapters.log_folders import (
     FIRST,
     batch,
@@ -18,6 +18,8 @@ from tests.unit.raft_adapters.log_folders import (
     write_log,
     write_snapshot,
 )
+from tests.unit.raft_adapters.log_history import FOLDER
+from wire.log_batch import LogBatch
 
 SIZE = len(batch(0).data)
 
@@ -124,8 +126,13 @@ def test_the_refusal_names_file_byte_range_reason_and_remedy(tmp_path: Path) -> 
     flip(tmp_path / FIRST, 4 * SIZE + 80)
     with pytest.raises(LogCorrupted) as caught:
         FileLog(tmp_path)
-    parts = (str(tmp_path / FIRST), f"byte {4 * SIZE}", "offset 4", "offsets 4 to 9", "CRC", "keep a copy")
+    parts = (str(tmp_path / FIRST), f"byte {4 * SIZE}", "offset 4", "offsets 4 to 9", "CRC")
     assert [part for part in parts if part not in str(caught.value)] == []
+    assert str(caught.value).endswith(
+        "; nothing was changed in it. This is no torn end of an interrupted write, so the log is not cut by itself: "
+        "keep a copy of the folder, and if the other voters are healthy, empty this node's __cluster_metadata-0 "
+        "folder and let it catch up from them"
+    )
 
 
 # Going on with damage
@@ -227,3 +234,22 @@ def test_a_missing_segment_is_damage_up_to_the_end_of_the_log(tmp_path: Path) ->
     log = FileLog(tmp_path)
     assert read_all(log) == written
     log.close()
+
+
+def test_after_damage_is_read_nothing_more_is_taken_and_the_next_start_says_what_is_lost() -> None:
+    """Read from the disk, and not from the cache."""
+    fs = FaultFileSystem(FOLDER.parent)
+    log, written = FileLog(FOLDER, cache_bytes=0, fs=fs), [*batches(0, 2), *batches(2, 5, epoch=3)]
+    log.append(written)
+    log.flush()
+    fs.flip(FOLDER / FIRST, 2 * SIZE + 70)
+    with pytest.raises(LogCorrupted, match=r"offset 2.*CRC"):
+        log.read(2, 1000)
+    with pytest.raises(LogCorrupted, match="if the other voters are healthy"):
+        log.append([batch(5, epoch=3)])
+    log.close()
+    again = FileLog(FOLDER, on_damage="report", fs=fs)
+    assert again.damage is not None
+    assert (again.damage.start_offset, again.damage.end_offset) == (2, 5)
+    assert read_all(again) == written[:2]
+    again.close()

@@ -7,9 +7,8 @@ from random import Random
 import pytest
 
 from raft.adapters.file_log import FileLog
-from raft.adapters.segment import SegmentLimits
 from raft.adapters.snapshot_files import snapshot_path
-from raft.batches import OffsetAndEpoch
+from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft_adapters.disk_checks import cut_within_start
 from tests.unit.raft_adapters.log_folders import (
@@ -24,6 +23,7 @@ from tests.unit.raft_adapters.log_folders import (
 )
 from tests.unit.raft_adapters.log_history import FOLDER
 from tests.unit.raft_adapters.test_damage import flip
+from wire.log_batch import OffsetAndEpoch
 
 SIZE = len(batch(0).data)
 THREE = SegmentLimits(segment_bytes=3 * SIZE)

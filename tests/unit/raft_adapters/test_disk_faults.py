@@ -7,16 +7,19 @@ from random import Random
 
 import pytest
 
-from raft.adapters import recovery_point
-from raft.adapters.errors import EnvironmentFault, FsyncFailed, StorageFailed, StorageFull
 from raft.adapters.file_log import FileLog
-from raft.adapters.segment import SegmentLimits
+from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.adapters.snapshot_files import snapshot_path
-from raft.batches import LogBatch, OffsetAndEpoch
+from raft.ready import QuorumState
+from storage import recovery_point
+from storage.errors import EnvironmentFault, FsyncFailed, StorageFailed, StorageFull
+from storage.reserved_space import ReservedSpace
+from storage.segment import SegmentLimits
 from tests.support.fault_file_system import SYNCS, FaultFileSystem, refused
 from tests.unit.raft_adapters.disk_checks import check_left
 from tests.unit.raft_adapters.log_folders import batch, batches, read_all, snapshot_content
 from tests.unit.raft_adapters.log_history import FOLDER, SCRIPT, History
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 SIZE = len(batch(0).data)
 THREE_A_SEGMENT = SegmentLimits(segment_bytes=3 * SIZE)
@@ -26,6 +29,9 @@ THREE_A_SEGMENT = SegmentLimits(segment_bytes=3 * SIZE)
 def quiet_and_exact(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(recovery_point, "WRITE_INTERVAL_S", 0.0)
     caplog.set_level(logging.ERROR)
+
+
+MIB = 1024 * 1024
 
 
 def run_with_fault(seed: int, call: int) -> str | None:
@@ -227,3 +233,22 @@ def test_a_recovery_point_that_cannot_be_read_is_as_good_as_none(tmp_path: Path)
     again = FileLog(tmp_path)
     assert read_all(again) == batches(0, 3)
     again.close()
+
+
+def test_a_node_lives_on_a_full_disk_by_its_reserve() -> None:
+    """On a disk with a capacity: votes are still written, appends are refused, and space lets all go on."""
+    folder = Path("/disk")
+    fs = FaultFileSystem(folder, capacity=MIB + 400)
+    space, log = ReservedSpace(folder, MIB, fs), FileLog(folder / "log", fs=fs)
+    with pytest.raises(StorageFull):
+        log.append(batches(0, 2, size=MIB))
+    fs.capacity -= fs.free_bytes(folder)
+    elections = QuorumStateFile(folder / "log", (), 1, fs)
+    space.with_space(lambda: elections.write(QuorumState(leader_epoch=3)))
+    assert (space.is_held, space.maybe_take_back()) == (False, False)
+    assert elections.read() == QuorumState(leader_epoch=3)
+    fs.capacity += 3 * MIB
+    assert space.maybe_take_back()
+    log.append(batches(0, 2))
+    assert log.flush() == 2
+    log.close()

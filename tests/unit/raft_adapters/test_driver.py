@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from raft.adapters.commit_feed import CHUNK_BYTES
-from raft.adapters.errors import FsyncFailed
 from raft.errors import LogDivergedBelowHighWatermarkError, NotLeaderError
 from raft.inputs import LogFlushed, QuorumStateWritten, ShutdownRequested, TimeAdvanced
 from raft.messages import DescribeQuorumRequest, FetchResponse, LogSlice
 from raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, QuorumState, Ready
+from storage.errors import FsyncFailed
 from tests.unit.raft_adapters.driver_parts import Rig, batch, now_ms, run, sole_voter, turns, until
 
 REQUEST = OutboundRequest(5, 2, DescribeQuorumRequest())

@@ -11,9 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from raft.adapters.driver import RaftDriver
 from raft.adapters.driver_snapshots import Snapshots
-from raft.adapters.errors import StorageFull
 from raft.adapters.snapshot_store import SnapshotDamaged, SnapshotGone, SnapshotUnsound
-from raft.batches import OffsetAndEpoch
 from raft.inputs import LogStartAdvanced, ResponseReceived, SnapshotReceived, SnapshotRefused, SnapshotWritten
 from raft.messages import (
     FetchRequest,
@@ -24,6 +22,7 @@ from raft.messages import (
 )
 from raft.node import RaftNode
 from raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, Ready, SnapshotChunk
+from storage.errors import StorageFull
 from tests.unit.raft_adapters.driver_parts import (
     Gate,
     RecordingNetwork,
@@ -34,6 +33,7 @@ from tests.unit.raft_adapters.driver_parts import (
     run,
     until,
 )
+from wire.log_batch import OffsetAndEpoch
 
 ID = OffsetAndEpoch(5, 1)
 NEWER = OffsetAndEpoch(9, 1)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.epoch_checkpoint import FILE_NAME, read_epochs
 from raft.adapters.file_log import FileLog
-from raft.batches import LogBatch, build_batch
+from storage.leader_epoch_checkpoint import FILE_NAME, read_epochs
 from tests.unit.raft_adapters.log_folders import FIRST, batches, write_log
+from wire.log_batch import LogBatch, build_batch
 
 
 def led(start: int, end: int, epoch: int) -> list[LogBatch]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.errors import FsyncFailed
 from raft.adapters.file_log import FileLog
-from raft.adapters.segment import SegmentLimits
-from raft.batches import LogBatch, build_batch, parse_batches
+from storage.errors import FsyncFailed
+from storage.segment import SegmentLimits
+from wire.log_batch import LogBatch, build_batch, parse_batches
 from wire.log_scan import ScannedBatch, scan_batches
 from wire.record_batch import BatchHeader
 

@@ -8,7 +8,6 @@ from kio.schema.errors import ErrorCode
 
 from raft.adapters.kafka_codec import codec
 from raft.adapters.kafka_codec.partition import Refusal
-from raft.batches import OffsetAndEpoch
 from raft.messages import (
     AddRaftVoterRequest,
     BeginQuorumEpochRequest,
@@ -31,6 +30,7 @@ from raft.messages import (
 from raft.voters import Endpoint, ReplicaKey, VersionRange
 from wire.codec import decode, encode
 from wire.errors import DecodeError, UnsupportedVersion
+from wire.log_batch import OffsetAndEpoch
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class
 from wire.protocol.entities import build

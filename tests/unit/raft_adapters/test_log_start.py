@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.errors import LogCorrupted
 from raft.adapters.file_log import FileLog
-from raft.adapters.retired_files import RetiredFiles
-from raft.adapters.segment import SegmentLimits
-from raft.batches import OffsetAndEpoch
+from storage.errors import LogCorrupted
+from storage.retired_files import RetiredFiles
+from storage.segment import SegmentLimits
 from tests.unit.raft_adapters.log_folders import (
     batch,
     batches,
@@ -17,6 +16,7 @@ from tests.unit.raft_adapters.log_folders import (
     write_log,
     write_snapshot,
 )
+from wire.log_batch import OffsetAndEpoch
 
 THREE_EACH = 3 * len(batch(0).data)
 

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.errors import LogCorrupted
 from raft.adapters.file_log import FileLog
-from raft.adapters.retired_files import RetiredFiles
 from raft.adapters.snapshot_files import list_snapshots, snapshot_path
 from raft.adapters.snapshot_store import SnapshotGone, SnapshotStore
-from raft.batches import OffsetAndEpoch
 from raft.log_index import LogIndex
+from storage.errors import LogCorrupted
+from storage.retired_files import RetiredFiles
 from tests.unit.raft_adapters.log_folders import (
     batch,
     batches,
@@ -19,6 +18,7 @@ from tests.unit.raft_adapters.log_folders import (
     write_log,
     write_snapshot,
 )
+from wire.log_batch import OffsetAndEpoch
 
 
 def place_of(log: FileLog) -> tuple[int, int, int]:

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from raft.adapters import recovery_point
+from storage import recovery_point
 from tests.unit.raft_adapters.disk_checks import run_with_cuts
 from tests.unit.raft_adapters.log_history import SCRIPT
 

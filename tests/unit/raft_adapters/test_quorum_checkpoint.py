@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from raft.adapters.errors import DamagedInput, QuorumCheckpointDamaged, StorageFailed
+from raft.adapters.errors import QuorumCheckpointDamaged
 from raft.adapters.file_log import FileLog
 from raft.adapters.quorum_checkpoint import (
     FILE_NAME,
@@ -17,6 +17,7 @@ from raft.adapters.quorum_checkpoint import (
 from raft.quorum_records import KRaftVersionAt, VotersAt, voters_record
 from raft.voter_history import VoterHistory
 from raft.voters import Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
+from storage.errors import DamagedInput, StorageFailed
 from wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,

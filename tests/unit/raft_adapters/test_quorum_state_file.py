@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from raft.adapters.errors import FsyncFailed, QuorumStateDamaged
+from raft.adapters.errors import QuorumStateDamaged
 from raft.adapters.quorum_state_file import (
     DYNAMIC_QUORUM,
     STATIC_QUORUM,
@@ -14,6 +14,7 @@ from raft.adapters.quorum_state_file import (
 )
 from raft.ready import QuorumState
 from raft.voters import ReplicaKey
+from storage.errors import FsyncFailed
 from tests.support.fault_file_system import FaultFileSystem
 
 V0 = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.file_system import POSIX, open_regular, read_regular
+from storage.file_system import POSIX, open_regular, read_regular
 
 SECRET = b"a file of the operator"
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.errors import LogCorrupted, StorageFull
 from raft.adapters.file_log import FileLog
 from raft.adapters.replacement_mark import (
     FILE_NAME,
@@ -13,9 +12,9 @@ from raft.adapters.replacement_mark import (
     mark_replacement,
     replacement_under_way,
 )
-from raft.adapters.segment import SegmentLimits
 from raft.adapters.snapshot_files import snapshot_path
-from raft.batches import OffsetAndEpoch
+from storage.errors import LogCorrupted, StorageFull
+from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
 from tests.unit.raft_adapters.log_folders import (
     batch,
@@ -26,6 +25,7 @@ from tests.unit.raft_adapters.log_folders import (
     write_snapshot,
 )
 from tests.unit.raft_adapters.log_history import FOLDER
+from wire.log_batch import OffsetAndEpoch
 
 SIZE = len(batch(0).data)
 LIMITS = SegmentLimits(segment_bytes=3 * SIZE)

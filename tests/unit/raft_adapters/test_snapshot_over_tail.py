@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from raft.adapters.file_log import FileLog
-from raft.batches import OffsetAndEpoch
 from tests.unit.raft_adapters.log_folders import batches, read_all, write_log, write_snapshot
+from wire.log_batch import OffsetAndEpoch
 
 
 @pytest.mark.parametrize("tail", [1, 2, 5])

@@ -1,14 +1,18 @@
 """Snapshot files in and out: under its final name there is never one that is not whole."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
-from raft.adapters.snapshot_files import list_snapshots
+from raft.adapters.snapshot_files import list_snapshots, problem_of
 from raft.adapters.snapshot_store import SnapshotGone, SnapshotStore, SnapshotUnsound
-from raft.batches import OffsetAndEpoch
 from raft.ready import SnapshotChunk
+from storage.errors import StorageFailed
+from storage.file_system import POSIX
 from tests.unit.raft_adapters.log_folders import snapshot_content, write_snapshot
+from wire.log_batch import OffsetAndEpoch
 
 ID = OffsetAndEpoch(30, 1)
 
@@ -85,3 +89,17 @@ def test_one_that_went_bad_is_never_begun_and_is_set_aside(tmp_path: Path) -> No
     for position in (0, 10):
         with pytest.raises(SnapshotGone):
             store.read(ID, position, 50)
+
+
+def test_a_disk_that_cannot_deliver_a_snapshot_is_an_error_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it is about to be served: the node says why, and does not just vanish."""
+
+    def fail(_descriptor: int, _buffers: list[bytearray], _position: int) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    path = write_snapshot(tmp_path, 5)
+    monkeypatch.setattr(os, "preadv", fail)
+    with pytest.raises(StorageFailed, match=rf"{path.name}.*Input/output error"):
+        problem_of(path, 1, POSIX)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from raft.adapters.disk_thread import DiskThread
-from raft.adapters.errors import StorageFull
-from raft.adapters.file_system import POSIX, PosixFileSystem
-from raft.adapters.reserved_space import ReservedSpace
 from raft.adapters.space_watch import SpaceWatch
 from raft.adapters.spare_space import SparingStateStore
 from raft.inputs import Input, WritesPaused
 from raft.ready import QuorumState
+from storage.errors import StorageFull
+from storage.file_system import POSIX, PosixFileSystem
+from storage.reserved_space import ReservedSpace
 from tests.unit.raft_adapters.driver_parts import run, until
 
 RESERVED = 4096

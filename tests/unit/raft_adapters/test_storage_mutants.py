@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from raft.adapters import recovery_point
-from raft.adapters.errors import EnvironmentFault
+from storage import recovery_point
+from storage.errors import EnvironmentFault
 from tests.unit.raft_adapters.disk_checks import run_with_cuts
 from tests.unit.raft_adapters.log_history import SCRIPT
 from tests.unit.raft_adapters.storage_mutants import MUTANTS

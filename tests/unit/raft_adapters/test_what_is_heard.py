@@ -10,11 +10,11 @@ import pytest
 
 from raft.adapters.commit_feed import CommitFeed
 from raft.adapters.memory_log import MemoryLog
-from raft.batches import LogBatch
 from raft.inputs import ResignRequested
 from raft.messages import FetchRequest
 from raft.ready import QuorumState, Ready
 from tests.unit.raft.context import LOCAL, RaftContext, batch
+from wire.log_batch import LogBatch
 
 
 class StateMachine:

@@ -7,8 +7,6 @@ from random import Random
 
 import pytest
 
-from raft.adapters.errors import FsyncFailed, StorageFailed, StorageFull
-from raft.adapters.file_system import Content
 from raft.adapters.snapshot_files import problem_of
 from snapshots.adapters.durable_snapshot import (
     SnapshotExists,
@@ -20,6 +18,8 @@ from snapshots.adapters.pace import Stopped
 from snapshots.naming import SnapshotId
 from snapshots.reader import SnapshotReader
 from snapshots.writer import SnapshotWriter
+from storage.errors import FsyncFailed, StorageFailed, StorageFull
+from storage.file_system import Content
 from tests.support.fault_file_system import FaultFileSystem, refused
 
 FOLDER = Path("/data/__cluster_metadata-0")

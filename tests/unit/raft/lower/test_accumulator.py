@@ -3,10 +3,10 @@
 import pytest
 
 from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES, Accumulator
-from raft.batches import LogBatch
 from raft.errors import NotLeaderError, RecordBatchTooLargeError
 from tests.unit.raft.context import RaftContext
 from wire.compression import CompressionCodec
+from wire.log_batch import LogBatch
 
 EPOCH = 3
 # Room for four records of ten bytes.

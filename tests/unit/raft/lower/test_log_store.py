@@ -3,9 +3,9 @@
 import pytest
 
 from raft.adapters.memory_log import MemoryLog
-from raft.batches import parse_batches
 from raft.log_index import LogIndex
 from tests.unit.raft.context import batch
+from wire.log_batch import parse_batches
 
 
 def test_what_was_not_flushed_is_lost_by_a_crash() -> None:

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.log_index import LogIndex
 from raft.messages import FetchRequest, FetchResponse, LogSlice
 from raft.ports import LogSummary
@@ -17,6 +16,7 @@ from raft.ready import QuorumState
 from raft.replication import diverging_point, snapshot_needed
 from tests.unit.raft.context import batch
 from tests.unit.raft.reconfig.dynamic import DynamicContext
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 VALID = "valid"
 Answer = str | tuple[str, int, int]

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.control_batches import leader_change_batch
 from raft.messages import (
     AddRaftVoterRequest,
@@ -23,6 +22,7 @@ from raft.ready import QuorumState
 from raft.voters import Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
 from tests.unit.raft.context import CLUSTER_ID, LOCAL, RaftContext, key_of
 from wire.control_records import KRaftVersionRecord
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 LISTENER = "CONTROLLER"
 BOTH = VersionRange(0, 1)

@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.batches import OffsetAndEpoch
 from raft.damaged_log import FARTHEST_OFFSET
 from raft.inputs import FailureReason, LogStartAdvanced, ShutdownRequested, SnapshotWritten
 from raft.messages import (
@@ -19,6 +18,7 @@ from raft.messages import (
 from raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.reconfig.dynamic import BOTH, DynamicContext, endpoints_of, first_batch, set_of, voter_of
+from wire.log_batch import OffsetAndEpoch
 
 NEW = voter_of(4)
 

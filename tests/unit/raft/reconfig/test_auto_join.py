@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.batches import OffsetAndEpoch
 from raft.control_batches import quorum_batch
 from raft.messages import (
     AddRaftVoterRequest,
@@ -19,6 +18,7 @@ from raft.ready import OutboundRequest, QuorumState
 from raft.voters import Voter, VoterSet
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
 from tests.unit.raft.reconfig.dynamic import DynamicContext, endpoints_of, first_batch, set_of, voter_of
+from wire.log_batch import OffsetAndEpoch
 
 CHANGES = (AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest)
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.batches import OffsetAndEpoch
 from raft.control_batches import quorum_batch
 from raft.messages import FetchRequest, FetchResponse, VoteRequest
 from raft.quorum_records import KRaftVersionAt, VotersAt, quorum_records, voters_record
@@ -21,6 +20,7 @@ from tests.unit.raft.reconfig.dynamic import (
     voter_of,
 )
 from wire.control_records import LeaderChangeMessage, decode_control_record
+from wire.log_batch import OffsetAndEpoch
 
 THREE = set_of(1, 2, 3)
 

@@ -3,7 +3,6 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.batches import OffsetAndEpoch
 from raft.errors import NotLeaderError
 from raft.messages import ChangeVotersResponse, UpdateRaftVoterRequest
 from raft.quorum_records import KRaftVersionAt, VotersAt, quorum_records
@@ -11,6 +10,7 @@ from raft.ready import VotersChanged
 from raft.voters import VersionRange
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.reconfig.dynamic import BOTH, DynamicContext, endpoints_of, set_of
+from wire.log_batch import OffsetAndEpoch
 
 THREE = set_of(1, 2, 3)
 

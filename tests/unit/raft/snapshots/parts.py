@@ -5,13 +5,13 @@ from dataclasses import replace
 from types import UnionType
 from typing import Any
 
-from raft.batches import LogBatch, OffsetAndEpoch
 from raft.inputs import SnapshotPieceWritten, SnapshotReceived
 from raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse
 from raft.quorum_records import QuorumRecord
 from raft.ready import OutboundRequest, QuorumState, Ready
 from tests.unit.raft.context import CLUSTER_ID, batch, key_of
 from tests.unit.raft.reconfig.dynamic import DynamicContext
+from wire.log_batch import LogBatch, OffsetAndEpoch
 
 LEADER, EPOCH = 2, 2
 ID = OffsetAndEpoch(100, 1)

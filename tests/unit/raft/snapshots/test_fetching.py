@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.batches import OffsetAndEpoch
 from raft.inputs import SnapshotRefused
 from raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, VoteRequest, VoteResponse
 from raft.quorum_records import KRaftVersionAt, VotersAt
@@ -13,6 +12,7 @@ from raft.ready import OutboundRequest, QuorumState, SnapshotChunk
 from tests.unit.raft.context import batch
 from tests.unit.raft.reconfig.dynamic import set_of
 from tests.unit.raft.snapshots.parts import CONTENT, EPOCH, ID, LEADER, SnapshotContext
+from wire.log_batch import OffsetAndEpoch
 
 HALF = len(CONTENT) // 2
 

@@ -1,0 +1,297 @@
+"""Opening a log folder: every batch is checked, the indexes and epochs are rebuilt, a torn end is cut.
+
+What tells an interrupted write from damage: a crash can lose any part of what was not yet flushed, but that part is
+always at the end of the last segment, at or above the recovery point, and it leaves a file that ends early or sectors
+that were never written. So bytes are cut only where all of that holds; sound batches may follow such a hole, as the
+disk writes in any order. A whole batch whose checksum does not match, or a hole below the recovery point, may have
+been acknowledged: cutting it could lose what others count on.
+
+What the batches mean is left to the caller, which passes a `BatchReader` and keeps what that finds: control records,
+producers, transactions.
+"""
+
+import logging
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from storage.durable_files import list_names, remove_file
+from storage.errors import BatchUnreadable, DamagedRange, LogCorrupted
+from storage.file_system import POSIX, Content, FileSystem
+from storage.leader_epoch_checkpoint import Epochs
+from storage.mapped_file import map_file
+from storage.segment import UNPUBLISHED_SUFFIX, Segment, base_offset_of
+from storage.torn_tail import (
+    end_of_batch,
+    end_of_sector,
+    has_damaged_length,
+    has_hole,
+    is_valid_batch,
+    valid_batches_behind,
+)
+from storage.unflushed_tail import write_again
+from wire.errors import DecodeError
+from wire.log_scan import Damage, ScannedBatch, scan_batches
+
+# Is given each sound batch of one recovery, in order. Raises DecodeError for what it must read and cannot.
+BatchReader = Callable[[ScannedBatch], None]
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDurable:
+    """What is known of the log beside its own bytes: the recovery point, and the epochs of the checkpoint, which are
+    complete below it. None where nothing is known."""
+
+    recovery_point: int | None = None
+    epochs: Epochs | None = None
+
+    def is_durable(self, offset: int) -> bool:
+        return self.recovery_point is not None and offset < self.recovery_point
+
+    def epoch_of(self, offset: int) -> int | None:
+        """The leader epoch that the batch at `offset` must have; None if that is not known."""
+        if self.epochs is None or not self.is_durable(offset):
+            return None
+        index = bisect_right(self.epochs, offset, key=lambda entry: entry[1]) - 1
+        return self.epochs[index][0] if index >= 0 else None
+
+
+@dataclass(slots=True)
+class RecoveredLog:
+    """What recovery found; `segments` ascend, `epochs` are (epoch, start offset).
+
+    With `damage`, all this is what is sound before it, and nothing was changed at or behind it. `is_sound` if all that
+    is there is sound, and only something missing at its end; `is_end_known` if nothing can have been lost behind it.
+    `is_checkpoint_denied` if the damage is a batch of another epoch than `leader-epoch-checkpoint` says.
+    """
+
+    segments: list[Segment] = field(default_factory=list)
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    cut_bytes: int = 0
+    damage: DamagedRange | None = None
+    is_checkpoint_denied: bool = False
+    is_sound: bool = True
+    is_end_known: bool = False
+
+    @property
+    def end_offset(self) -> int:
+        return self.segments[-1].end_offset if self.segments else 0
+
+    def close(self) -> None:
+        for segment in self.segments:
+            segment.close()
+
+
+def segment_paths(folder: Path, fs: FileSystem = POSIX) -> list[Path]:
+    """The log files of published segments, ascending. Raises StorageFailed."""
+    paths = [folder / name for name in list_names(folder, fs) if name.endswith(".log")]
+    return [path for path in paths if path.stem.isdecimal()]
+
+
+def recover_segments(
+    folder: Path, known: KnownDurable, read_batch: BatchReader, fs: FileSystem = POSIX
+) -> RecoveredLog:
+    """Scan all segments of `folder` in order; raises BatchUnreadable, StorageFailed or FsyncFailed."""
+    _drop_unpublished(folder, fs)
+    return recover_paths(folder, segment_paths(folder, fs), known, read_batch, fs)
+
+
+def recover_paths(
+    folder: Path,
+    paths: Sequence[Path],
+    known: KnownDurable,
+    read_batch: BatchReader,
+    fs: FileSystem = POSIX,
+) -> RecoveredLog:
+    """As `recover_segments`, of a log that consists of these."""
+    recovered = RecoveredLog()
+    try:
+        for path in paths:
+            _recover_segment(recovered, path, known, read_batch, fs, is_last=path == paths[-1])
+            if recovered.damage is not None:
+                break
+        if recovered.damage is None and known.recovery_point is not None:
+            for segment in recovered.segments:
+                write_again(segment, known.recovery_point, fs)
+    except BaseException:
+        for segment in recovered.segments:
+            segment.close()
+        raise
+    if recovered.damage is None:
+        recovered.damage = _missing_at_end(recovered, folder, known)
+    else:
+        recovered.is_sound = False
+        _look_for_end(recovered, paths, known, fs)
+    return recovered
+
+
+def _drop_unpublished(folder: Path, fs: FileSystem) -> None:
+    """Remove segments which were begun but never flushed; nothing in them was ever acknowledged."""
+    for name in list_names(folder, fs):
+        if name.endswith(f".log{UNPUBLISHED_SUFFIX}"):
+            path = folder / name
+            logger.warning("%s: dropped %d bytes which were never flushed", path, len(map_file(path, fs)))
+            remove_file(path, fs)
+
+
+def _recover_segment(
+    recovered: RecoveredLog,
+    path: Path,
+    known: KnownDurable,
+    read_batch: BatchReader,
+    fs: FileSystem,
+    *,
+    is_last: bool,
+) -> None:
+    base_offset = base_offset_of(path)
+    if recovered.segments and recovered.segments[-1].end_offset != base_offset:
+        expected = recovered.segments[-1].end_offset
+        reason = f"the segment begins at offset {base_offset}, but the one before it ends at {expected}"
+        recovered.damage = DamagedRange(expected, max(base_offset, expected + 1), path, 0, reason)
+        return
+    segment = Segment(path, base_offset, fs)
+    recovered.segments.append(segment)
+    content = map_file(path, fs)
+    try:
+        damage = _scan(recovered, segment, content, known, read_batch)
+        if damage is not None:
+            _check_torn(segment, content, damage, known, is_last=is_last)
+            recovered.cut_bytes = len(content) - segment.size
+            _cut(segment, recovered.cut_bytes)
+    except BatchUnreadable:
+        raise
+    except LogCorrupted as error:
+        recovered.damage = error.damage
+        return
+    segment.indexes.add_time_entry()
+    segment.open_indexes()
+    if not is_last:
+        segment.retire()
+
+
+def _scan(
+    recovered: RecoveredLog, segment: Segment, content: Content, known: KnownDurable, read_batch: BatchReader
+) -> Damage | None:
+    """Take up all batches up to the first damage."""
+    for found in scan_batches(memoryview(content), base_offset=segment.base_offset):
+        if isinstance(found, Damage):
+            return found
+        _check_order(recovered, segment, found, known)
+        try:
+            read_batch(found)
+        except DecodeError as error:
+            raise _unreadable(segment, found, error) from error
+        segment.observe(found.header)
+    return None
+
+
+def _unreadable(segment: Segment, found: ScannedBatch, error: DecodeError) -> BatchUnreadable:
+    offsets = found.header.base_offset, found.header.next_offset
+    kind = "control batch" if found.header.is_control else "batch"
+    reason = f"the {kind} has a valid checksum, but {error}"
+    return BatchUnreadable(DamagedRange(*offsets, segment.path, found.position, reason))
+
+
+def _check_order(recovered: RecoveredLog, segment: Segment, found: ScannedBatch, known: KnownDurable) -> None:
+    header = found.header
+    epoch = header.partition_leader_epoch
+    last_epoch = recovered.epochs[-1][0] if recovered.epochs else -1
+    due_epoch = known.epoch_of(header.base_offset)
+    reason = None
+    if header.base_offset != segment.end_offset:
+        reason = f"the batch begins at offset {header.base_offset}, but {segment.end_offset} was due"
+    elif epoch < last_epoch:
+        reason = f"the batch is of leader epoch {epoch}, after one of epoch {last_epoch}"
+    elif due_epoch is not None and epoch != due_epoch:
+        recovered.is_checkpoint_denied = True
+        reason = f"the batch is of leader epoch {epoch}, but leader-epoch-checkpoint says {due_epoch}"
+    if reason is not None:
+        offsets = segment.end_offset, segment.end_offset + 1
+        raise LogCorrupted(DamagedRange(*offsets, segment.path, found.position, reason))
+    if epoch > last_epoch:
+        recovered.epochs.append((epoch, header.base_offset))
+
+
+def _check_torn(
+    segment: Segment, content: Content, damage: Damage, known: KnownDurable, *, is_last: bool
+) -> None:
+    """Raise LogCorrupted unless the damage is what an interrupted write leaves."""
+    offset, position = segment.end_offset, damage.position
+
+    def refuse(reason: str) -> LogCorrupted:
+        return LogCorrupted(DamagedRange(offset, offset + 1, segment.path, position, reason))
+
+    if known.is_durable(offset):
+        raise refuse(f"{damage.reason}, but all below offset {known.recovery_point} was durable")
+    if not is_last:
+        raise refuse(f"{damage.reason}, and another segment follows")
+    follower = next(valid_batches_behind(content, position, offset), (None, None))[0]
+    if follower is not None and known.recovery_point is None:
+        raise refuse(f"{damage.reason}, and a valid batch follows at byte {follower}")
+    if damage.kind == "torn" and follower is None:
+        if has_damaged_length(content, position):
+            raise refuse("the batch's length is wrong: its checksum matches all bytes that are left")
+        return
+    if not has_hole(content, position, _end_of_unwritten(content, damage, follower), offset):
+        raise refuse(damage.reason)
+
+
+def _end_of_unwritten(content: Content, damage: Damage, follower: int | None) -> int:
+    """How far a hole may be looked for: zeros in a sound batch are its own."""
+    end = len(content) if follower is None else follower
+    if damage.kind == "torn":
+        return end
+    if is_valid_batch(content, damage.position):
+        # Base offset and epoch are outside the checksum; only these may be what was not written.
+        return min(end, end_of_sector(damage.position))
+    return min(end, end_of_batch(content, damage.position))
+
+
+def _look_for_end(
+    recovered: RecoveredLog, paths: Sequence[Path], known: KnownDurable, fs: FileSystem
+) -> None:
+    """Widen the damage to all that may have been acknowledged: up to the recovery point, or the last sound batch."""
+    damage = recovered.damage
+    assert damage is not None
+    end_offset = max(damage.end_offset, known.recovery_point or 0)
+    last = paths[-1]
+    position = damage.position if last == damage.segment else -1
+    least_offset = max(damage.start_offset, base_offset_of(last))
+    end_offset = max(end_offset, base_offset_of(last))
+    content = map_file(last, fs)
+    for start, header in valid_batches_behind(content, position, least_offset):
+        is_at_end = start + header.size_in_bytes == len(content)
+        recovered.is_end_known = is_at_end and header.next_offset >= end_offset
+        end_offset = max(end_offset, header.next_offset)
+    recovered.damage = DamagedRange(
+        damage.start_offset, end_offset, damage.segment, damage.position, damage.reason
+    )
+
+
+def _missing_at_end(recovered: RecoveredLog, folder: Path, known: KnownDurable) -> DamagedRange | None:
+    """What was durable once and is not there any more, though all that is there is sound."""
+    last = recovered.segments[-1] if recovered.segments else None
+    end_offset = 0 if last is None else last.end_offset
+    point = known.recovery_point
+    if point is None or end_offset >= point:
+        return None
+    path, position = (folder, 0) if last is None else (last.path, last.size)
+    reason = (
+        f"the log ends here, but all below offset {point} was durable (were files removed? if Apache Kafka has run on "
+        "this folder since, it may have cut its log as it must: then remove the file recovery-point)"
+    )
+    return DamagedRange(end_offset, point, path, position, reason)
+
+
+def _cut(segment: Segment, cut_bytes: int) -> None:
+    logger.warning(
+        "%s: cut %d bytes of an interrupted write at byte %d (offset %d)",
+        segment.path,
+        cut_bytes,
+        segment.size,
+        segment.end_offset,
+    )
+    segment.cut_unsound()
+    segment.sync()

@@ -1,0 +1,64 @@
+"""Files that are no longer wanted: renamed at once, removed after a while, as Kafka does.
+
+The delay is for readers that hold them still: a Fetch on its way, a person with a dump tool.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from storage.durable_files import remove_file
+from storage.errors import storage_failure
+from storage.file_system import POSIX, FileSystem
+
+DELETED_SUFFIX = ".deleted"
+DELETE_DELAY_MS = 60_000
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+class RetiredFiles:
+    def __init__(
+        self,
+        delay_ms: int = DELETE_DELAY_MS,
+        now_ms: Callable[[], int] = _monotonic_ms,
+        fs: FileSystem = POSIX,
+    ) -> None:
+        self._fs = fs
+        self._delay_ms = delay_ms
+        self._now_ms = now_ms
+        self._waiting: deque[tuple[int, Path, Callable[[], None]]] = deque()
+
+    def retire(self, path: Path, close: Callable[[], None] = lambda: None) -> None:
+        """Rename `path` now, if it is there; `close` what reads it, and remove it, later. Not durable before the folder
+        is synced. Raises StorageFull or StorageFailed."""
+        target = path.with_name(path.name + DELETED_SUFFIX)
+        try:
+            with suppress(FileNotFoundError):
+                self._fs.rename(path, target)
+        except OSError as error:
+            raise storage_failure("rename", path, error) from error
+        self._waiting.append((self._now_ms() + self._delay_ms, target, close))
+
+    def remove_due(self) -> None:
+        """Remove what has waited long enough; raises StorageFailed."""
+        while self._waiting and self._waiting[0][0] <= self._now_ms():
+            _due_ms, path, close = self._waiting.popleft()
+            close()
+            remove_file(path, self._fs)
+
+    def remove_all(self) -> None:
+        """Remove them at once: space is short. Raises StorageFailed."""
+        while self._waiting:
+            _due_ms, path, close = self._waiting.popleft()
+            close()
+            remove_file(path, self._fs)
+
+    def close(self) -> None:
+        """Close what is still read; the files are removed at the next start."""
+        while self._waiting:
+            self._waiting.popleft()[2]()
