@@ -87,7 +87,7 @@ async def _serve_broker(pipe: Connection, size: tuple[int, int, int], changes_pe
         cache=cache,
         forwarder=Forwarder(channel, RepeatedRequests(lambda _image, _topic: ())),
         cluster_id="benchmark",
-        dice=Random(1),
+        random_source=Random(1),
         auto_create_topics=False,
     )
     server = KafkaServer(

@@ -195,13 +195,13 @@ class Measurement:
 
 
 async def measure(folder: Path, options: argparse.Namespace) -> list[dict[str, object]]:
-    dice = random.Random(options.rounds)
+    random_source = random.Random(options.rounds)
     disk = DiskThread(asyncio.get_running_loop())
     rows: list[dict[str, object]] = []
     for size in options.sizes:
         measurement = Measurement(folder, size, options)
         for _ in range(options.rounds):
-            await measurement.round(disk, dice.sample(list(WAYS), len(WAYS)))
+            await measurement.round(disk, random_source.sample(list(WAYS), len(WAYS)))
         measurement.close()
         rows.extend(measurement.rows())
     assert await disk.close(10_000), "the disk thread ends when its jobs are done"

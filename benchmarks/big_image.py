@@ -48,20 +48,20 @@ POLL_S = 0.01
 
 
 def big_image(topics: int, partitions: int) -> MetadataImage:
-    dice = np.random.default_rng(1)
-    directory_ids = tuple(UUID(bytes=dice.bytes(16)) for _ in range(BROKERS))
+    random_source = np.random.default_rng(1)
+    directory_ids = tuple(UUID(bytes=random_source.bytes(16)) for _ in range(BROKERS))
     features = FeaturesDelta(MetadataImage.empty().features)
     features.replay_feature_level(FeatureLevelRecord(name="metadata.version", feature_level=25))
     made = TopicsImage()
     for number in range(topics):
-        replicas = dice.random((partitions, BROKERS)).argsort(axis=1)[:, :REPLICAS].T
+        replicas = random_source.random((partitions, BROKERS)).argsort(axis=1)[:, :REPLICAS].T
         isr = replicas.copy()
-        isr[-1, dice.random(partitions) < 0.02] = PADDING
+        isr[-1, random_source.random(partitions) < 0.02] = PADDING
         numbers = np.zeros((NUMBER_COLUMNS, partitions), dtype=np.int32)
         numbers[0], numbers[1], numbers[2], numbers[3] = np.arange(partitions), replicas[0], 3, 5
         cells = np.concatenate([numbers, replicas, isr, replicas], dtype=np.int32)
         table = table_of_cells(cells, (REPLICAS, REPLICAS), directory_ids)
-        topic_id = UUID(bytes=dice.bytes(16))
+        topic_id = UUID(bytes=random_source.bytes(16))
         made = made.with_topic(TopicImage(name=f"topic-{number:05}", id=topic_id, partitions=table))
     return MetadataImage(provenance=PROVENANCE, features=features.image, topics=made)
 

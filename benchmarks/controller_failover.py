@@ -30,9 +30,9 @@ import numpy as np
 from benchmarks._report import hardware, print_result
 from benchmarks.big_image import anonymous_bytes
 from metadata.controller.bulk_elections import Movement
-from metadata.controller.change_run import movement_records
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
+from metadata.controller.partition_change_batch import movement_records
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.cluster import BrokerRegistration, ClusterImage
 from metadata.image.delta import MetadataDelta
@@ -81,7 +81,7 @@ def image_of(
     topics: int, partitions: int, brokers: int, replica_count: int = REPLICAS, *, elr: bool = False
 ) -> MetadataImage:
     """Leaders and replicas spread evenly over the brokers, which have a directory each."""
-    dice = np.random.default_rng(1)
+    random_source = np.random.default_rng(1)
     directory_ids = tuple(UUID(int=(1 << 100) + number) for number in range(brokers))
     features = FeaturesDelta(MetadataImage.empty().features)
     features.replay_feature_level(FeatureLevelRecord(name="metadata.version", feature_level=LEVEL))
@@ -90,7 +90,9 @@ def image_of(
         features.replay_feature_level(record)
     made = TopicsImage()
     for number in range(topics):
-        steps = np.array([dice.choice(brokers - 1, replica_count - 1, replace=False) + 1 for _ in range(4)]).T
+        steps = np.array(
+            [random_source.choice(brokers - 1, replica_count - 1, replace=False) + 1 for _ in range(4)]
+        ).T
         first = (np.arange(partitions) + number) % brokers
         steps = steps[:, np.arange(partitions) // brokers % steps.shape[1]]
         replicas = np.concatenate([first[np.newaxis], (first + steps) % brokers])
@@ -98,7 +100,7 @@ def image_of(
         numbers[0], numbers[1] = np.arange(partitions), first
         cells = np.concatenate([numbers, replicas, replicas, replicas], dtype=np.int32)
         table = table_of_cells(cells, (replica_count, replica_count), directory_ids)
-        topic_id = UUID(bytes=dice.bytes(16))
+        topic_id = UUID(bytes=random_source.bytes(16))
         made = made.with_topic(TopicImage(name=f"topic-{number:05}", id=topic_id, partitions=table))
     cluster = ClusterImage()
     for number in range(brokers):

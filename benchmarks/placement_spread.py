@@ -68,10 +68,10 @@ class SeededDice:
 
 def place_all(layout: Layout, seed: int, *, sees_leaders: bool) -> Iterator[tuple[int, ...]]:
     """The replicas of every partition of every topic; sizes of topics take turns."""
-    dice, led = SeededDice(seed), Counter[int]()
+    random_source, led = SeededDice(seed), Counter[int]()
     brokers = layout.brokers()
     for number in range(TOPICS):
-        placer = StripedPlacer(brokers, dice, led if sees_leaders else None)
+        placer = StripedPlacer(brokers, random_source, led if sees_leaders else None)
         count = layout.partitions[number % len(layout.partitions)]
         for replicas in placer.place(count, layout.replication_factor):
             led[replicas[0]] += 1

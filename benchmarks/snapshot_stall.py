@@ -7,7 +7,7 @@ bytes is proposed every 2 ms. The time of a commit counts from when it was due t
 loop that stands still is not excused. Measured in turn, round for round, in one run:
 
 - `alone`: nothing else goes on;
-- `beside a snapshot`: `SnapshotKeeper` writes one, as a node does (image to records, lz4, fsync, read back, rename);
+- `beside a snapshot`: `SnapshotManager` writes one, as a node does (image to records, lz4, fsync, read back, rename);
 - `beside a hasty one`: the same bytes written as fast as they can be, without rests and with the interpreter's usual
   turns: what the pace is for.
 
@@ -30,7 +30,7 @@ from uuid import UUID
 import uvloop
 
 from benchmarks._report import hardware, percentile, print_result
-from metadata.adapters.snapshot_keeper import SnapshotKeeper
+from metadata.adapters.snapshot_manager import SnapshotManager
 from metadata.adapters.snapshot_ports import SnapshotSettings
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
@@ -208,7 +208,7 @@ async def alone(leader: Leader, seconds: float) -> Phase:
 
 async def beside_a_snapshot(leader: Leader, image: MetadataImage, clock: MonotonicWallClock) -> Phase:
     settings = SnapshotSettings(max_bytes=1, max_interval_ms=0, retention_bytes=-1, retention_ms=-1)
-    keeper = SnapshotKeeper(leader.folder, settings, leader.driver, leader.log, clock.now_ms, _raise)
+    keeper = SnapshotManager(leader.folder, settings, leader.driver, leader.log, clock.now_ms, _raise)
     keeper.start()
     here = Provenance(last_contained_offset=leader.driver.applied_offset - 1, last_contained_epoch=1)
     image = replace(image, provenance=here)

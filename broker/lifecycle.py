@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.identity import NO_EPOCH, BrokerIdentity, LifecycleConfig, LifecycleRequest
 from broker.lifecycle_states import BrokerState, LifecycleEvent, next_state
-from raft.ports import Dice
+from raft.ports import RandomSource
 from wire.protocol.api_keys import ApiKey
 
 FIRST_BACKOFF_MS = 100
@@ -30,10 +30,12 @@ REGISTRATION_LOST = frozenset({ErrorCode.stale_broker_epoch, ErrorCode.broker_id
 class BrokerLifecycle:
     """One per process: a restarted broker is another incarnation."""
 
-    def __init__(self, identity: BrokerIdentity, config: LifecycleConfig, dice: Dice) -> None:
+    def __init__(
+        self, identity: BrokerIdentity, config: LifecycleConfig, random_source: RandomSource
+    ) -> None:
         self._identity = identity
         self._config = config
-        self._dice = dice
+        self._random_source = random_source
         self._state = BrokerState.NOT_RUNNING
         self._broker_epoch = NO_EPOCH
         self._is_fenced = True
@@ -239,7 +241,7 @@ class BrokerLifecycle:
         spread_ms = base_ms * 2 // 100
         self._failures += 1
         self._wishes_immediate = False
-        self._communicate_at_ms = now_ms + base_ms + self._dice.randint(-spread_ms, spread_ms)
+        self._communicate_at_ms = now_ms + base_ms + self._random_source.randint(-spread_ms, spread_ms)
 
     def _move(self, event: LifecycleEvent) -> None:
         self._state = next_state(self._state, event)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from metadata.image.directories import is_online
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState
-from raft.ports import Dice
+from raft.ports import RandomSource
 
 NO_NODE = -1
 
@@ -52,10 +52,10 @@ def alive_brokers(
     return found
 
 
-def controller_id_for_clients(image: MetadataImage, dice: Dice) -> int:
+def controller_id_for_clients(image: MetadataImage, random_source: RandomSource) -> int:
     """A random alive broker: clients never reach controllers, and every broker forwards; -1 if none is alive."""
     alive = [broker_id for broker_id, broker in image.cluster.brokers.items() if not broker.fenced]
-    return alive[dice.randint(0, len(alive) - 1)] if alive else NO_NODE
+    return alive[random_source.randint(0, len(alive) - 1)] if alive else NO_NODE
 
 
 @dataclass(frozen=True, slots=True)

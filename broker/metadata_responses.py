@@ -40,7 +40,7 @@ from broker.metadata_cache import controller_id_for_clients
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage
 from metadata.image.topics import TopicImage, TopicsImage
-from raft.ports import Dice
+from raft.ports import RandomSource
 from wire.codec import encode
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class
@@ -61,7 +61,7 @@ MOST_SHELVES: Final = 4
 _ShelfKey = tuple[str, TopicsLayout, int]
 
 
-class _Shelf:
+class _TopicEncodingCache:
     """Encoded topics by their ids, each beside the image it was made of; `all_topics` are those of the last answer to
     all, in its order."""
 
@@ -83,10 +83,10 @@ class _Shelf:
 class MetadataResponses:
     """One for all listeners of a broker."""
 
-    def __init__(self, cluster_id: str, dice: Dice) -> None:
+    def __init__(self, cluster_id: str, random_source: RandomSource) -> None:
         self._cluster_id = cluster_id
-        self._dice = dice
-        self._shelves: dict[_ShelfKey, _Shelf] = {}
+        self._random_source = random_source
+        self._shelves: dict[_ShelfKey, _TopicEncodingCache] = {}
         # What follows from the brokers, by listener, and the bytes around the topics.
         self._brokers: Map[int, BrokerRegistration] | None = None
         self._states: dict[str, ViewState] = {}
@@ -110,7 +110,7 @@ class MetadataResponses:
         view = request_view(request, version, image, listener_name, access, creates_topics=creates_topics)
         return MetadataWork(view, request, self._shelf(view), self._frame(view, request))
 
-    def _shelf(self, view: RequestView) -> _Shelf:
+    def _shelf(self, view: RequestView) -> _TopicEncodingCache:
         state = self._states.get(view.listener_name)
         if state is None:
             state = self._states[view.listener_name] = view_state(view.image.cluster, view.listener_name)
@@ -118,7 +118,7 @@ class MetadataResponses:
         key = (view.listener_name, layout, view.operations if layout.has_operations else 0)
         shelf = self._shelves.pop(key, None)
         if shelf is None or shelf.view.state != state:
-            shelf = _Shelf(ClusterView(state))
+            shelf = _TopicEncodingCache(ClusterView(state))
         self._shelves[key] = shelf
         if len(self._shelves) > MOST_SHELVES:
             del self._shelves[next(iter(self._shelves))]
@@ -126,7 +126,7 @@ class MetadataResponses:
 
     def _frame(self, view: RequestView, request: Any) -> tuple[bytes, bytes]:
         """What comes before the topics of the response, and what after."""
-        controller_id = controller_id_for_clients(view.image, self._dice)
+        controller_id = controller_id_for_clients(view.image, self._random_source)
         operations = asked_cluster_operations(request, view.access)
         key = (view.version, view.listener_name, controller_id, operations)
         frame = self._frames.get(key)
@@ -142,7 +142,9 @@ class MetadataWork:
     """One answer in the making: `advance` until it is there. `topics_to_create` are the lawful names of unknown topics
     that the client agreed to see created."""
 
-    def __init__(self, view: RequestView, request: Any, shelf: _Shelf, frame: tuple[bytes, bytes]) -> None:
+    def __init__(
+        self, view: RequestView, request: Any, shelf: _TopicEncodingCache, frame: tuple[bytes, bytes]
+    ) -> None:
         self._view = view
         self._layout = TopicsLayout.of(view.version)
         self._shelf = shelf

@@ -12,7 +12,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from broker.lost_answers import LostAnswers, says_undone
+from broker.forwarded_response_recovery import ForwardedResponseRecovery, says_undone
 from broker.request_effects import Change, ConfigsOf
 from metadata.controller.divided import may_be_divided
 from metadata.controller.requests import ControllerRequest
@@ -42,7 +42,7 @@ class RepeatedRequests:
     """`observe` is to be told of every image, in order."""
 
     def __init__(self, configs_of: ConfigsOf, *, token_secret_key: str | None = None) -> None:
-        self._answers = LostAnswers(configs_of, token_secret_key)
+        self._answers = ForwardedResponseRecovery(configs_of, token_secret_key)
         self._watched: dict[bytes, Watched] = {}
 
     @contextmanager

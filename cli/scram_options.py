@@ -35,7 +35,7 @@ def parse_scram_users(texts: Iterable[str], metadata_version: int) -> Sequence[M
 
 def _record(text: str) -> UserScramCredentialRecord:
     from network.security.scram import keys_of, keys_of_salted
-    from network.security.stand_in import new_salt
+    from network.security.unknown_user_credentials import new_salt
 
     mechanism, equals, rest = text.strip().partition("=")
     if mechanism not in _CODES or not equals:

@@ -1,8 +1,8 @@
 """What a peer, or a handler, must have done by when; each question counts what it finds."""
 
 from network.authentication import Authentication
-from network.intake import FrameIntake
 from network.output import Output
+from network.receive_buffer import ReceiveBuffer
 from network.replies import PendingReply, ReplyQueue
 from network.server_state import ServerState
 
@@ -28,7 +28,7 @@ class Deadlines:
         return f"it left {output.unsent_bytes} bytes of output waiting for {timeout_ms} ms"
 
     def late_peer(
-        self, now_s: float, intake: FrameIntake | None, authentication: Authentication
+        self, now_s: float, intake: ReceiveBuffer | None, authentication: Authentication
     ) -> str | None:
         """Why to close; `intake` is None while we do not read, for which the peer is not to blame."""
         if intake is not None and intake.is_overdue(now_s):

@@ -1,7 +1,7 @@
 """One connection of a server: frames in, requests to the handler, replies out in order.
 
 Reading pauses while too many requests wait for their reply, too much output waits for the peer, or the node has no
-room (`network.pacing`), so connections cost a bounded amount of memory, each and together. What is wrong with one
+room (`network.flow_control`), so connections cost a bounded amount of memory, each and together. What is wrong with one
 connection's bytes ends that connection and nothing else.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 
 from network.authentication import Authentication
 from network.deadlines import Deadlines
-from network.intake import FrameIntake
+from network.flow_control import FlowControl
 from network.output import Output
-from network.pacing import Pacing
+from network.receive_buffer import ReceiveBuffer
 from network.replies import ReplyQueue
 from network.security.sasl_session import SaslAnswer
 from network.security.tls_reasons import PLAIN_LISTENER, TLS_HANDSHAKE, tls_reason
@@ -49,7 +49,7 @@ class ServerConnection(asyncio.Protocol):
         self._loop = loop
         self._lease = lease
         self._transport = transport
-        self._intake = FrameIntake(limits.max_request_bytes, limits.frame_timeout_ms, limits.max_bytes)
+        self._received = ReceiveBuffer(limits.max_request_bytes, limits.frame_timeout_ms, limits.max_bytes)
         self._output = Output(transport, limits.max_unsent_bytes)
         self._replies = ReplyQueue(on_answer=self._advance, on_failure=self._fail)
         self._authentication = Authentication(state.security, certificate)
@@ -57,8 +57,8 @@ class ServerConnection(asyncio.Protocol):
             state, self._replies, lease.peer, self._authentication, loop.time, self._answer_sasl
         )
         self._deadlines = Deadlines(state, loop.time())
-        self._pacing = Pacing(
-            state, transport, self._intake, self._output, self._replies, loop, self._advance
+        self._flow_control = FlowControl(
+            state, transport, self._received, self._output, self._replies, loop, self._advance
         )
         self._advancing = False
         self._is_reading = False  # a long request or the classes of an old version, in another thread
@@ -69,7 +69,7 @@ class ServerConnection(asyncio.Protocol):
         self.closed: asyncio.Future[None] = loop.create_future()
         if self._authentication.principal is None:
             bound = min(limits.max_request_bytes, state.security.max_unauthenticated_bytes)
-            self._intake.set_max_frame_bytes(bound)
+            self._received.set_max_frame_bytes(bound)
 
     # asyncio's side
 
@@ -79,18 +79,18 @@ class ServerConnection(asyncio.Protocol):
         now_s = self._deadlines.active_at_s = self._loop.time()
         self._state.counters.received_bytes += len(data)
         try:
-            is_complete = self._intake.feed(data, now_s)
+            is_complete = self._received.feed(data, now_s)
         except DecodeError as error:
             self._state.counters.bad_frames += 1
             self._refuse(PLAIN_LISTENER if data.startswith(TLS_HANDSHAKE) else str(error))
             return
         if is_complete:
-            self._pacing.frame_is_complete()
+            self._flow_control.frame_is_complete()
         self._advance()
 
     def pause_writing(self) -> None:
         self._output.set_full(True)
-        self._pacing.pace()
+        self._flow_control.pace()
 
     def resume_writing(self) -> None:
         self._output.set_full(False)
@@ -101,10 +101,10 @@ class ServerConnection(asyncio.Protocol):
             return
         if isinstance(exc, ssl.SSLError):
             self._warn_of_closing(tls_reason(exc))
-        if unfinished := self._intake.half_read_bytes:
+        if unfinished := self._received.half_read_bytes:
             log.debug("%s left %d bytes into a frame (%s)", self._lease, unfinished, exc or "closed")
         self._end()
-        self._pacing.end()
+        self._flow_control.end()
         self._state.connections.discard(self)
         self._lease.give_back()
         self.closed.set_result(None)
@@ -114,7 +114,7 @@ class ServerConnection(asyncio.Protocol):
     def drain(self) -> None:
         """Serve no further request; close when the replies under way have gone out."""
         self._ending = True
-        self._intake.clear()
+        self._received.clear()
         self._advance()
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class ServerConnection(asyncio.Protocol):
         elif self._ending:
             return
         elif reason := deadlines.late_peer(
-            now_s, None if self._pacing.is_paused else self._intake, self._authentication
+            now_s, None if self._flow_control.is_paused else self._received, self._authentication
         ):
             self._refuse(reason)
         elif (late := deadlines.unanswered(self._replies, now_s)) is not None:
@@ -149,10 +149,10 @@ class ServerConnection(asyncio.Protocol):
         elif self.idle_since_s() is not None and deadlines.is_idle(now_s):
             self.close()
         else:
-            self._pacing.account()
+            self._flow_control.account()
 
     def idle_since_s(self) -> float | None:
-        is_busy = self._ending or self._replies or self._intake.backlog or self._pacing.is_muted
+        is_busy = self._ending or self._replies or self._received.backlog or self._flow_control.is_muted
         return None if is_busy else self._deadlines.active_at_s
 
     def make_room(self) -> None:
@@ -174,20 +174,22 @@ class ServerConnection(asyncio.Protocol):
             self._send_ready()
         finally:
             self._advancing = False
-        if not (self._intake.backlog or self._was_read) or self._turns.ask(self):
+        if not (self._received.backlog or self._was_read) or self._turns.ask(self):
             self._settle()
 
     def _settle(self) -> None:
         if self._ending and not self._replies:
             self._close_transport()
-        self._pacing.account()
-        self._pacing.pace()
+        self._flow_control.account()
+        self._flow_control.pace()
 
     # In its turn (network.turns)
 
     def goes_first(self) -> bool:
         return (
-            self._was_read is None and bool(self._intake.backlog) and goes_first(self._intake.backlog[0][0])
+            self._was_read is None
+            and bool(self._received.backlog)
+            and goes_first(self._received.backlog[0][0])
         )
 
     def take_turn(self, ends_s: float) -> bool:
@@ -205,17 +207,17 @@ class ServerConnection(asyncio.Protocol):
         return self._has_to_serve()
 
     def _has_to_serve(self) -> bool:
-        return self._was_read is not None or (bool(self._intake.backlog) and self._may_serve())
+        return self._was_read is not None or (bool(self._received.backlog) and self._may_serve())
 
     def _serve_backlog(self, ends_s: float) -> None:
-        backlog, now_s, is_over = self._intake.backlog, self._turns.now_s, False
+        backlog, now_s, is_over = self._received.backlog, self._turns.now_s, False
         is_first = self.goes_first()
         while not is_over and backlog and self._may_serve():
             while backlog and self._may_serve():
                 if (cold := cold_version(backlog[0][0])) is not None and self._serving.reads(*cold):
                     self._warm(*cold)
                     break
-                self._serve(*self._intake.pop())
+                self._serve(*self._received.pop())
                 # What is behind a request that goes first may not go first with it.
                 is_over = now_s() > ends_s or (is_first and bool(backlog) and not self.goes_first())
                 if is_over or self._replies.held_bytes > _BURST_BYTES:
@@ -223,7 +225,7 @@ class ServerConnection(asyncio.Protocol):
             self._send_ready()
 
     def _may_serve(self) -> bool:
-        return not self._ending and not self._is_reading and self._pacing.may_serve()
+        return not self._ending and not self._is_reading and self._flow_control.may_serve()
 
     def _serve(self, frame: bytes, received_at_s: float) -> None:
         self._state.counters.requests += 1
@@ -306,13 +308,13 @@ class ServerConnection(asyncio.Protocol):
         if answer.is_failure:
             self._state.counters.failed_authentications += 1
             self._ending = True
-            self._intake.clear()
+            self._received.clear()
             delay_s = self._state.security.failed_authentication_delay_ms / 1000
             self._loop.call_later(delay_s, reply)
             return
         if answer.principal is not None:
             self._state.counters.successful_authentications += 1
-            self._intake.set_max_frame_bytes(self._state.limits.max_request_bytes)
+            self._received.set_max_frame_bytes(self._state.limits.max_request_bytes)
         reply()
 
     # Endings
@@ -335,5 +337,5 @@ class ServerConnection(asyncio.Protocol):
 
     def _end(self) -> None:
         self._ending = True
-        self._intake.clear()
+        self._received.clear()
         self._replies.close()

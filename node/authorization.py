@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from metadata.authorizer.authorizer import Authorizer
 from metadata.authorizer.denial_log import DenialLog
-from metadata.authorizer.gate import Gate
+from metadata.authorizer.gate import RequestAuthorizer
 from node.config.model import NodeConfig
 
 log = logging.getLogger("authorizer")
@@ -13,12 +13,12 @@ log = logging.getLogger("authorizer")
 
 def gate_of(
     config: NodeConfig, now_ms: Callable[[], int], is_loaded: Callable[[], bool] = lambda: True
-) -> Gate:
+) -> RequestAuthorizer:
     """`is_loaded`: see Authorizer."""
     settings = config.authorizer
     if settings is None:
-        return Gate(None)
-    return Gate(Authorizer(settings, is_loaded), DenialLog(now_ms, log.info))
+        return RequestAuthorizer(None)
+    return RequestAuthorizer(Authorizer(settings, is_loaded), DenialLog(now_ms, log.info))
 
 
 class LoadWatch:

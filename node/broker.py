@@ -75,7 +75,7 @@ class BrokerRole:
         self._member = member
         self._feed = feed
         self._cache = feed.cache
-        self.lifecycle = BrokerLifecycle(self._identity(), self._timing(), self._member.dice)
+        self.lifecycle = BrokerLifecycle(self._identity(), self._timing(), self._member.random_source)
         self.servers: list[KafkaServer] = []
         self._runner: LifecycleRunner | None = None
         self._directories = DirectoryManager(config.node_id, folders.log_directory_ids)
@@ -196,7 +196,7 @@ class BrokerRole:
             cache=self._cache,
             forwarder=Forwarder(forwarding, repeated),
             cluster_id=self._member.cluster_id,
-            dice=self._member.dice,
+            random_source=self._member.random_source,
             auto_create_topics=self._config.auto_create_topics_enable,
             node_id=self._config.node_id,
             node_configs=self._config.as_kafka_keys(),

@@ -37,7 +37,7 @@ class ControllerRole:
         self.controller = Controller(
             controller_config(config, folders),
             member.driver,
-            member.dice,
+            member.random_source,
             member.cluster_id,
             on_fault=self._handle_fault,
         )

@@ -1,8 +1,8 @@
 """A node that starts on damaged files: what it can get back from the quorum it goes without, says so, and gets back.
 
 The log: opened as far as it is sound, the rest is set aside and fetched again (`raft.damaged_log`). The election state:
-set aside, and the node goes on like one that has lost it (`raft.lost_state`), so that it never votes twice. Both need
-other voters; a sole voter with a damaged log is refused, because nobody has what it lost.
+set aside, and the node continues like one that has lost it (`raft.vote_state_recovery`), so that it never votes twice.
+Both need other voters; a sole voter with a damaged log is refused, because no other node has what it lost.
 """
 
 import logging

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
-from metadata.adapters.snapshot_keeper import SnapshotKeeper
+from metadata.adapters.snapshot_manager import SnapshotManager
 from network.requests import Reply, RequestContext
 from network.security.client_security import ClientSecurity
 from node.config.model import NodeConfig
@@ -15,6 +15,7 @@ from node.folders import NodeFolders
 from node.foreign_cluster import ForeignClusters
 from node.leader_watch import LeaderWatch, who_is_missing
 from node.observability.latency import ElectionMeter
+from node.observed_state_machine import LeaderObserver, ObservedStateMachine
 from node.peers import PeerWatch
 from node.replica_files import ReplicaFiles
 from node.replica_settings import (
@@ -26,7 +27,6 @@ from node.replica_settings import (
 from node.security import controller_client
 from node.state_watch import StateWatch
 from node.voter_watch import VoterWatch
-from node.watched_machine import LeaderObserver, WatchedMachine
 from raft.adapters.clock import MonotonicWallClock
 from raft.adapters.driver import RaftDriver
 from raft.adapters.election_log import ElectionLog
@@ -59,13 +59,13 @@ class QuorumMember:
         """Recovers the log; raises LogCorrupted, QuorumStateDamaged, StorageFailed or FsyncFailed."""
         self.config = config
         self.clock = clock
-        self.dice = random.SystemRandom()
+        self.random_source = random.SystemRandom()
         self.cluster_id = folders.cluster_id
         self.metadata_log = folders.metadata_log
         static_voters = static_voters_of(config)
         files = ReplicaFiles(config, folders, static_voters, lambda: self.driver.in_force)
         self.log, self._repair = files.log, files.repair
-        self.node = new_replica(config, folders, files, static_voters, self.dice, clock.now_ms())
+        self.node = new_replica(config, folders, files, static_voters, self.random_source, clock.now_ms())
         self._elections, self.election_meter = ElectionLog(folders.metadata_log), ElectionMeter()
         self.driver = RaftDriver(
             self.node,
@@ -80,7 +80,7 @@ class QuorumMember:
             space=files.space,
             flush_interval_ms=0 if config.is_controller else OBSERVER_FLUSH_INTERVAL_MS,
         )
-        self.snapshots = SnapshotKeeper(
+        self.snapshots = SnapshotManager(
             folders.metadata_log, snapshot_settings(config), self.driver, self.log, clock.now_ms, fatal
         )
         self.states = StateWatch(config.node_id, clock.now_ms)
@@ -111,7 +111,7 @@ class QuorumMember:
         )
         self._channels: list[ControllerChannel] = []
         self.leader_observers: list[LeaderObserver] = []
-        self._watched: WatchedMachine | None = None
+        self._watched: ObservedStateMachine | None = None
         self._disk_is_free = True
 
     @property
@@ -125,7 +125,7 @@ class QuorumMember:
         self._requests.handle(context, request, reply)
 
     def start(self, state_machine: StateMachine) -> None:
-        watched = self._watched = WatchedMachine(state_machine, self.leader_observers, self.snapshots)
+        watched = self._watched = ObservedStateMachine(state_machine, self.leader_observers, self.snapshots)
         self.snapshots.start()
         self.driver.start(watched, self._transport, self._requests)
         self._leader_watch.start()

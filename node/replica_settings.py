@@ -8,7 +8,7 @@ from node.log_repair import LogRepair
 from node.replica_files import ReplicaFiles
 from raft.config import QuorumConfig
 from raft.node import RaftNode
-from raft.ports import Dice
+from raft.ports import RandomSource
 from raft.voters import ReplicaKey, Voter, VoterSet
 from wire.record_batch import CompressionCodec
 
@@ -25,7 +25,7 @@ def new_replica(
     folders: NodeFolders,
     files: ReplicaFiles,
     static_voters: VoterSet,
-    dice: Dice,
+    random_source: RandomSource,
     now_ms: int,
 ) -> RaftNode:
     """As its files left it. Raises QuorumStateDamaged."""
@@ -34,7 +34,7 @@ def new_replica(
         static_voters,
         files.log.summary(),
         files.state_store.read(),
-        dice,
+        random_source,
         now_ms,
         log_codec(config),
     )

@@ -11,8 +11,8 @@ last record is of an epoch above E. It is whole, and a voter like any other, onc
 That end is asked for: by a Fetch from the farthest offset of epoch E there is. The answer is that the logs diverge, and
 where: at the end of the leader's. A leader does not count a Fetch that it answers so, and this one acknowledges
 nothing. It bears this replica's name all the same: the leader may remember that this replica was caught up once, and
-must not add it as a voter for that (`raft.serving`). An empty answer to a Fetch says the same of the offset fetched
-from. The high watermark does not: of what this replica acknowledged, the last may be committed later, by an
+must not add it as a voter for that (`raft.fetch_handler`). An empty answer to a Fetch says the same of the offset that
+it asked for. The high watermark does not: of what this replica acknowledged, the last may be committed later, by an
 acknowledgement that is still under way or by another voter's. And who waited for an empty answer alone might wait for
 ever: under load there is always more, and once that leader is gone nobody can give it.
 
@@ -55,7 +55,7 @@ def cannot_judge(replica: Replica, last_offset_epoch: int) -> bool:
 
 def must_ask_for_end(replica: Replica) -> bool:
     """Whether its leader is that of the loss, and has not said yet where its log ends; who lost its election state as
-    well asks every leader (`raft.lost_state`)."""
+    well asks every leader (`raft.vote_state_recovery`)."""
     role = replica.role
     if not isinstance(role, Follower):
         return False

@@ -2,10 +2,10 @@
 
 from kio.schema.errors import ErrorCode
 
+from raft.fetch_handler import OBSERVER_SESSION_MS
 from raft.messages import DescribeQuorumResponse, ReplicaStatus
 from raft.replica import Replica
 from raft.roles import Leader, ReplicaProgress
-from raft.serving import OBSERVER_SESSION_MS
 from raft.voters import ReplicaKey
 
 

@@ -4,10 +4,9 @@ from typing import assert_never
 
 from kio.schema.errors import ErrorCode
 
-from raft import elections, following, handover, joining, leadership, reconfiguration, serving
+from raft import elections, fetch_handler, follower, joining, leadership, leadership_transfer, reconfiguration
 from raft.describe import describe_quorum
 from raft.inputs import FailureReason
-from raft.lost_state import hear_witness
 from raft.messages import (
     MAX_EPOCH,
     AddRaftVoterRequest,
@@ -37,14 +36,15 @@ from raft.messages import (
 from raft.replica import Replica
 from raft.roles import Prospective
 from raft.snapshot_fetching import handle_snapshot_response
+from raft.vote_state_recovery import hear_leader_confirmation
 
 
 def handle_request(replica: Replica, now_ms: int, request_id: int, request: Request) -> None:
     match request:
         case FetchRequest():
-            serving.handle_fetch(replica, now_ms, request_id, request)
+            fetch_handler.handle_fetch(replica, now_ms, request_id, request)
         case FetchSnapshotRequest():
-            serving.handle_fetch_snapshot(replica, now_ms, request_id, request)
+            fetch_handler.handle_fetch_snapshot(replica, now_ms, request_id, request)
         case VoteRequest():
             replica.respond(request_id, elections.handle_vote(replica, now_ms, request))
         case BeginQuorumEpochRequest():
@@ -56,7 +56,7 @@ def handle_request(replica: Replica, now_ms: int, request_id: int, request: Requ
         case AddRaftVoterRequest() | RemoveRaftVoterRequest() | UpdateRaftVoterRequest():
             reconfiguration.handle_change_voters(replica, now_ms, request_id, request)
         case TransferLeadershipRequest():
-            handover.handle_transfer(replica, now_ms, request_id, request)
+            leadership_transfer.handle_transfer(replica, now_ms, request_id, request)
         case ApiVersionsRequest():
             raise AssertionError("the listener answers ApiVersions itself")
         case _:
@@ -79,7 +79,7 @@ def handle_response(
     if isinstance(response, ChangeVotersResponse):
         joining.handle_change_response(replica, now_ms, source_id, response)
     is_for_handler = _take_leader_from(replica, now_ms, source_id, response)
-    hear_witness(replica, now_ms, source_id, response)
+    hear_leader_confirmation(replica, now_ms, source_id, response)
     if is_for_handler:
         _hand_over(replica, now_ms, correlation_id, source_id, response)
 
@@ -89,7 +89,7 @@ def _hand_over(
 ) -> None:
     match response:
         case FetchResponse():
-            following.handle_fetch_response(replica, now_ms, source_id, response)
+            follower.handle_fetch_response(replica, now_ms, source_id, response)
         case FetchSnapshotResponse():
             handle_snapshot_response(replica, now_ms, source_id, response)
         case VoteResponse():
@@ -97,7 +97,7 @@ def _hand_over(
         case BeginQuorumEpochResponse():
             leadership.handle_begin_quorum_epoch_response(replica, now_ms, source_id, correlation_id)
         case EndQuorumEpochResponse():
-            handover.handle_end_quorum_epoch_response(replica, source_id, response)
+            leadership_transfer.handle_end_quorum_epoch_response(replica, source_id, response)
         case ChangeVotersResponse():
             pass
         case _:
@@ -118,14 +118,14 @@ def _take_leader_from(replica: Replica, now_ms: int, source_id: int, response: L
     if response.leader_epoch > replica.epoch:
         _enter_newer_epoch(replica, now_ms, response)
         return False
-    if following.learns_leader(replica, source_id, response):
+    if follower.learns_leader(replica, source_id, response):
         source = f"node {source_id}" if source_id >= 0 else "a bootstrap server"
         cause = f"{source} named the leader"
         endpoints = response.leader_endpoints
         replica.become_follower(replica.epoch, response.leader_id, now_ms, cause, endpoints)
         if not isinstance(response, FetchResponse) or source_id != response.leader_id:
             return False
-    following.note_moved_leader(replica, source_id, response)
+    follower.note_moved_leader(replica, source_id, response)
     if isinstance(response, FetchSnapshotResponse) and response.error is ErrorCode.snapshot_not_found:
         return True
     if response.error is not ErrorCode.none:
@@ -155,7 +155,7 @@ def handle_failure(
     if not (was_change and reason is FailureReason.UNSUPPORTED_VERSION):
         replica.connections.back_off(source_id, now_ms)
     if was_fetch:
-        following.handle_fetch_failure(replica, source_id)
+        follower.handle_fetch_failure(replica, source_id)
     reconfiguration.handle_api_versions_failure(replica, now_ms, source_id)
     if reason is FailureReason.UNSUPPORTED_VERSION and isinstance(replica.role, Prospective):
         replica.become_candidate(now_ms, f"{replica.role.cause}; node {source_id} does not know pre-votes")

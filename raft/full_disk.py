@@ -9,7 +9,7 @@ no leader, and stays readable as it is.
 
 from raft.causes import NO_SPACE
 from raft.elections import stop_standing
-from raft.handover import begin_flight, end_flight
+from raft.leadership_transfer import begin_flight, end_flight
 from raft.reconfiguration import abandon_add
 from raft.replica import Replica
 from raft.roles import Candidate, Follower, Leader, Prospective, Unattached

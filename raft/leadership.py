@@ -1,21 +1,21 @@
 """The leading side: a turn of the leader, holding on to a majority, and making itself known."""
 
 from raft.causes import CHECK_QUORUM, REMOVED
-from raft.handover import poll_transfer, resign
+from raft.fetch_handler import complete_delayed_fetches
 from raft.high_watermark import maybe_advance_high_watermark
+from raft.leadership_transfer import poll_transfer, resign
 from raft.messages import BeginQuorumEpochRequest
 from raft.reads import confirm_by_answer, confirm_reads, is_asked_for
 from raft.reconfiguration import poll_change
 from raft.replica import Replica
 from raft.roles import Leader
-from raft.serving import complete_parked_fetches
 
 
 def poll_leader(replica: Replica, leader: Leader, now_ms: int) -> None:
     for batch in replica.accumulator.drain():
         replica.append(batch)
     maybe_advance_high_watermark(replica, leader)
-    complete_parked_fetches(replica, leader, now_ms)
+    complete_delayed_fetches(replica, leader, now_ms)
     confirm_reads(replica, leader)
     if poll_change(replica, leader, now_ms):
         resign(replica, now_ms, REMOVED)

@@ -5,19 +5,19 @@
 
 `step` digests what was heard; `take_ready` lets time-outs fire, sends what is due, closes the open batch and
 hands all of it over. So everything that arrives in one turn of the driver's loop shares one batch, one flush
-and one answer to each waiting follower. Nothing here reads a clock or rolls dice of its own.
+and one answer to each waiting follower. Nothing here reads a clock or rolls random source of its own.
 """
 
 from collections.abc import Sequence
 from typing import assert_never
 
-from raft import dispatch, elections, following, kraft_upgrade, leadership
+from raft import dispatch, elections, follower, kraft_upgrade, leadership
 from raft.accumulator import Accumulator
 from raft.config import QuorumConfig
 from raft.damaged_log import maybe_become_whole
 from raft.errors import NotLeaderError
+from raft.fetch_handler import answer_displaced_fetches
 from raft.full_disk import handle_writes_paused
-from raft.handover import begin_shutdown, handle_resign, poll_handed_over, poll_resigned
 from raft.inputs import (
     Input,
     LogFlushed,
@@ -36,17 +36,17 @@ from raft.inputs import (
     TimeAdvanced,
     WritesPaused,
 )
+from raft.leadership_transfer import begin_shutdown, handle_resign, poll_handed_over, poll_resigned
 from raft.log_index import LogIndex
 from raft.messages import (
     NO_LEADER,
 )
 from raft.outbox import Outbox
-from raft.ports import Dice, LogSummary, QuorumAt
+from raft.ports import LogSummary, QuorumAt, RandomSource
 from raft.reads import handle_read
 from raft.ready import LeaderAndEpoch, QuorumState, Ready, VotersChanged
 from raft.replica import Replica
 from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached, name_of
-from raft.serving import answer_displaced_fetches
 from raft.snapshot_fetching import handle_snapshot_event
 from raft.startup import enter_first_role
 from raft.timers import next_deadline_ms, put_off_deadline
@@ -65,7 +65,7 @@ class RaftNode:
         voters: VoterSet,
         log: LogSummary,
         state: QuorumState | None,
-        dice: Dice,
+        random_source: RandomSource,
         now_ms: int,
         codec: CompressionCodec = CompressionCodec.NONE,
     ) -> None:
@@ -76,7 +76,9 @@ class RaftNode:
             raise ValueError("; ".join(problems))
         accumulator = Accumulator(config.max_batch_bytes, codec)
         history = VoterHistory.of(voters, log.quorum_records)
-        self._replica = Replica(config, history, LogIndex(log), state or QuorumState(), dice, accumulator)
+        self._replica = Replica(
+            config, history, LogIndex(log), state or QuorumState(), random_source, accumulator
+        )
         self._told_high_watermark = -1
         self._told_voters: VotersChanged | None = None
         enter_first_role(self._replica, now_ms)
@@ -248,9 +250,9 @@ class RaftNode:
             case Leader():
                 leadership.poll_leader(replica, role, now_ms)
             case Follower():
-                following.poll_follower(replica, role, now_ms)
+                follower.poll_follower(replica, role, now_ms)
             case Unattached():
-                following.poll_unattached(replica, role, now_ms)
+                follower.poll_unattached(replica, role, now_ms)
             case Prospective() | Candidate():
                 elections.poll_nominee(replica, role, now_ms)
             case Resigned():

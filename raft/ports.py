@@ -10,7 +10,7 @@ from raft.voters import Endpoint, VoterSet
 from wire.log_batch import LogBatch, OffsetAndEpoch
 
 
-class Dice(Protocol):
+class RandomSource(Protocol):
     """The only entropy in the core."""
 
     def randint(self, low: int, high: int) -> int:

@@ -29,7 +29,7 @@ from wire.control_records import KRaftVersionRecord, VotersRecord
 
 # An observer can be added if it fetched within this time, and was caught up at least once (KIP-853). Here it must not
 # have shown since that it lost part of its log: until it has that back it neither stands nor votes as others do
-# (`raft.damaged_log`, `raft.lost_state`), so that with it as one of two voters the leader could never be replaced.
+# (`raft.damaged_log`, `raft.vote_state_recovery`): with it as one of two voters, the leader could not be replaced.
 CAUGHT_UP_WITHIN_MS = 3_600_000
 
 

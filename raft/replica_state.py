@@ -14,7 +14,7 @@ from raft.messages import (
     Response,
 )
 from raft.outbox import Outbox
-from raft.ports import Dice
+from raft.ports import RandomSource
 from raft.ready import (
     LeaderAndEpoch,
     OutboundRequest,
@@ -37,7 +37,7 @@ class ReplicaState:
         voter_history: VoterHistory,
         log: LogIndex,
         state: QuorumState,
-        dice: Dice,
+        random_source: RandomSource,
         accumulator: Accumulator,
     ) -> None:
         self.config = config
@@ -47,7 +47,7 @@ class ReplicaState:
         self._others: tuple[int, ...] = ()
         self.log = log
         self.state = state
-        self.dice = dice
+        self.random_source = random_source
         self.accumulator = accumulator
         self.connections = Connections(config)
         self.role: Role = Unattached(election_deadline_ms=None)
@@ -160,13 +160,13 @@ class ReplicaState:
 
     def random_election_timeout_ms(self) -> int:
         base = self.config.election_timeout_ms
-        return base + self.dice.randint(0, base - 1)
+        return base + self.random_source.randint(0, base - 1)
 
     def random_fetch_timeout_ms(self) -> int:
         """Followers of one leader hear it at the same moments, so with one and the same timeout they would all give
         it up in the same millisecond, and split the votes. An eighth more spreads them wider than an election takes."""
         base = self.config.fetch_timeout_ms
-        return base + self.dice.randint(0, base // 8)
+        return base + self.random_source.randint(0, base // 8)
 
     @property
     def own_entry_is_stale(self) -> bool:

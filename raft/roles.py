@@ -6,8 +6,8 @@ Epoch, leader and vote are common to all roles and live in `QuorumState`, becaus
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from raft.delayed_fetches import DelayedFetches
 from raft.messages import AddRaftVoterRequest
-from raft.parked_fetches import ParkedFetches
 from raft.voters import ReplicaKey, Voter, VoterSet
 from wire.log_batch import OffsetAndEpoch
 
@@ -145,7 +145,7 @@ class Leader:
     progress: dict[ReplicaKey, ReplicaProgress] = field(default_factory=dict)
     fetched_since_check: set[int] = field(default_factory=set)
     begin_epoch_due_ms: dict[int, int] = field(default_factory=dict)
-    parked: ParkedFetches = field(default_factory=ParkedFetches)
+    parked: DelayedFetches = field(default_factory=DelayedFetches)
     reported_voters: dict[int, Voter] = field(default_factory=dict)
     change: PendingAdd | PendingCommit | None = None
     transfer: PendingTransfer | None = None

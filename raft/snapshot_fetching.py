@@ -21,12 +21,12 @@ from raft.inputs import (
     SnapshotRefused,
     SnapshotWritten,
 )
-from raft.lost_state import fetching_key
 from raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from raft.quorum_records import QuorumRecord
 from raft.ready import SnapshotChunk
 from raft.replica import Replica
 from raft.roles import Download, Follower
+from raft.vote_state_recovery import fetching_key
 from raft.voter_history import VoterHistory
 from wire.log_batch import OffsetAndEpoch
 

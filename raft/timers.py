@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from raft.elections import gives_way, votes_wanted
-from raft.following import next_fetch_at_ms
-from raft.lost_state import witnesses_wanted
+from raft.follower import next_fetch_at_ms
 from raft.reads import is_asked_for
 from raft.replica import Replica
 from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached, deadline_of
+from raft.vote_state_recovery import leader_confirmations_wanted
 
 
 def next_deadline_ms(replica: Replica, now_ms: int) -> int | None:
@@ -68,7 +68,10 @@ def _sends_due_ms(replica: Replica, now_ms: int) -> Iterator[int]:
             yield from (connections.ready_at_ms(voter_id) for voter_id in role.unacknowledged)
         case Follower() | Unattached():
             if isinstance(role, Follower) and not replica.is_shutting_down:
-                yield from (connections.ready_at_ms(voter_id) for voter_id in witnesses_wanted(replica, role))
+                yield from (
+                    connections.ready_at_ms(voter_id)
+                    for voter_id in leader_confirmations_wanted(replica, role)
+                )
             fetch_at_ms = next_fetch_at_ms(replica)
             if fetch_at_ms is not None and not replica.is_shutting_down:
                 yield fetch_at_ms

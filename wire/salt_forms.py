@@ -1,7 +1,7 @@
 """What the salt of a SCRAM credential looks like, which its server tells anybody who asks.
 
-Whoever has no credential is told a salt of a form that others have (network.security.stand_in), so metadata count the
-forms beside the credentials.
+A user without a credential is answered with a salt of a form that others have
+(network.security.unknown_user_credentials), so the metadata count the forms beside the credentials.
 """
 
 from dataclasses import dataclass

@@ -28,17 +28,17 @@ from metadata.adapters.request_bounds import RequestBounds
 from metadata.adapters.requests import controller_request, refused_entity
 from metadata.authorizer.access import Access
 from metadata.authorizer.codes import Operation
-from metadata.authorizer.gate import Gate, Passage
+from metadata.authorizer.gate import AuthorizationResult, RequestAuthorizer
 from metadata.authorizer.table import TOKEN_APIS
 from metadata.config_definitions.resolution import NodeConfigs
 from metadata.controller.handlers import HANDLERS, READERS
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.table import DESCRIBERS
 from metadata.forwarding import FORWARDABLE_APIS
 from network.aside import Aside, is_long
 from network.long_replies import reply_in_slices
 from network.requests import Reply, RequestContext
-from raft.ports import Dice
+from raft.ports import RandomSource
 from wire.codec import encode
 from wire.errors import DecodeError
 from wire.protocol.api_keys import ApiKey
@@ -84,12 +84,12 @@ class BrokerListener:
         cache: MetadataCache,
         forwarder: Forwarder,
         cluster_id: str,
-        dice: Dice,
+        random_source: RandomSource,
         auto_create_topics: bool,
         node_id: int = -1,
         node_configs: Mapping[str, str] | None = None,
         log_dirs: Mapping[UUID, str] | None = None,
-        gate: Gate | None = None,
+        gate: RequestAuthorizer | None = None,
         bounds: RequestBounds | None = None,
     ) -> None:
         """`gate` is what clients' requests pass; what is forwarded passes the controller's. `node_configs` are the keys
@@ -98,13 +98,13 @@ class BrokerListener:
         self._cache = cache
         self._forwarder = forwarder
         self._cluster_id = cluster_id
-        self._dice = dice
-        self._metadata_responses = MetadataResponses(cluster_id, dice)
+        self._random_source = random_source
+        self._metadata_responses = MetadataResponses(cluster_id, random_source)
         self._auto_create_topics = auto_create_topics
         self._node_id = node_id
         self._node_configs = node_configs or {}
         self._log_dirs = log_dirs or {}
-        self._gate = gate or Gate(None)
+        self._gate = gate or RequestAuthorizer(None)
         self._bounds = bounds or RequestBounds(is_of_broker=True)
         self._topic_lists = TopicLists()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -141,7 +141,9 @@ class BrokerListener:
         else:
             reply(make())
 
-    def _values(self, context: RequestContext, request: Any, passage: Passage | None) -> Values | None:
+    def _values(
+        self, context: RequestContext, request: Any, passage: AuthorizationResult | None
+    ) -> Values | None:
         api_key = ApiKey(context.header.api_key)
         if passage is not None and passage.answer is not None:
             return passage.answer
@@ -177,7 +179,7 @@ class BrokerListener:
             case ApiKey.DESCRIBE_CLUSTER:
                 eyes = client_access(access, self._topic_lists)
                 return handle_describe_cluster(
-                    request, image, self._cluster_id, context.listener_name, self._dice, eyes
+                    request, image, self._cluster_id, context.listener_name, self._random_source, eyes
                 )
             case ApiKey.DESCRIBE_TOPIC_PARTITIONS:
                 eyes = client_access(access, self._topic_lists)
@@ -203,11 +205,11 @@ class BrokerListener:
         api_key = ApiKey(context.header.api_key)
         return self._gate.access(api_key, self._cache.image, context.principal, context.peer_host)
 
-    def _judge(self, context: RequestContext, request: Any) -> Passage:
+    def _judge(self, context: RequestContext, request: Any) -> AuthorizationResult:
         return self._gate.judge(controller_request(context, request), self._cache.image)
 
-    def _question(self, context: RequestContext, request: Any) -> Question:
-        return Question(
+    def _question(self, context: RequestContext, request: Any) -> DescribeRequest:
+        return DescribeRequest(
             body=request,
             version=context.header.api_version,
             image=self._cache.image,

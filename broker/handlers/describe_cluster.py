@@ -8,7 +8,7 @@ from broker.client_access import UNLIMITED, ClientAccess
 from broker.handlers.metadata import Values, asked_cluster_operations
 from broker.metadata_cache import NO_NODE, alive_brokers, controller_id_for_clients
 from metadata.image.image import MetadataImage
-from raft.ports import Dice
+from raft.ports import RandomSource
 
 BROKER_ENDPOINTS = 1
 CONTROLLER_ENDPOINTS = 2
@@ -19,7 +19,7 @@ def handle_describe_cluster(
     image: MetadataImage,
     cluster_id: str,
     listener_name: str,
-    dice: Dice,
+    random_source: RandomSource,
     access: ClientAccess = UNLIMITED,
 ) -> Values:
     """Fenced brokers are listed when version 2 asks for them."""
@@ -28,7 +28,7 @@ def handle_describe_cluster(
         return _refusal(endpoint_type)
     with_fenced = getattr(request, "include_fenced_brokers", False)
     brokers = alive_brokers(image, listener_name, with_fenced=with_fenced)
-    controller_id = controller_id_for_clients(image, dice)
+    controller_id = controller_id_for_clients(image, random_source)
     return {
         "error_code": ErrorCode.none,
         "error_message": None,

@@ -25,7 +25,7 @@ from broker.topic_names import is_internal_topic, is_legal_topic_name
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState
 from metadata.image.topics import TopicImage
-from raft.ports import Dice
+from raft.ports import RandomSource
 
 Values = dict[str, object]
 
@@ -77,7 +77,7 @@ def handle_metadata(
     image: MetadataImage,
     cluster_id: str,
     listener_name: str,
-    dice: Dice,
+    random_source: RandomSource,
     access: ClientAccess = UNLIMITED,
     *,
     creates_topics: bool = True,
@@ -89,7 +89,7 @@ def handle_metadata(
         image,
         cluster_id,
         listener_name,
-        controller_id_for_clients(image, dice),
+        controller_id_for_clients(image, random_source),
         asked_cluster_operations(request, access),
     )
     values["topics"] = [

@@ -22,7 +22,7 @@ _MOST_NAMES = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class AuditQuery:
     """The tables and the log that a question is about."""
 
     tables: OpenedTables
@@ -30,14 +30,14 @@ class Asking:
 
 
 @contextmanager
-def asking(path: Path, *, source: str | None, master: str) -> Iterator[Asking]:
+def asking(path: Path, *, source: str | None, master: str) -> Iterator[AuditQuery]:
     """Raises CliError."""
     check_source(path, source)
     with opened(path, master=master) as tables:
-        yield Asking(tables=tables, source=chosen_source(tables.manifest, source))
+        yield AuditQuery(tables=tables, source=chosen_source(tables.manifest, source))
 
 
-def with_limits(question: Asking, answer: Answer) -> Answer:
+def with_limits(question: AuditQuery, answer: Answer) -> Answer:
     """The answer with what it lacks because the log does: said first, and once."""
     notes = (*limits(question.tables, question.source), *answer.notes)
     return replace(answer, notes=tuple(dict.fromkeys(notes)))
@@ -50,7 +50,7 @@ def check_partition(topic: str | None, partition: int | None) -> None:
         )
 
 
-def lives_of_topic(question: Asking, name: str) -> list[str]:
+def lives_of_topic(question: AuditQuery, name: str) -> list[str]:
     """When topics of this name were there, in words. Raises CliError for a name that the log never had."""
     topics = question.tables.table("topics").where(F.col("source") == question.source)
     rows = topics.where(is_topic(name)).orderBy("valid_from_offset").limit(10).collect()
@@ -71,17 +71,17 @@ def no_such_topic(source: str, name: str, known: list[str], unknown: str) -> str
     return f"{source}: whether there was a topic {safe_text(name)} is not known: {unknown}{told}"
 
 
-def _unknown(question: Asking) -> str:
+def _unknown(question: AuditQuery) -> str:
     tables, source = question.tables, question.source
     return unknown_before(tables.source(source), holes(tables, source)[0])
 
 
-def _partitions_of(question: Asking, topic: str) -> DataFrame:
+def _partitions_of(question: AuditQuery, topic: str) -> DataFrame:
     history = question.tables.table("partition_history")
     return history.where((F.col("source") == question.source) & is_topic(topic))
 
 
-def check_partition_known(question: Asking, topic: str, partition: int) -> None:
+def check_partition_known(question: AuditQuery, topic: str, partition: int) -> None:
     """Raises CliError for a partition that no topic of this name ever had."""
     history = _partitions_of(question, topic)
     row = history.agg(
@@ -98,7 +98,7 @@ def check_partition_known(question: Asking, topic: str, partition: int) -> None:
         raise CliError(f"{never}; it had {held}", status=ExitStatus.USAGE)
 
 
-def check_broker_known(question: Asking, broker: int) -> None:
+def check_broker_known(question: AuditQuery, broker: int) -> None:
     """Raises CliError for a broker that never registered."""
     brokers = question.tables.table("brokers").where(F.col("source") == question.source)
     known = sorted(row[0] for row in brokers.select("broker_id").limit(_MOST_NAMES).collect())

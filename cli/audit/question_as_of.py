@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from cli.audit.answers import Answer
 from cli.audit.cells import ids
 from cli.audit.moment import Asked, moment_of
-from cli.audit.question import Asking, check_broker_known, check_partition_known, lives_of_topic
+from cli.audit.question import AuditQuery, check_broker_known, check_partition_known, lives_of_topic
 from cli.audit.state_tables import STATE_TABLES
 from spark_replay.questions.as_of import as_of, held
 from spark_replay.questions.entities import Narrowing
@@ -30,7 +30,7 @@ class AsOf:
     narrowing: Narrowing
 
 
-def answer_as_of(question: Asking, request: AsOf) -> Answer:
+def answer_as_of(question: AuditQuery, request: AsOf) -> Answer:
     """The state at the moment. Raises CliError."""
     narrowing = request.narrowing
     lives = [] if narrowing.topic is None else lives_of_topic(question, narrowing.topic)

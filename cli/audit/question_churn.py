@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cli.audit.answers import Answer, AnswerTable
 from cli.audit.cells import duration, ids, number
-from cli.audit.question import Asking, with_limits
+from cli.audit.question import AuditQuery, with_limits
 from spark_replay.questions.churn import UNITS, Span, churn
 from spark_replay.questions.moments import time_text
 from spark_replay.questions.silences import silence_notes
@@ -21,7 +21,7 @@ class Churn:
     unit: str
 
 
-def answer_churn(question: Asking, request: Churn) -> Answer:
+def answer_churn(question: AuditQuery, request: Churn) -> Answer:
     frames = churn(question.tables, question.source, request.span, unit=request.unit)
     span = request.span
     bounds = [

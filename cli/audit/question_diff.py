@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row
 from cli.audit.answers import Answer, AnswerTable
 from cli.audit.cells import number
 from cli.audit.moment import Asked, moment_of
-from cli.audit.question import Asking, check_broker_known, lives_of_topic
+from cli.audit.question import AuditQuery, check_broker_known, lives_of_topic
 from cli.audit.state_tables import acl_resource, resource
 from cli.audit.wording import author_cells, author_columns
 from cli.errors import CliError
@@ -55,7 +55,7 @@ class Diff:
     narrowing: Narrowing
 
 
-def answer_diff(question: Asking, request: Diff) -> Answer:
+def answer_diff(question: AuditQuery, request: Diff) -> Answer:
     """Raises CliError, also for moments in the wrong order."""
     if request.narrowing.topic is not None:
         lives_of_topic(question, request.narrowing.topic)

@@ -8,7 +8,13 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cli.audit.answers import Answer, AnswerTable
 from cli.audit.cells import number
-from cli.audit.question import Asking, check_broker_known, check_partition_known, lives_of_topic, with_limits
+from cli.audit.question import (
+    AuditQuery,
+    check_broker_known,
+    check_partition_known,
+    lives_of_topic,
+    with_limits,
+)
 from cli.audit.wording import author_cells, author_columns, author_text, cause_text, reason_text
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
@@ -40,7 +46,7 @@ def check_about(topic: str | None, broker: int | None) -> None:
         raise CliError("say about what: --topic NAME or --broker ID", status=ExitStatus.USAGE)
 
 
-def answer_timeline(question: Asking, request: History) -> Answer:
+def answer_timeline(question: AuditQuery, request: History) -> Answer:
     events, about = _events(question, request)
     told = has_notes(question.tables)
     title = f"{question.source}: {about}"
@@ -71,7 +77,7 @@ def answer_timeline(question: Asking, request: History) -> Answer:
     )
 
 
-def answer_who(question: Asking, request: History) -> Answer:
+def answer_who(question: AuditQuery, request: History) -> Answer:
     events, about = _events(question, request)
     asked = requests(events)
     told = has_notes(question.tables)
@@ -105,7 +111,7 @@ def answer_who(question: Asking, request: History) -> Answer:
     return with_limits(question, answer)
 
 
-def _events(question: Asking, request: History) -> tuple[DataFrame, str]:
+def _events(question: AuditQuery, request: History) -> tuple[DataFrame, str]:
     """The events asked for, and what they are about in words."""
     tables, source = question.tables, question.source
     if request.topic is not None:
@@ -127,13 +133,13 @@ def _events(question: Asking, request: History) -> tuple[DataFrame, str]:
     return events, about
 
 
-def _silences(question: Asking, request: History) -> tuple[str, ...]:
+def _silences(question: AuditQuery, request: History) -> tuple[str, ...]:
     return silence_notes(
         question.tables, question.source, since_ms=request.since_ms, until_ms=request.until_ms
     )
 
 
-def _head(question: Asking, request: History) -> dict[str, Any]:
+def _head(question: AuditQuery, request: History) -> dict[str, Any]:
     asked = {
         "topic": request.topic,
         "partition": request.partition,

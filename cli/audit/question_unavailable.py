@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cli.audit.answers import Answer, AnswerTable
 from cli.audit.cells import duration, ids, number
-from cli.audit.question import Asking, lives_of_topic, with_limits
+from cli.audit.question import AuditQuery, lives_of_topic, with_limits
 from cli.audit.wording import cause_text
 from spark_replay.questions.moments import Moment, last_moment, time_text
 from spark_replay.questions.silences import (
@@ -36,7 +36,7 @@ class Unavailable:
     is_each: bool = False
 
 
-def answer_unavailable(question: Asking, request: Unavailable) -> Answer:
+def answer_unavailable(question: AuditQuery, request: Unavailable) -> Answer:
     """The intervals, longest first."""
     if request.topic is not None:
         lives_of_topic(question, request.topic)
@@ -91,7 +91,7 @@ def answer_unavailable(question: Asking, request: Unavailable) -> Answer:
     )
 
 
-def _end(question: Asking, end: Moment) -> str:
+def _end(question: AuditQuery, end: Moment) -> str:
     if not has_history(question):
         return f"offset {end.offset}"
     if end.is_cut:
@@ -99,11 +99,11 @@ def _end(question: Asking, end: Moment) -> str:
     return f"its end at offset {end.offset}"
 
 
-def has_history(question: Asking) -> bool:
+def has_history(question: AuditQuery) -> bool:
     return question.tables.source(question.source).end_offset is not None
 
 
-def _nothing_found(question: Asking, end: Moment, request: Unavailable) -> str:
+def _nothing_found(question: AuditQuery, end: Moment, request: Unavailable) -> str:
     """Only a whole log shows that nothing was amiss."""
     if not has_history(question):
         return "there is no history here: what partitions lacked, and for how long, is not known"
@@ -153,7 +153,7 @@ def _cells(row: Row) -> tuple[object, ...]:
     )
 
 
-def answer_quorum(question: Asking, min_ms: int) -> Answer:
+def answer_quorum(question: AuditQuery, min_ms: int) -> Answer:
     """When nothing was written, longest first, and what that says."""
     frame = silences(question.tables, question.source, min_ms=min_ms)
     has_noops = has_idle_records(question.tables, question.source)

@@ -15,7 +15,7 @@ from kio.schema.errors import ErrorCode
 from metadata.adapters.grpc_broker_errors import Refused, status_name
 from metadata.authorizer.authorizer import NotLoadedError
 from metadata.authorizer.codes import Operation
-from metadata.authorizer.gate import Gate
+from metadata.authorizer.gate import RequestAuthorizer
 from metadata.image.image import MetadataImage
 from network.security.errors import UnnamedCertificate
 from wire.protocol.api_keys import ApiKey
@@ -55,7 +55,10 @@ class Context(Caller, Protocol):
 
 class MemberGate:
     def __init__(
-        self, gate: Gate, image: Callable[[], MetadataImage], principal_of: Callable[[bytes | None], str]
+        self,
+        gate: RequestAuthorizer,
+        image: Callable[[], MetadataImage],
+        principal_of: Callable[[bytes | None], str],
     ) -> None:
         """`principal_of` takes a certificate in DER, None where there is none."""
         self._gate = gate

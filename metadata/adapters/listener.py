@@ -22,11 +22,11 @@ from metadata.adapters.envelope import (
 )
 from metadata.adapters.request_bounds import RequestBounds
 from metadata.adapters.requests import controller_request, refused_entity
-from metadata.authorizer.gate import Gate, Passage
+from metadata.authorizer.gate import AuthorizationResult, RequestAuthorizer
 from metadata.controller.handlers import HANDLERS, READERS
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.describe.config_slices import describe_configs_in_slices
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.table import DESCRIBERS
 from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import KRAFT_VERSION
@@ -101,7 +101,7 @@ class ControllerListener:
         image: Callable[[], MetadataImage] = MetadataImage.empty,
         node_id: int = -1,
         node_configs: Mapping[str, str] | None = None,
-        gate: Gate | None = None,
+        gate: RequestAuthorizer | None = None,
         topics: Callable[[], TopicsImage] | None = None,
         bounds: RequestBounds | None = None,
     ) -> None:
@@ -112,7 +112,7 @@ class ControllerListener:
         self._image = image
         self._node_id = node_id
         self._node_configs = node_configs or {}
-        self._gate = gate or Gate(None)
+        self._gate = gate or RequestAuthorizer(None)
         self._bounds = bounds or RequestBounds()
         self._aside = Aside("forwarded-requests")
         self._topics = topics or (lambda: image().topics)
@@ -159,13 +159,13 @@ class ControllerListener:
         """Give up the long requests that are still to be read."""
         self._aside.close()
 
-    def _judge(self, request: ControllerRequest) -> Passage:
+    def _judge(self, request: ControllerRequest) -> AuthorizationResult:
         return self._gate.judge(request, self._image(), self._topics())
 
     def _hand_over(
         self,
         request: ControllerRequest,
-        passage: Passage,
+        passage: AuthorizationResult,
         context: RequestContext,
         reply: Reply,
         entity_of: Callable[[Values], Any],
@@ -194,8 +194,8 @@ class ControllerListener:
         self._controller.handle_request(now_ms, request, answer)
         self._wake()
 
-    def _question(self, context: RequestContext, request: Any) -> Question:
-        return Question(
+    def _question(self, context: RequestContext, request: Any) -> DescribeRequest:
+        return DescribeRequest(
             body=request,
             version=context.header.api_version,
             image=self._image(),

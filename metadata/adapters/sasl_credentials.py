@@ -13,7 +13,7 @@ from metadata.image.image import MetadataImage
 from metadata.image.security import ScramUser as UserKey
 from network.security.scram import MIN_ITERATIONS, ScramKeys, keys_of
 from network.security.scram_server import ScramLookup, ScramUser
-from network.security.stand_in import form_for
+from network.security.unknown_user_credentials import form_for
 from wire.salt_forms import SaltForm
 
 # ScramMechanism, as in UserScramCredentialRecord.

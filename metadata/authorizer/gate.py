@@ -16,7 +16,7 @@ from wire.protocol.api_keys import ApiKey
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class AuthorizationResult:
     """What becomes of a request: it is answered here, or goes on with the verdict's body, and what is answered to that
     is completed by the verdict."""
 
@@ -24,7 +24,7 @@ class Passage:
     answer: Values | None = None
 
 
-class Gate:
+class RequestAuthorizer:
     """Without an authorizer all pass, but for who may not ask for delegation tokens."""
 
     def __init__(self, authorizer: Authorizer | None, denials: DenialLog | None = None) -> None:
@@ -65,15 +65,17 @@ class Gate:
 
     def judge(
         self, request: ControllerRequest, image: MetadataImage, topics: TopicsImage | None = None
-    ) -> Passage:
+    ) -> AuthorizationResult:
         """`image` is committed; `topics` are those that whoever carries the request out knows of."""
         if self._authorizer is None and request.api_key not in ALWAYS_JUDGED:
-            return Passage(Verdict(request.body))
+            return AuthorizationResult(Verdict(request.body))
         access = self.access(request.api_key, image, request.principal, request.client_host, topics)
         try:
             verdict = RULES[request.api_key](access, request)
         except NotLoadedError:
-            return Passage(Verdict(request.body), shapes.refusal(request, shapes.not_loaded(request)))
+            return AuthorizationResult(
+                Verdict(request.body), shapes.refusal(request, shapes.not_loaded(request))
+            )
         if verdict.refusal is not None:
-            return Passage(verdict, shapes.refusal(request, verdict.refusal))
-        return Passage(verdict)
+            return AuthorizationResult(verdict, shapes.refusal(request, verdict.refusal))
+        return AuthorizationResult(verdict)

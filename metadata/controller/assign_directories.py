@@ -5,9 +5,9 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.changing import change_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.partition_change import Election
+from metadata.controller.partition_change_builder import change_of
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.controller.transitions import acceptable_leaders

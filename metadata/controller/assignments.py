@@ -46,7 +46,7 @@ def placer_of(context: DecisionContext) -> StripedPlacer:
         replace(broker, in_controlled_shutdown=True) if context.is_leaving(broker) else broker
         for broker in context.image.cluster.brokers.values()
     )
-    return StripedPlacer(brokers, context.dice, context.image.topics.led_counts)
+    return StripedPlacer(brokers, context.random_source, context.image.topics.led_counts)
 
 
 def automatic_partitions(context: DecisionContext, placer: StripedPlacer, asked: Any) -> Placed:

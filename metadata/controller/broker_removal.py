@@ -9,10 +9,10 @@ leading, and the request is handled when nothing is left to be done before.
 from dataclasses import dataclass
 from uuid import UUID
 
+from metadata.controller.batched_partition_update import PartitionWalk
 from metadata.controller.bulk_elections import Movement
-from metadata.controller.change_run import ChangeRun, whole_run
 from metadata.controller.context import DecisionContext
-from metadata.controller.sweep import PartitionWalk
+from metadata.controller.partition_change_batch import PartitionChangeBatch, whole_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Departure:
     is_for_good: bool = False
     failed_directories: frozenset[UUID] = frozenset()
 
-    def whole_run(self, context: DecisionContext) -> ChangeRun | None:
+    def whole_run(self, context: DecisionContext) -> PartitionChangeBatch | None:
         """All that changes, for one decision; None where that is too much for one."""
         return whole_run(context, self.movement(context))
 
@@ -52,6 +52,6 @@ class BrokerRemoval:
     def is_done(self) -> bool:
         return self._walk.is_done
 
-    def next_run(self, context: DecisionContext) -> ChangeRun:
+    def next_run(self, context: DecisionContext) -> PartitionChangeBatch:
         """The changes of the next partitions; there may be none."""
         return self._walk.next_run(context, self._departure.movement(context))

@@ -17,7 +17,7 @@ from metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC, ConfigResourc
 from metadata.image.directories import MIGRATING, UNASSIGNED
 from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
-from raft.ports import Dice
+from raft.ports import RandomSource
 
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 MIN_IN_SYNC_REPLICAS = "min.insync.replicas"
@@ -38,7 +38,7 @@ class DecisionContext:
     image: MetadataImage
     next_offset: int
     config: ControllerConfig
-    dice: Dice
+    random_source: RandomSource
     liveness: BrokerLiveness
     registration_offsets: Map[int, int]
     upgrade_kraft_version: Callable[[int, bool], str | None]
@@ -120,7 +120,8 @@ class DecisionContext:
         """A version 4 id whose text does not begin with "-", which would look like an option on a command line."""
         while True:
             drawn = UUID(
-                int=sum(self.dice.randint(0, 2**32 - 1) << shift for shift in (0, 32, 64, 96)), version=4
+                int=sum(self.random_source.randint(0, 2**32 - 1) << shift for shift in (0, 32, 64, 96)),
+                version=4,
             )
             if drawn.bytes[0] >> 2 != _DASH_IN_BASE64:
                 return drawn

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.activation import activation_records
+from metadata.controller.affected_partitions import counted_on
+from metadata.controller.batched_partition_update import BatchedPartitionUpdate
 from metadata.controller.broker_removal import Departure
 from metadata.controller.bulk_elections import Movement
-from metadata.controller.change_run import whole_run
-from metadata.controller.concerned import counted_on
 from metadata.controller.context import DecisionContext
 from metadata.controller.controller_core import Active, ControllerCore
 from metadata.controller.deadlines import asks_for_nothing, check_deadline
@@ -21,13 +21,13 @@ from metadata.controller.divided import divided
 from metadata.controller.handlers import HANDLERS, READERS, Handler
 from metadata.controller.liveness import BrokerLiveness
 from metadata.controller.mutation_quota import MutationCharges
+from metadata.controller.partition_change_batch import whole_run
 from metadata.controller.periodic import PERIODIC_TASKS, Schedule
 from metadata.controller.record_run import plain_records
 from metadata.controller.refusals import refusal
 from metadata.controller.replies import Waiting
 from metadata.controller.requests import ApiError, ControllerRequest, Reply, Values, not_controller
 from metadata.controller.results import ControllerResult
-from metadata.controller.sweep import PartitionSweep
 from metadata.controller.transitions import fence_record
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.metadata_version import NO_OP_RECORD
@@ -111,7 +111,7 @@ class Controller(ControllerCore):
         movement = Movement(broker_id=stale.id, is_leaving=True)
         run = whole_run(context, movement)
         if run is None:
-            active.sweeps.append(PartitionSweep(context, stale, movement))
+            active.sweeps.append(BatchedPartitionUpdate(context, stale, movement))
         if run:
             self._append_run(now_ms, active, run, fence)
         else:
@@ -274,7 +274,7 @@ class Controller(ControllerCore):
         fenced = {each.id: each for each in context.image.cluster.brokers.values() if each.fenced}
         for broker_id in sorted(counted_on(context.image.topics, fenced)):
             movement = Departure(broker_id=broker_id).movement(context)
-            active.sweeps.append(PartitionSweep(context, fenced[broker_id], movement))
+            active.sweeps.append(BatchedPartitionUpdate(context, fenced[broker_id], movement))
 
     def _describe(self, request: ControllerRequest) -> Values:
         try:

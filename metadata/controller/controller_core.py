@@ -6,26 +6,26 @@ from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
+from metadata.controller.batched_partition_update import BatchedPartitionUpdate
 from metadata.controller.broker_removal import BrokerRemoval
-from metadata.controller.change_run import ChangeRun
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
 from metadata.controller.divided import DividedRequest
 from metadata.controller.feature_support import check_levels
 from metadata.controller.liveness import BrokerLiveness, Contact
+from metadata.controller.log_writer import LogWriter
 from metadata.controller.mutation_quota import MutationCharges, MutationQuotas
+from metadata.controller.partition_change_batch import PartitionChangeBatch
 from metadata.controller.periodic import Schedule
 from metadata.controller.refusals import refusal
 from metadata.controller.replies import DeferredReplies
 from metadata.controller.requests import ApiError, ControllerRequest, Reply, not_controller
-from metadata.controller.sweep import PartitionSweep
 from metadata.controller.timeline import Publisher, Timeline
 from metadata.controller.token_buckets import Buckets
-from metadata.controller.writing import LogWriter
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage
 from raft.errors import NotLeaderError
-from raft.ports import Dice, RaftPort
+from raft.ports import RaftPort, RandomSource
 from wire.schema import MetadataRecord
 
 NO_LEADER = -1
@@ -43,7 +43,7 @@ class Active:
     liveness: BrokerLiveness
     no_op_due_ms: int | None
     schedule: Schedule
-    sweeps: deque[PartitionSweep] = field(default_factory=deque)
+    sweeps: deque[BatchedPartitionUpdate] = field(default_factory=deque)
     removals: deque[tuple[BrokerRemoval, ControllerRequest, Reply]] = field(default_factory=deque)
     divided: deque[DividedRequest] = field(default_factory=deque)
 
@@ -53,7 +53,7 @@ class ControllerCore:
         self,
         config: ControllerConfig,
         raft: RaftPort,
-        dice: Dice,
+        random_source: RandomSource,
         cluster_id: str,
         image: MetadataImage | None = None,
         on_fault: FaultHandler | None = None,
@@ -62,7 +62,7 @@ class ControllerCore:
         without it such an error is raised."""
         self._config = config
         self._raft = raft
-        self._dice = dice
+        self._random_source = random_source
         self._cluster_id = cluster_id
         self._timeline = Timeline(image)
         self._timeline.publishers.append(check_levels)
@@ -111,7 +111,7 @@ class ControllerCore:
             self._renounce(error.leader_id)
 
     def _append_run(
-        self, now_ms: int, active: Active, run: ChangeRun, after: tuple[MetadataRecord, ...] = ()
+        self, now_ms: int, active: Active, run: PartitionChangeBatch, after: tuple[MetadataRecord, ...] = ()
     ) -> bool:
         """Whether there was anything to append."""
         try:
@@ -155,7 +155,7 @@ class ControllerCore:
             image=self.image,
             next_offset=self._raft.log_end_offset,
             config=self._config,
-            dice=self._dice,
+            random_source=self._random_source,
             liveness=active.liveness,
             registration_offsets=derived.registration_offsets,
             mutation_quotas=self._mutation_quotas,

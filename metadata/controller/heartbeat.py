@@ -8,13 +8,13 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from metadata.controller.batched_partition_update import BatchedPartitionUpdate
 from metadata.controller.broker_removal import BrokerRemoval, Departure
 from metadata.controller.bulk_elections import Movement
-from metadata.controller.change_run import ChangeRun, whole_run
 from metadata.controller.context import DecisionContext
+from metadata.controller.partition_change_batch import PartitionChangeBatch, whole_run
 from metadata.controller.requests import ControllerRequest
 from metadata.controller.results import ControllerResult
-from metadata.controller.sweep import PartitionSweep
 from metadata.controller.transitions import (
     controlled_shutdown_records,
     cordoned_directories_records,
@@ -139,9 +139,9 @@ class _Step:
     changes them afterwards, or `removal` before anything else."""
 
     before: Sequence[MetadataRecord] = ()
-    run: ChangeRun | None = None
+    run: PartitionChangeBatch | None = None
     after: Sequence[MetadataRecord] = ()
-    sweep: PartitionSweep | None = None
+    sweep: BatchedPartitionUpdate | None = None
     removal: BrokerRemoval | None = None
 
 
@@ -160,7 +160,7 @@ def _step(
     if following.is_fenced:
         movement = Departure(broker_id=broker.id).movement(context)
     run = whole_run(context, movement)
-    sweep = PartitionSweep(context, broker, movement) if run is None else None
+    sweep = BatchedPartitionUpdate(context, broker, movement) if run is None else None
     if following is BrokerState.UNFENCED:
         return _Step(before=[unfence_record(context, broker)], run=run, sweep=sweep)
     if following is BrokerState.CONTROLLED_SHUTDOWN:

@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata.controller.change_run import ChangeRun
 from metadata.controller.context import DecisionContext
+from metadata.controller.partition_change_batch import PartitionChangeBatch
 from metadata.image.change_layout import LONGEST_ISR, change_values
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
@@ -40,7 +40,7 @@ class Growth:
     partition whose ISR is as it was wanted already has no record."""
 
     grown: dict[Place, tuple[tuple[int, ...], int]]
-    run: ChangeRun
+    run: PartitionChangeBatch
 
 
 def isr_growth(
@@ -78,7 +78,7 @@ def isr_growth(
         isr=wishes.isr[rows],
     )
     values = change_values(changes, partition_record_version(context.metadata_version))
-    return Growth(grown=grown, run=ChangeRun(values=values, changes=changes, others=()))
+    return Growth(grown=grown, run=PartitionChangeBatch(values=values, changes=changes, others=()))
 
 
 class _Wishes:

@@ -6,7 +6,6 @@ Each turn decides a thousand partitions at most, so that nothing else waits for 
 from collections.abc import Iterator
 from typing import Final
 
-from metadata.controller.changing import change_of
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
 from metadata.controller.election_candidates import (
@@ -15,6 +14,7 @@ from metadata.controller.election_candidates import (
     leaderless_with_active_replica,
 )
 from metadata.controller.partition_change import Election
+from metadata.controller.partition_change_builder import change_of
 from metadata.controller.periodic_task import Outcome, PeriodicTask
 from wire.metadata_records.topics import PartitionChangeRecord
 

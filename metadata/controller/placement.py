@@ -20,7 +20,7 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import ApiError
 from metadata.image.cluster import BrokerRegistration
-from raft.ports import Dice
+from raft.ports import RandomSource
 
 T = TypeVar("T")
 
@@ -43,10 +43,10 @@ class _Rack:
         self._next = 0
         self._next_fenced = 0
 
-    def begin(self, dice: Dice, held: Mapping[int, int]) -> None:
+    def begin(self, random_source: RandomSource, held: Mapping[int, int]) -> None:
         """Start a topic, of which `held` says how many replicas each broker has: those with the fewest come first."""
         for ring in (self.unfenced, self.fenced):
-            start = dice.randint(0, len(ring) - 1) if ring else 0
+            start = random_source.randint(0, len(ring) - 1) if ring else 0
             ring[:] = ring[start:] + ring[:start]
         self.load = 0
         self.add_load(sum(held.get(broker, 0) for broker in chain(self.unfenced, self.fenced)))
@@ -98,7 +98,10 @@ class StripedPlacer:
     """
 
     def __init__(
-        self, brokers: Iterable[BrokerRegistration], dice: Dice, led: Mapping[int, int] | None = None
+        self,
+        brokers: Iterable[BrokerRegistration],
+        random_source: RandomSource,
+        led: Mapping[int, int] | None = None,
     ) -> None:
         registered = tuple(brokers)
         present = [broker for broker in registered if not broker.in_controlled_shutdown]
@@ -110,7 +113,7 @@ class StripedPlacer:
         names = sorted(
             {broker.rack for broker in candidates}, key=lambda rack: (rack is not None, rack or "")
         )
-        self._dice = dice
+        self._random_source = random_source
         self._racks = [_Rack([broker for broker in candidates if broker.rack == name]) for name in names]
         self._candidates = len(candidates)
         self._led = Counter(led or {})
@@ -160,9 +163,9 @@ class StripedPlacer:
     ) -> Sequence[Turn]:
         """Whose turn it is to lead: each unfenced broker once."""
         for rack in self._racks:
-            rack.begin(self._dice, held)
+            rack.begin(self._random_source, held)
         turns = self._turns_of_all()
-        starts = [self._dice.randint(0, len(turns) - 1) for _ in range(2)]
+        starts = [self._random_source.randint(0, len(turns) - 1) for _ in range(2)]
         rotated = [turns[start:] + turns[:start] for start in starts]
         turns = min(
             rotated, key=lambda each: sum(self._led[self._leader_of(turn)] for turn in each[:partitions])
@@ -227,10 +230,10 @@ class StripedPlacer:
         return placed
 
     def _shuffle(self) -> None:
-        shuffle(self._racks, self._dice)
+        shuffle(self._racks, self._random_source)
         for rack in self._racks:
-            shuffle(rack.unfenced, self._dice)
-            shuffle(rack.fenced, self._dice)
+            shuffle(rack.unfenced, self._random_source)
+            shuffle(rack.fenced, self._random_source)
 
 
 _NEXT_LOAD = attrgetter("next_load")
@@ -266,8 +269,8 @@ def _fewest(ring: list[int], held: Mapping[int, int]) -> int:
     return min(range(len(ring)), key=lambda place: held.get(ring[place], 0), default=0)
 
 
-def shuffle(items: list[T], dice: Dice) -> None:
+def shuffle(items: list[T], random_source: RandomSource) -> None:
     """Fisher and Yates."""
     for last in range(len(items) - 1, 0, -1):
-        other = dice.randint(0, last)
+        other = random_source.randint(0, last)
         items[last], items[other] = items[other], items[last]

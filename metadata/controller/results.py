@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from metadata.controller.batched_partition_update import BatchedPartitionUpdate
 from metadata.controller.broker_removal import BrokerRemoval
 from metadata.controller.record_run import Entry
 from metadata.controller.requests import Values
-from metadata.controller.sweep import PartitionSweep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,5 +29,5 @@ class ControllerResult:
     audit_reason: str | None = None
     after_append: Callable[[int], None] | None = None
     waits_for_log_end: bool = False
-    sweep: PartitionSweep | None = None
+    sweep: BatchedPartitionUpdate | None = None
     removal_first: BrokerRemoval | None = None

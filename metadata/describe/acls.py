@@ -6,10 +6,10 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.acl_filters import entry_values, filter_of, pattern_values
 from metadata.controller.requests import ApiError, Values
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 
 
-def describe_acls(question: Question) -> Values:
+def describe_acls(question: DescribeRequest) -> Values:
     acl_filter = filter_of(question.body)
     try:
         acl_filter.check()

@@ -6,13 +6,13 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.client_quotas import CLIENT_ID, ENTITY_TYPES, IP, USER
 from metadata.controller.requests import ApiError, Values
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.image.quotas import QuotaEntity
 
 MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY = 0, 1, 2
 
 
-def describe_client_quotas(question: Question) -> Values:
+def describe_client_quotas(question: DescribeRequest) -> Values:
     """Every component must match; `strict` leaves no room for types that no component names."""
     try:
         names, kinds = _filter(question.body.components)

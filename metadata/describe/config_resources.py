@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import Values
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from metadata.image.image import MetadataImage
 
 
-def list_config_resources(question: Question) -> Values:
+def list_config_resources(question: DescribeRequest) -> Values:
     supported = (CLIENT_METRICS,) if question.version == 0 else tuple(sorted(_NAMES))
     asked = tuple(dict.fromkeys(int(each) for each in getattr(question.body, "resource_types", ())))
     types = asked or supported

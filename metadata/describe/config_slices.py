@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from metadata.describe.configs import describe_configs
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from wire.codec import encode
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class
@@ -19,7 +19,7 @@ _THROTTLE_TIME_BYTES: Final = 4
 _FIRST_FLEXIBLE_VERSION: Final = 4
 
 
-def describe_configs_in_slices(question: Question) -> Iterator[EncodedBody | None]:
+def describe_configs_in_slices(question: DescribeRequest) -> Iterator[EncodedBody | None]:
     """None after each slice, and last the response. All of it is of the question's one image."""
     resources = question.body.resources
     is_flexible = question.version >= _FIRST_FLEXIBLE_VERSION

@@ -29,7 +29,7 @@ from metadata.controller.config_checks import node_id_of
 from metadata.controller.requests import ApiError, Values
 from metadata.controller.topic_names import check_topic_name
 from metadata.describe.config_entries import Entry, Wanted
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.image.configs import (
     BROKER,
     BROKER_LOGGER,
@@ -41,7 +41,7 @@ from metadata.image.configs import (
 )
 
 
-def describe_configs(question: Question) -> Values:
+def describe_configs(question: DescribeRequest) -> Values:
     wanted = Wanted(
         synonyms=bool(getattr(question.body, "include_synonyms", False)),
         documentation=bool(getattr(question.body, "include_documentation", False)),
@@ -50,7 +50,7 @@ def describe_configs(question: Question) -> Values:
     return {"throttle_time": 0, "results": results}
 
 
-def _result(question: Question, asked: Any, wanted: Wanted) -> Values:
+def _result(question: DescribeRequest, asked: Any, wanted: Wanted) -> Values:
     resource = ConfigResource(int(asked.resource_type), asked.resource_name)
     error = ApiError(ErrorCode.none)
     configs: list[Values] = []
@@ -70,7 +70,7 @@ def _result(question: Question, asked: Any, wanted: Wanted) -> Values:
     }
 
 
-def _entries(question: Question, resource: ConfigResource) -> list[Entry]:
+def _entries(question: DescribeRequest, resource: ConfigResource) -> list[Entry]:
     describe = _DESCRIBERS.get(resource.type)
     if describe is None:
         raise ApiError(ErrorCode.invalid_request, f"Unsupported resource type: {resource.type}")
@@ -80,7 +80,7 @@ def _entries(question: Question, resource: ConfigResource) -> list[Entry]:
 
 
 def _topic(
-    question: Question, resource: ConfigResource, own: Mapping[str, str], node: NodeConfigs
+    question: DescribeRequest, resource: ConfigResource, own: Mapping[str, str], node: NodeConfigs
 ) -> list[Entry]:
     check_topic_name(resource.name)
     if resource.name not in question.image.topics.by_name:
@@ -111,7 +111,7 @@ def _of_base(name: str, found: list[Found]) -> list[Found]:
 
 
 def _broker(
-    question: Question, resource: ConfigResource, own: Mapping[str, str], node: NodeConfigs
+    question: DescribeRequest, resource: ConfigResource, own: Mapping[str, str], node: NodeConfigs
 ) -> list[Entry]:
     if resource.name == CLUSTER_DEFAULT:
         return [_cluster_entry(name, node) for name in sorted(own)]
@@ -160,7 +160,7 @@ def _is_read_only(name: str) -> bool:
 
 
 def _group(
-    _question: Question, resource: ConfigResource, own: Mapping[str, str], node: NodeConfigs
+    _question: DescribeRequest, resource: ConfigResource, own: Mapping[str, str], node: NodeConfigs
 ) -> list[Entry]:
     if not resource.name:
         raise ApiError(ErrorCode.invalid_request, "Group name must not be empty")
@@ -180,7 +180,7 @@ def _group(
 
 
 def _client_metrics(
-    _question: Question, resource: ConfigResource, own: Mapping[str, str], _node: NodeConfigs
+    _question: DescribeRequest, resource: ConfigResource, own: Mapping[str, str], _node: NodeConfigs
 ) -> list[Entry]:
     if not resource.name:
         raise ApiError(ErrorCode.invalid_request, "Client metrics subscription name must not be empty")
@@ -197,7 +197,7 @@ def _client_metrics(
 
 
 def _logger(
-    question: Question, resource: ConfigResource, _own: Mapping[str, str], _node: NodeConfigs
+    question: DescribeRequest, resource: ConfigResource, _own: Mapping[str, str], _node: NodeConfigs
 ) -> list[Entry]:
     """Log levels are not configs here, so a node has none to tell."""
     if not resource.name:
@@ -210,7 +210,7 @@ def _logger(
 
 
 _DESCRIBERS: Mapping[
-    int, Callable[[Question, ConfigResource, Mapping[str, str], NodeConfigs], list[Entry]]
+    int, Callable[[DescribeRequest, ConfigResource, Mapping[str, str], NodeConfigs], list[Entry]]
 ] = {
     TOPIC: _topic,
     BROKER: _broker,

@@ -4,11 +4,11 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import Values
 from metadata.delegation_tokens import HMAC_KEY_CONFIG, owners_and_renewers, split_principal, token_hmac
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.image.security import DelegationToken
 
 
-def describe_delegation_token(question: Question) -> Values:
+def describe_delegation_token(question: DescribeRequest) -> Values:
     """No list of owners asks for all tokens, an empty one for none."""
     secret_key = question.node_configs.get(HMAC_KEY_CONFIG)
     if not secret_key:

@@ -5,10 +5,10 @@ from collections import Counter
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import Values, cut_message
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 
 
-def describe_user_scram_credentials(question: Question) -> Values:
+def describe_user_scram_credentials(question: DescribeRequest) -> Values:
     """No list of users, and an empty one too, asks for all of them."""
     found: dict[str, list[Values]] = {}
     for user, credential in sorted(question.image.security.scram.items()):

@@ -8,11 +8,11 @@ from metadata.describe.client_quotas import describe_client_quotas
 from metadata.describe.config_resources import list_config_resources
 from metadata.describe.configs import describe_configs
 from metadata.describe.delegation_tokens import describe_delegation_token
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.scram import describe_user_scram_credentials
 from wire.protocol.api_keys import ApiKey
 
-Describer = Callable[[Question], Values]
+Describer = Callable[[DescribeRequest], Values]
 
 DESCRIBERS: Mapping[ApiKey, Describer] = {
     ApiKey.DESCRIBE_ACLS: describe_acls,

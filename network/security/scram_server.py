@@ -18,7 +18,7 @@ from network.security.scram import (
     to_base64,
     xor,
 )
-from network.security.stand_in import AS_KAFKA, stand_in
+from network.security.unknown_user_credentials import AS_KAFKA, unknown_user_credentials
 from wire.salt_forms import SaltForm
 
 
@@ -89,7 +89,7 @@ class ScramServer:
         find, form = (lookup.token, lookup.token_form) if is_token else (lookup.user, lookup.user_form)
         self._user = find(self._mechanism, first.username)
         # Made for everybody, so that the time it takes tells nothing.
-        nobody = stand_in(
+        nobody = unknown_user_credentials(
             self._mechanism, first.username, form(self._mechanism, first.username), lookup.pepper
         )
         self._keys = nobody if self._user is None else self._user.keys

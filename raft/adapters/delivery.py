@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable
 
-from raft.adapters.callers import Callers
 from raft.adapters.commit_feed import CommitFeed
 from raft.adapters.driver_ports import Clock
+from raft.adapters.local_requests import LocalRequests
 from raft.ready import Ready
 from wire.log_batch import OffsetAndEpoch
 
@@ -19,7 +19,7 @@ class Delivery:
     def __init__(
         self,
         feed: CommitFeed,
-        callers: Callers,
+        callers: LocalRequests,
         now_ms: Clock,
         *,
         guarded: Callable[[Callable[[], None]], None],

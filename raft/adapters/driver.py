@@ -16,13 +16,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from raft.adapters.callers import Callers
 from raft.adapters.commit_feed import CommitFeed
 from raft.adapters.delivery import Delivery
 from raft.adapters.disk_thread import DiskThread
 from raft.adapters.driver_front import DriverFront
 from raft.adapters.driver_ports import BatchLog, Clock, ConsensusCore, Responder, Transport
 from raft.adapters.driver_snapshots import Snapshots, SnapshotTraffic
+from raft.adapters.local_requests import LocalRequests
 from raft.adapters.log_flusher import LogFlusher
 from raft.adapters.one_timer import OneTimer
 from raft.adapters.space_watch import SpaceWatch, Unwatched
@@ -87,7 +87,7 @@ class RaftDriver(DriverFront):
         self._space = space or Unwatched()
         self._flush_interval_ms = flush_interval_ms
         self._when_free: deque[Callable[[], None]] = deque()
-        self._callers = Callers(self.receive)
+        self._callers = LocalRequests(self.receive)
         self._is_running = False
         self._turn_is_due = False
         self._waits_for_disk = False

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from raft.adapters.callers import Callers
 from raft.adapters.core_view import CoreView
 from raft.adapters.delivery import Delivery
+from raft.adapters.local_requests import LocalRequests
 from raft.errors import NotLeaderError
 from raft.messages import Request, Response, TransferLeadershipRequest, TransferLeadershipResponse
 
@@ -12,7 +12,7 @@ from raft.messages import Request, Response, TransferLeadershipRequest, Transfer
 class DriverFront(CoreView):
     """The asking half of `RaftDriver`, which has the turns; satisfies raft.ports.RaftPort with it."""
 
-    _callers: Callers
+    _callers: LocalRequests
     _delivery: Delivery
     _is_running: bool
 

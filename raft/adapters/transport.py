@@ -9,7 +9,7 @@ from typing import Final
 from network.connection import UNSECURED
 from network.security.client_security import ClientSecurity
 from raft.adapters.driver_ports import Receive
-from raft.adapters.peer_lane import PeerLane
+from raft.adapters.peer_connection import PeerConnection
 from raft.inputs import FailureReason, RequestFailed
 from raft.messages import FetchRequest
 from raft.ready import OutboundRequest
@@ -49,7 +49,7 @@ class KafkaTransport:
         self._idle_timeout_ms = idle_timeout_ms
         self._annotation = annotation
         self._security = security
-        self._lanes: dict[tuple[int, bool], PeerLane] = {}
+        self._lanes: dict[tuple[int, bool], PeerConnection] = {}
         self._sweep: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -80,7 +80,7 @@ class KafkaTransport:
         outcome = RequestFailed(request.correlation_id, request.destination_id, FailureReason.DISCONNECTED)
         asyncio.get_running_loop().call_soon(self._receive, outcome)
 
-    def _lane_to(self, request: OutboundRequest, endpoint: Endpoint) -> PeerLane:
+    def _lane_to(self, request: OutboundRequest, endpoint: Endpoint) -> PeerConnection:
         key = (request.destination_id, isinstance(request.request, FetchRequest))
         lane = self._lanes.get(key)
         if lane is not None and not lane.leads_to(endpoint):
@@ -88,7 +88,7 @@ class KafkaTransport:
             lane.close()
             lane = None
         if lane is None:
-            lane = PeerLane(
+            lane = PeerConnection(
                 endpoint, self._client_id, self._request_timeout_ms, self._receive, self._security
             )
             self._lanes[key] = lane

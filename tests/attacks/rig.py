@@ -19,7 +19,7 @@ from metadata.adapters.controller_channel import ControllerAddress, ControllerCh
 from metadata.adapters.listener import ControllerListener
 from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from metadata.authorizer.denial_log import DenialLog
-from metadata.authorizer.gate import Gate
+from metadata.authorizer.gate import RequestAuthorizer
 from network.requests import ANONYMOUS, RequestContext
 from network.server import KafkaServer
 from node.config.load import load_config
@@ -34,7 +34,7 @@ from wire.protocol.warm_up import warm_up
 BROKERS_USER = "User:broker"
 
 
-class Dice:
+class RandomSource:
     def randint(self, low: int, high: int) -> int:
         assert low <= high
         return low
@@ -59,7 +59,7 @@ class _Site:
     nodes: Mapping[int, NodeConfig]
     world: World
     cache: MetadataCache
-    gate: Gate
+    gate: RequestAuthorizer
 
     def wake(self) -> None:
         asyncio.get_running_loop().call_soon(self._turn)
@@ -136,7 +136,7 @@ def _site(folder: Path, topics: int, users: frozenset[str], config: str) -> _Sit
         nodes={node_id: load_config(path).node(node_id) for node_id in (1, 11)},
         world=world,
         cache=cache,
-        gate=Gate(Authorizer(AuthorizerConfig(super_users=users)), denials),
+        gate=RequestAuthorizer(Authorizer(AuthorizerConfig(super_users=users)), denials),
     )
 
 
@@ -174,7 +174,7 @@ def _broker_listener(site: _Site, channel: ControllerChannel, *, creates_topics:
         cache=site.cache,
         forwarder=Forwarder(channel, RepeatedRequests(lambda _image, _name: ())),
         cluster_id="the-cluster",
-        dice=Dice(),
+        random_source=RandomSource(),
         auto_create_topics=creates_topics,
         node_id=1,
         gate=site.gate,

@@ -15,7 +15,7 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft import serving
+from raft import fetch_handler
 from raft.adapters.kafka_codec.codec import CALLED_APIS, RAFT_APIS, api_key_of, decode_response
 from raft.adapters.kafka_codec.codec import encode_request as encode_body
 from raft.messages import (
@@ -75,13 +75,13 @@ def calls_of_a_fetch(context: RaftContext, request: FetchRequest) -> int:
 
 def test_replicas_under_ever_new_names_are_not_all_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each new name took longer than the one before: all known ones were looked at."""
-    monkeypatch.setattr(serving, "MAX_OBSERVERS", 1_000)
+    monkeypatch.setattr(fetch_handler, "MAX_OBSERVERS", 1_000)
     context, leader = leading()
     names = unknown_replicas()
     for _ in range(2_000):
         context.receive_without_a_turn(waiting(context, next(names), 0))
     context.turn()
-    assert len(leader.progress) <= serving.MAX_OBSERVERS + 2
+    assert len(leader.progress) <= fetch_handler.MAX_OBSERVERS + 2
     assert calls_of_a_fetch(context, waiting(context, next(names))) < MOST_CALLS
     assert context.node.replica.voters.voters[2].key in leader.progress
 
@@ -97,14 +97,14 @@ NAMES: dict[str, Callable[[], Iterator[ReplicaKey]]] = {
 @pytest.mark.parametrize("kind", NAMES)
 def test_fetches_are_not_parked_without_end(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those beyond the bound wait for a short time only, however long they ask for."""
-    monkeypatch.setattr(serving, "MAX_PARKED", 1_000)
+    monkeypatch.setattr(fetch_handler, "MAX_PARKED", 1_000)
     context, leader = leading()
     names = NAMES[kind]()
     for _ in range(2_000):
         context.receive_without_a_turn(waiting(context, next(names)))
     assert calls_of_a_fetch(context, waiting(context, next(names))) < MOST_CALLS
-    context.advance(serving.CROWDED_WAIT_MS)
-    while len(leader.parked) > serving.MAX_PARKED:
+    context.advance(fetch_handler.CROWDED_WAIT_MS)
+    while len(leader.parked) > fetch_handler.MAX_PARKED:
         before = len(leader.parked)
         context.advance(1)
         assert len(leader.parked) < before, "the next slice is answered at once"
@@ -134,7 +134,7 @@ def test_replicas_that_are_too_many_to_wait_do_not_keep_each_other_busy(
 ) -> None:
     """A Fetch that found no room had the oldest one answered, whose replica came back for the room of the next: of
     1,200 observers of an idle cluster, each fetched 80 times in half a second."""
-    monkeypatch.setattr(serving, "MAX_PARKED", 100)
+    monkeypatch.setattr(fetch_handler, "MAX_PARKED", 100)
     context, _ = leading()
     observers = dict(zip(unknown_replicas(), repeat(500, 120), strict=False))
     fetches = fetches_within(context, observers, span_ms=1_000)
@@ -143,7 +143,7 @@ def test_replicas_that_are_too_many_to_wait_do_not_keep_each_other_busy(
 
 
 def test_an_observer_rests_while_others_take_all_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "MAX_PARKED", 100)
+    monkeypatch.setattr(fetch_handler, "MAX_PARKED", 100)
     context, leader = leading()
     observer = ReplicaKey(7, UUID(int=7))
     wants = dict(zip(unknown_replicas(), repeat(FOR_EVER_MS, 150), strict=False)) | {observer: 500}
@@ -178,7 +178,7 @@ def test_a_commit_answers_the_voters_first_and_the_others_in_slices() -> None:
     context.auto_flush = False
     context.node.propose(context.now_ms, context.node.leader_epoch, [b"value"])
     ready = context.turn()
-    assert len(context.responses) == serving.ANSWERS_A_TURN + 1
+    assert len(context.responses) == fetch_handler.ANSWERS_A_TURN + 1
     answer = context.responses[voters_fetch]
     assert isinstance(answer, FetchResponse)
     assert answer.error == 0
@@ -186,22 +186,22 @@ def test_a_commit_answers_the_voters_first_and_the_others_in_slices() -> None:
         assert ready.deadline_ms == context.now_ms + 1, "the next slice is due at once"
         before = len(context.responses)
         ready = context.advance(1)
-        assert 0 < len(context.responses) - before <= serving.ANSWERS_A_TURN
+        assert 0 < len(context.responses) - before <= fetch_handler.ANSWERS_A_TURN
 
 
 def test_a_voters_fetch_is_not_displaced_by_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "MAX_PARKED", 1_000)
+    monkeypatch.setattr(fetch_handler, "MAX_PARKED", 1_000)
     context, _ = leading()
     names = unknown_replicas()
     assert context.receive(waiting(context, ReplicaKey(2))) is None
     voters_fetch = context.last_request_id
-    for _ in range(serving.MAX_PARKED + 1):
+    for _ in range(fetch_handler.MAX_PARKED + 1):
         context.receive_without_a_turn(waiting(context, next(names)))
-    context.advance(serving.CROWDED_WAIT_MS)
+    context.advance(fetch_handler.CROWDED_WAIT_MS)
     assert voters_fetch not in context.responses
     assert context.receive(waiting(context, ReplicaKey(3))) is None
     voters_fetch = context.last_request_id
-    context.advance(serving.CROWDED_WAIT_MS)
+    context.advance(fetch_handler.CROWDED_WAIT_MS)
     assert voters_fetch not in context.responses, (
         "a voter waits as long as it asks for, where there is no room"
     )
@@ -241,7 +241,7 @@ def test_a_leader_keeps_its_epoch_while_unknown_replicas_park_their_fetches(tmp_
         assert all(answers), "each Fetch is answered"
         after = cluster.quorum()
         assert (after.leader_id, after.leader_epoch) == (before.leader_id, before.leader_epoch)
-        assert len(after.observers) <= serving.MAX_OBSERVERS
+        assert len(after.observers) <= fetch_handler.MAX_OBSERVERS
 
 
 ATTACKER = ReplicaKey(2, UUID(int=2))

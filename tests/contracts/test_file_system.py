@@ -141,12 +141,12 @@ def test_what_is_not_there_is_refused_as_the_kernel_does(disk: Disk) -> None:
         assert refused(lambda call=call: call(CLOSED)) == errno.EBADF  # type: ignore[misc]
 
 
-def random_call(fs: FileSystem, folder: Path, opened: list[int], dice: Random) -> Any:
+def random_call(fs: FileSystem, folder: Path, opened: list[int], random_source: Random) -> Any:
     """One call and its answer; both disks are given the same dice."""
-    path, target = (folder / dice.choice("abc") for _ in range(2))
-    flags = dice.choice((os.O_RDWR, NEW, NEW | os.O_APPEND, NEW | os.O_TRUNC, NEW | os.O_EXCL))
-    size, data = dice.randint(0, 900), dice.randbytes(dice.randint(0, 900))
-    descriptor = dice.choice(opened) if opened else CLOSED
+    path, target = (folder / random_source.choice("abc") for _ in range(2))
+    flags = random_source.choice((os.O_RDWR, NEW, NEW | os.O_APPEND, NEW | os.O_TRUNC, NEW | os.O_EXCL))
+    size, data = random_source.randint(0, 900), random_source.randbytes(random_source.randint(0, 900))
+    descriptor = random_source.choice(opened) if opened else CLOSED
     calls: dict[str, Callable[[], Any]] = {
         "open": lambda: opened.append(fs.open(path, flags)),
         "write": lambda: fs.write(descriptor, data),
@@ -159,7 +159,7 @@ def random_call(fs: FileSystem, folder: Path, opened: list[int], dice: Random) -
         "size": lambda: fs.size(descriptor),
     }
     weights = [3, 6, 2, 1, 1, 2, 1, 1, 1]
-    name = dice.choices(list(calls), weights)[0]
+    name = random_source.choices(list(calls), weights)[0]
     try:
         return name, calls[name]()
     except OSError as error:

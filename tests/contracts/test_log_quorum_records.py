@@ -136,23 +136,23 @@ def test_a_cut_takes_back_what_stood_there_but_not_the_checkpoint(
 
 
 def test_random_changes_cuts_and_restarts_match_a_list(open_log: Place) -> None:
-    dice = random.Random(11)
+    random_source = random.Random(11)
     log = open_log()
     model: list[LogBatch] = []
     sets: dict[int, VoterSet] = {}
     for step in range(200):
         end = model[-1].next_offset if model else 0
-        choice = dice.random()
+        choice = random_source.random()
         if choice < 0.4:
             voters = VoterSet.of(voter(1), voter(2, port=step + 1))
             model.append(voters_batch(end, voters))
             sets[end] = voters
             log.append(model[-1:])
         elif choice < 0.8:
-            model.append(data(end, records=dice.randint(1, 4)))
+            model.append(data(end, records=random_source.randint(1, 4)))
             log.append(model[-1:])
         elif choice < 0.92:
-            model = model[: dice.randint(max(0, len(model) - 6), len(model))]
+            model = model[: random_source.randint(max(0, len(model) - 6), len(model))]
             log.truncate_to(model[-1].next_offset if model else 0)
         else:
             log.close()

@@ -183,34 +183,40 @@ def test_a_flush_answers_the_end_it_covers_and_reopening_finds_it(open_log: Open
 
 def test_random_appends_and_cuts_match_a_list(open_log: Opener) -> None:
     """The model is a plain list of batches; the log is closed and opened again now and then."""
-    dice = random.Random(7)
+    random_source = random.Random(7)
     log = open_log()
     model: list[LogBatch] = []
     epoch = 1
     for _ in range(150):
-        choice = dice.random()
+        choice = random_source.random()
         if choice < 0.75:
-            epoch += dice.random() < 0.1
+            epoch += random_source.random() < 0.1
             end = model[-1].next_offset if model else 0
-            group = batches(*[(epoch, dice.randint(1, 5)) for _ in range(dice.randint(1, 4))], start=end)
+            group = batches(
+                *[(epoch, random_source.randint(1, 5)) for _ in range(random_source.randint(1, 4))], start=end
+            )
             log.append(group)
             model.extend(group)
         elif choice < 0.85:
-            model = model[: dice.randint(max(0, len(model) - 8), len(model))]
+            model = model[: random_source.randint(max(0, len(model) - 8), len(model))]
             log.truncate_to(model[-1].next_offset if model else 0)
         elif choice < 0.9:
             log.close()
             log = open_log()
         else:
             log.flush()
-        check_a_random_read(log, model, dice)
+        check_a_random_read(log, model, random_source)
     assert read_all(log) == model
 
 
-def check_a_random_read(log: Log, model: list[LogBatch], dice: random.Random) -> None:
+def check_a_random_read(log: Log, model: list[LogBatch], random_source: random.Random) -> None:
     end = model[-1].next_offset if model else 0
     assert log.summary().log_end_offset == end
-    start, size, limit = dice.randint(0, end), dice.randint(0, 600), dice.randint(0, end)
+    start, size, limit = (
+        random_source.randint(0, end),
+        random_source.randint(0, 600),
+        random_source.randint(0, end),
+    )
     found = parse_batches(log.read(start, size, limit))
     expected = [item for item in model if item.next_offset > start and item.next_offset <= limit]
     assert list(found) == expected[: len(found)]

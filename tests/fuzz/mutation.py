@@ -8,32 +8,36 @@ MAX_BYTES = 64 * 1024
 _NUMBERS = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF)
 
 
-def mutated(seeds: Sequence[bytes], dice: Random) -> bytes:
+def mutated(seeds: Sequence[bytes], random_source: Random) -> bytes:
     """One of the seeds after one to a few changes."""
-    data = bytearray(dice.choice(seeds))
-    for _ in range(dice.choice((1, 1, 1, 2, 3, 8))):
-        dice.choices(_CHANGES, _WEIGHTS)[0](data, seeds, dice)
+    data = bytearray(random_source.choice(seeds))
+    for _ in range(random_source.choice((1, 1, 1, 2, 3, 8))):
+        random_source.choices(_CHANGES, _WEIGHTS)[0](data, seeds, random_source)
         del data[MAX_BYTES:]
     return bytes(data)
 
 
-def _flip_bit(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
+def _flip_bit(data: bytearray, _seeds: Sequence[bytes], random_source: Random) -> None:
     if data:
-        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+        data[random_source.randrange(len(data))] ^= 1 << random_source.randrange(8)
 
 
-def _set_byte(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
+def _set_byte(data: bytearray, _seeds: Sequence[bytes], random_source: Random) -> None:
     if data:
-        data[dice.randrange(len(data))] = dice.choice((0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256)))
+        data[random_source.randrange(len(data))] = random_source.choice(
+            (0, 1, 0x7F, 0x80, 0xFF, random_source.randrange(256))
+        )
 
 
-def _set_number(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
-    position = dice.randint(0, len(data))
-    if dice.random() < 0.5:
-        raw = dice.choice(_NUMBERS).to_bytes(8, "big")[-dice.choice((2, 4, 8)) :]
+def _set_number(data: bytearray, _seeds: Sequence[bytes], random_source: Random) -> None:
+    position = random_source.randint(0, len(data))
+    if random_source.random() < 0.5:
+        raw = random_source.choice(_NUMBERS).to_bytes(8, "big")[-random_source.choice((2, 4, 8)) :]
         data[position : position + len(raw)] = raw
     else:
-        data[position : position + dice.randint(0, 3)] = _varint(dice.choice(_NUMBERS) + dice.randint(-2, 2))
+        data[position : position + random_source.randint(0, 3)] = _varint(
+            random_source.choice(_NUMBERS) + random_source.randint(-2, 2)
+        )
 
 
 def _varint(number: int) -> bytes:
@@ -45,35 +49,35 @@ def _varint(number: int) -> bytes:
     return bytes(out)
 
 
-def _cut(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
-    del data[dice.randint(0, len(data)) :]
+def _cut(data: bytearray, _seeds: Sequence[bytes], random_source: Random) -> None:
+    del data[random_source.randint(0, len(data)) :]
 
 
-def _remove(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
-    start = dice.randint(0, len(data))
-    del data[start : start + dice.randint(1, 40)]
+def _remove(data: bytearray, _seeds: Sequence[bytes], random_source: Random) -> None:
+    start = random_source.randint(0, len(data))
+    del data[start : start + random_source.randint(1, 40)]
 
 
-def _insert(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
-    position = dice.randint(0, len(data))
-    data[position:position] = dice.randbytes(dice.choice((1, 2, 4, 30)))
+def _insert(data: bytearray, _seeds: Sequence[bytes], random_source: Random) -> None:
+    position = random_source.randint(0, len(data))
+    data[position:position] = random_source.randbytes(random_source.choice((1, 2, 4, 30)))
 
 
-def _repeat(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
-    start = dice.randint(0, len(data))
-    piece = data[start : start + dice.randint(1, 40)]
-    data[start:start] = piece * dice.choice((1, 2, 100, 3000))
+def _repeat(data: bytearray, _seeds: Sequence[bytes], random_source: Random) -> None:
+    start = random_source.randint(0, len(data))
+    piece = data[start : start + random_source.randint(1, 40)]
+    data[start:start] = piece * random_source.choice((1, 2, 100, 3000))
 
 
-def _splice(data: bytearray, seeds: Sequence[bytes], dice: Random) -> None:
+def _splice(data: bytearray, seeds: Sequence[bytes], random_source: Random) -> None:
     """Go on with another seed."""
-    other = dice.choice(seeds)
-    data[dice.randint(0, len(data)) :] = other[dice.randint(0, len(other)) :]
+    other = random_source.choice(seeds)
+    data[random_source.randint(0, len(data)) :] = other[random_source.randint(0, len(other)) :]
 
 
-def _zeros(data: bytearray, _seeds: Sequence[bytes], dice: Random) -> None:
-    start = dice.randint(0, len(data))
-    size = dice.randint(1, 64)
+def _zeros(data: bytearray, _seeds: Sequence[bytes], random_source: Random) -> None:
+    start = random_source.randint(0, len(data))
+    size = random_source.randint(1, 64)
     data[start : start + size] = bytes(size)
 
 

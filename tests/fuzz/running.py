@@ -40,9 +40,9 @@ class TooLong(BaseException):
 
 def made(decoder: Decoder, name: str, seed: int, number: int) -> bytes:
     """The bytes of that number, whatever came before."""
-    dice = Random(f"{name} {seed} {number}")
-    data = mutated(decoder.seeds(), dice)
-    return decoder.seal(data) if decoder.seal is not None and dice.random() < 0.8 else data
+    random_source = Random(f"{name} {seed} {number}")
+    data = mutated(decoder.seeds(), random_source)
+    return decoder.seal(data) if decoder.seal is not None and random_source.random() < 0.8 else data
 
 
 def problem_with(decoder: Decoder, data: bytes) -> str | None:

@@ -1,7 +1,7 @@
 """What to do next: generators answer with an operation, a time to wait for, or nothing more.
 
 They are asked by one thread (tests.jepsen.interpreter) and hear of every operation that enters the history, so
-they need no locks and never block. Time and dice are given to them; two runs with one seed differ only in what
+they need no locks and never block. Time and random source are given to them; two runs with one seed differ only in what
 the cluster answered when.
 """
 
@@ -80,11 +80,11 @@ class Ops:
 class Stagger:
     """Spaces operations at random, `rate` a second on average; they do not queue up while all are busy."""
 
-    def __init__(self, rate: float, inner: Generator, dice: Random) -> None:
+    def __init__(self, rate: float, inner: Generator, random_source: Random) -> None:
         assert rate > 0, f"a rate of {rate} operations a second"
         self._mean_ns = SECOND_NS / rate
         self._inner = inner
-        self._dice = dice
+        self._random_source = random_source
         self._due_ns = 0
 
     def next(self, context: Context) -> Next:
@@ -92,7 +92,7 @@ class Stagger:
             return Wait(self._due_ns)
         op = self._inner.next(context)
         if isinstance(op, Op):
-            self._due_ns = context.time_ns + round(self._dice.expovariate(1) * self._mean_ns)
+            self._due_ns = context.time_ns + round(self._random_source.expovariate(1) * self._mean_ns)
         return op
 
     def update(self, op: Op) -> None:

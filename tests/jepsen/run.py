@@ -103,8 +103,8 @@ def run(options: Options, store: Path, console: Console) -> Outcome:
     """Raises NetworkUnavailable, NodeFailed, UnknownWorkload, UnknownFault or Interrupted; what there is by then is
     in the run's folder."""
     kinds = kinds_of(options.workload)
-    dice = Random(options.seed)
-    nemesis = plan(options.nemesis, options.time_s, options.quiet_s, options.fault_s, dice)
+    random_source = Random(options.seed)
+    nemesis = plan(options.nemesis, options.time_s, options.quiet_s, options.fault_s, random_source)
     members = Members.of(options.nodes, options.brokers, max(kind.spares for kind in kinds))
     # A comma in a folder of logs would part two folders.
     folder = RunFolder(store, "+".join(kind.name for kind in kinds))
@@ -130,7 +130,7 @@ def run(options: Options, store: Path, console: Console) -> Outcome:
         )
         stack.enter_context(cluster)
         cluster.wait_until_brokers_serve()
-        scene = Scene(network, cluster, members, QuorumView(network, members.quorum), dice)
+        scene = Scene(network, cluster, members, QuorumView(network, members.quorum), random_source)
         history = Operations(options, kinds, scene, reporter, folder).run(nemesis)
         counters = network.counters()
     results = judge(folder.path, kinds, members, history, nemesis=options.nemesis)

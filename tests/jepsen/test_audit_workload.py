@@ -294,7 +294,7 @@ def operations(count: int) -> Iterator[tuple[Audit, Op]]:
         network=cast(Any, None),
         cluster=cast(Any, None),
         members=MEMBERS,
-        dice=Random(1),
+        random_source=Random(1),
         rate=1.0,
         concurrency=2,
         op_timeout_s=1.0,

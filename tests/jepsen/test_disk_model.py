@@ -39,10 +39,10 @@ class Twins:
     model: FaultFileSystem = field(default_factory=lambda: FaultFileSystem(FOLDER))
     opened: list[tuple[int, int]] = field(default_factory=list)
 
-    def step(self, dice: Random) -> None:
-        name, target = dice.choice("abcd"), dice.choice("abcd")
-        flags = dice.choice((NEW, NEW | os.O_APPEND, NEW | os.O_TRUNC, NEW | os.O_EXCL, os.O_RDWR))
-        what = dice.choices(
+    def step(self, random_source: Random) -> None:
+        name, target = random_source.choice("abcd"), random_source.choice("abcd")
+        flags = random_source.choice((NEW, NEW | os.O_APPEND, NEW | os.O_TRUNC, NEW | os.O_EXCL, os.O_RDWR))
+        what = random_source.choices(
             (
                 "open",
                 "write",
@@ -70,7 +70,7 @@ class Twins:
             self.rig.restart()
             self.model, self.opened = self.model.killed(), []
         elif self.opened:
-            self._on_descriptor(what, *dice.choice(self.opened), dice)
+            self._on_descriptor(what, *random_source.choice(self.opened), random_source)
 
     def _open(self, name: str, flags: int) -> None:
         found, error = self.rig.puppet.ask("open", name, flags)
@@ -81,9 +81,9 @@ class Twins:
     def sync_model(self) -> None:
         self.model.fsync(self.model.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY))
 
-    def _on_descriptor(self, what: str, real: int, fake: int, dice: Random) -> None:
-        text = dice.choice("xyz") * dice.randint(1, 2_000)
-        size = dice.randint(1, 3_000)
+    def _on_descriptor(self, what: str, real: int, fake: int, random_source: Random) -> None:
+        text = random_source.choice("xyz") * random_source.randint(1, 2_000)
+        size = random_source.randint(1, 3_000)
         if what == "write":
             self._both(("write", real, text), lambda: self.model.write(fake, text.encode()))
         elif what == "truncate":
@@ -124,18 +124,18 @@ def twins(rig: Rig) -> Twins:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_after_a_power_cut_there_is_what_the_model_holds_for_durable(twins: Twins, seed: int) -> None:
-    dice = Random(seed)
-    for _ in range(dice.randint(STEPS // 2, STEPS)):
-        twins.step(dice)
+    random_source = Random(seed)
+    for _ in range(random_source.randint(STEPS // 2, STEPS)):
+        twins.step(random_source)
     twins.rig.cut()
     assert twins.found() == twins.durable()
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_what_a_torn_power_cut_leaves_the_model_could_have_left(twins: Twins, seed: int) -> None:
-    dice = Random(1_000 + seed)
-    for _ in range(dice.randint(STEPS // 2, STEPS)):
-        twins.step(dice)
+    random_source = Random(1_000 + seed)
+    for _ in range(random_source.randint(STEPS // 2, STEPS)):
+        twins.step(random_source)
     twins.rig.call("sync_folder")
     twins.sync_model()
     twins.rig.cut(seed)
@@ -223,10 +223,10 @@ def write_and_kill(disk: FaultyDisk, folder: Path, acknowledgements: int) -> int
 def test_what_many_threads_were_told_is_durable_survives_a_kill_at_any_moment(
     disk: FaultyDisk, tmp_path: Path, seed: int
 ) -> None:
-    dice = Random(seed)
+    random_source = Random(seed)
     for _life in range(2):
-        acknowledged = write_and_kill(disk, tmp_path / "data", dice.randint(1, 30))
-        disk.cut_power(dice, tear=seed % 2 == 0)
+        acknowledged = write_and_kill(disk, tmp_path / "data", random_source.randint(1, 30))
+        disk.cut_power(random_source, tear=seed % 2 == 0)
         log, state = tmp_path / "data" / "log", tmp_path / "data" / "state"
         content = log.read_bytes()
         expected = b"".join(b"%0100d" % number for number in range(acknowledged))

@@ -50,7 +50,7 @@ def topics_set(brokers: tuple[int, ...], rate: float, seed: int) -> TopicsSet:
         network=nowhere,
         cluster=nowhere,
         members=Members((1,), brokers),
-        dice=Random(seed),
+        random_source=Random(seed),
         rate=rate,
         concurrency=4,
         op_timeout_s=1.0,

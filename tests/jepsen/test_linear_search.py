@@ -122,7 +122,7 @@ def test_the_report_is_of_the_smallest_prefix_without_an_order(history: History)
 
 def long_history(operations: int, infos: int, seed: int) -> Told:
     """Five clients on one key; infos begin all along, and every third of them happens."""
-    dice = Random(seed)
+    random_source = Random(seed)
     story = Told()
     version = 0
     value: str | int | None = None
@@ -131,7 +131,7 @@ def long_history(operations: int, infos: int, seed: int) -> Told:
             story.cas(version, f"info-{number}", kind=INFO)
             if number % 3 == 0:
                 version, value = version + 1, f"info-{number}"
-        elif dice.random() < 0.5:
+        elif random_source.random() < 0.5:
             others = [story.begin("read", {"key": "k"}) for _ in range(4)]
             story.read(version, value)
             for process in others:

@@ -33,15 +33,15 @@ def told(process: int, index: int, *voters: int, epoch: int = 1) -> list[Op]:
 
 
 def test_of_three_voters_none_is_removed_and_of_four_any_may_be() -> None:
-    book, dice = VoterBook(MEMBERS), Random(1)
-    assert book.choose(dice) is None
+    book, random_source = VoterBook(MEMBERS), Random(1)
+    assert book.choose(random_source) is None
     for op in told(7, 0, *ALL):
         book.hear(op)
-    chosen = {(each.f, each.voter) for _ in range(100) if (each := book.choose(dice))}
+    chosen = {(each.f, each.voter) for _ in range(100) if (each := book.choose(random_source))}
     assert chosen == {(ADD, 4)}
     for op in told(7, 2, *ALL, 4):
         book.hear(op)
-    chosen = {(each.f, each.voter) for _ in range(100) if (each := book.choose(dice))}
+    chosen = {(each.f, each.voter) for _ in range(100) if (each := book.choose(random_source))}
     assert chosen == {(REMOVE, voter) for voter in (1, 2, 3, 4)}
 
 

@@ -19,7 +19,7 @@ MEMBERS = Members.of(3, 2)
 
 
 class OfAll(Random):
-    """Dice that take all where some are asked for."""
+    """RandomSource that take all where some are asked for."""
 
     def sample(self, population: Any, *_: Any, **__: Any) -> Any:
         return list(population)
@@ -210,7 +210,7 @@ def test_records_are_taken_from_one_node_at_a_time(stage: Stage) -> None:
 
 
 def test_another_ailment_that_ends_leaves_a_failing_disk_its_leave(stage: Stage) -> None:
-    stage.scene.dice = OfAll()
+    stage.scene.random_source = OfAll()
     slow = stage.does("slow-fsync").value["nodes"]
     (node_id,) = stage.does("write-error").value["nodes"]
     assert node_id in slow

@@ -158,10 +158,10 @@ def test_a_violation_long_before_a_fencing_is_none_of_its_doing() -> None:
 
 
 def test_another_isr_has_the_leader_and_is_another() -> None:
-    dice = Random(5)
+    random_source = Random(5)
     current = list(REPLICAS)
     for _ in range(200):
-        isr = another_isr(current, dice)
+        isr = another_isr(current, random_source)
         assert LEADER in isr
         assert isr != current
         assert len(set(isr)) == len(isr)

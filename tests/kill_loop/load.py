@@ -21,13 +21,18 @@ KEPT_MAX = 40
 class TopicLoad:
     """`clients` threads, each with a connection of its own to one broker, while the `with` block lasts."""
 
-    def __init__(self, host: str, port: int, clients: int, ledger: Ledger, dice: Random) -> None:
+    def __init__(self, host: str, port: int, clients: int, ledger: Ledger, random_source: Random) -> None:
         self.ledger = ledger
         self._address = (host, port)
         self._stop = Event()
         self._failure: Exception | None = None
         self._threads = [
-            Thread(target=self._run, args=(number, Random(dice.random())), name=f"load-{number}", daemon=True)
+            Thread(
+                target=self._run,
+                args=(number, Random(random_source.random())),
+                name=f"load-{number}",
+                daemon=True,
+            )
             for number in range(clients)
         ]
 
@@ -51,14 +56,14 @@ class TopicLoad:
         """Whether so many more requests were acknowledged in time than there were."""
         return wait_until(lambda: self.ledger.acknowledged >= since + by, timeout_s)
 
-    def _run(self, number: int, dice: Random) -> None:
+    def _run(self, number: int, random_source: Random) -> None:
         client = TopicsClient(RawClient(*self._address, REQUEST_TIMEOUT_S), round(REQUEST_TIMEOUT_S * 1000))
         kept: list[str] = []
         made = 0
         try:
             while not self._stop.is_set():
-                if kept and dice.random() < 0.5 * len(kept) / KEPT_MAX:
-                    was_fine = self._delete(client, kept.pop(dice.randrange(len(kept))))
+                if kept and random_source.random() < 0.5 * len(kept) / KEPT_MAX:
+                    was_fine = self._delete(client, kept.pop(random_source.randrange(len(kept))))
                 else:
                     made += 1
                     was_fine = self._create(client, name := f"kill-{number}-{made:06d}")

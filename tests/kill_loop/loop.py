@@ -107,7 +107,7 @@ class KillLoop:
         self.last_topic = ""
         self._options = options
         self._say = say
-        self._dice = Random(options.seed)
+        self._random_source = Random(options.seed)
         self._clock = Event()
         ids = self.cluster.node_ids
         self._snapshots = {node_id: SnapshotFolder(self._log_folder(node_id)) for node_id in ids}
@@ -151,7 +151,7 @@ class KillLoop:
 
     def _kill_under_load(self) -> None:
         host, port = self._broker
-        with TopicLoad(host, port, self._options.clients, self.ledger, self._dice) as load:
+        with TopicLoad(host, port, self._options.clients, self.ledger, self._random_source) as load:
             for number in range(1, self._options.kills + 1):
                 before = self.ledger.acknowledged
                 if not load.progressed(before, PROGRESS, WAIT_S):
@@ -170,7 +170,7 @@ class KillLoop:
     def _kill(self) -> str:
         """Kill at some moment, look at what is left, start again some time later. Raises NodeFailed."""
         weights = WEIGHTS | ({BROKER: 0} if self._options.in_snapshot else {})
-        what = self._dice.choices(list(weights), weights=list(weights.values()))[0]
+        what = self._random_source.choices(list(weights), weights=list(weights.values()))[0]
         victims = self._victims(what)
         self._check_running()
         self._await_moment(victims[0])
@@ -179,7 +179,7 @@ class KillLoop:
         self.outcome.killed_in_snapshot += any(self._snapshots[node_id].has_parts() for node_id in victims)
         for node_id in victims:
             self.outcome.violations += self._snapshots[node_id].look()
-        self._clock.wait(self._dice.uniform(0, LONGEST_DOWN_S))
+        self._clock.wait(self._random_source.uniform(0, LONGEST_DOWN_S))
         self.cluster.start_nodes(victims)
         for node_id in victims:
             said = bad_lines(self.cluster.output(node_id))
@@ -193,15 +193,15 @@ class KillLoop:
             return self.cluster.broker_ids
         if what == LEADER:
             return (self.cluster.leader_id(),)
-        return (self._dice.choice(self.cluster.controller_ids),)
+        return (self._random_source.choice(self.cluster.controller_ids),)
 
     def _await_moment(self, victim: int) -> None:
         if self._options.in_snapshot:
             wait_until(self._snapshots[victim].has_parts, SNAPSHOT_WAIT_S, interval_s=0.001)
             # Somewhere between the first byte and the rename.
-            self._clock.wait(self._dice.expovariate(1 / 0.05))
+            self._clock.wait(self._random_source.expovariate(1 / 0.05))
         else:
-            self._clock.wait(self._dice.uniform(0, LATEST_MOMENT_S))
+            self._clock.wait(self._random_source.uniform(0, LATEST_MOMENT_S))
 
     def _check_running(self) -> None:
         ended = [node_id for node_id in self.cluster.node_ids if not self.cluster.is_running(node_id)]

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.controller import concerned, sweep
+from metadata.controller import affected_partitions as affected_module
+from metadata.controller import batched_partition_update
+from metadata.controller.affected_partitions import affected_partitions
+from metadata.controller.batched_partition_update import BatchedPartitionUpdate
 from metadata.controller.broker_removal import BrokerRemoval, Departure
 from metadata.controller.bulk_elections import Movement
-from metadata.controller.change_run import ChangeRun, Limits, run_of
-from metadata.controller.concerned import concerned_partitions
 from metadata.controller.context import DecisionContext
-from metadata.controller.sweep import PartitionSweep
+from metadata.controller.partition_change_batch import Limits, PartitionChangeBatch, run_of
 from metadata.controller.transitions import leader_and_isr_records
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
@@ -70,7 +71,7 @@ def is_concerned(state: PartitionState, movement: Movement) -> bool:
     return is_member or (movement.is_for_good and broker_id in state.elr)
 
 
-def concerned_one_by_one(image: MetadataImage, movement: Movement) -> concerned.Found:
+def concerned_one_by_one(image: MetadataImage, movement: Movement) -> affected_module.Found:
     """Topic by topic in the order of the image, partition by partition."""
     found = []
     for topic in image.topics.by_id.values():
@@ -135,8 +136,8 @@ def test_concerned_partitions_are_found(
         return
     expected = [(topic.id, ids.tolist()) for topic, ids in concerned_one_by_one(context.image, movement)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(concerned, "TOPICS_AT_ONCE", topics_at_once)
-        found = concerned_partitions(context.image.topics, movement, most)
+        patch.setattr(affected_module, "TOPICS_AT_ONCE", topics_at_once)
+        found = affected_partitions(context.image.topics, movement, most)
     assert [(topic.id, ids.tolist()) for topic, ids in found] == expected[: len(found)]
     if len(found) < len(expected):
         assert most is not None
@@ -155,7 +156,7 @@ def test_slices_come_to_the_same_as_all_at_once(
     expected = one_by_one(context, Movement(broker_id=broker_id, is_leaving=True))
     values: list[bytes] = []
     with sliced_by(sizes, topics_at_once):
-        sliced = PartitionSweep(context, broker, Movement(broker_id=broker_id, is_leaving=True))
+        sliced = BatchedPartitionUpdate(context, broker, Movement(broker_id=broker_id, is_leaving=True))
         while not sliced.is_done:
             run = sliced.next_run(context)
             assert len(run) <= sizes[0]
@@ -179,7 +180,7 @@ def test_nothing_is_left_behind_by_a_removal(
             run = removal.next_run(context)
             context = replace(context, image=image_after(context.image, run))
     assert context.image.topics == expected.topics
-    assert concerned_partitions(context.image.topics, movement) == []
+    assert affected_partitions(context.image.topics, movement) == []
 
 
 @contextmanager
@@ -187,12 +188,12 @@ def sliced_by(sizes: Sizes, topics_at_once: int) -> Iterator[None]:
     names = ("PARTITIONS_PER_SLICE", "ONE_BY_ONE_PER_SLICE", "LOOKED_AT_PER_SLICE")
     with pytest.MonkeyPatch.context() as patch:
         for name, size in zip(names, sizes, strict=True):
-            patch.setattr(sweep, name, size)
-        patch.setattr(sweep, "TOPICS_PER_SLICE", topics_at_once)
+            patch.setattr(batched_partition_update, name, size)
+        patch.setattr(batched_partition_update, "TOPICS_PER_SLICE", topics_at_once)
         yield
 
 
-def image_after(image: MetadataImage, run: ChangeRun) -> MetadataImage:
+def image_after(image: MetadataImage, run: PartitionChangeBatch) -> MetadataImage:
     delta = MetadataDelta(image)
     run.replay(delta, 0)
     return delta.apply(Provenance())

@@ -24,46 +24,52 @@ from wire.record_frame import decode_record, encode_record
 from wire.schema import MetadataRecord
 
 
-def change_of(dice: random.Random, count: int) -> topics.PartitionChangeRecord:
+def change_of(random_source: random.Random, count: int) -> topics.PartitionChangeRecord:
     isr = (
-        tuple(dice.randrange(9) for _ in range(dice.choice([0, 1, 2, 3, 40]))) if dice.randrange(3) else None
+        tuple(random_source.randrange(9) for _ in range(random_source.choice([0, 1, 2, 3, 40])))
+        if random_source.randrange(3)
+        else None
     )
-    is_rare = dice.randrange(6) == 0
+    is_rare = random_source.randrange(6) == 0
     return topics.PartitionChangeRecord(
-        partition_id=dice.randrange(count),
-        topic_id=dice.choice([*TOPICS, *TOPICS, UUID(int=99)]) if is_rare else dice.choice(TOPICS),
+        partition_id=random_source.randrange(count),
+        topic_id=random_source.choice([*TOPICS, *TOPICS, UUID(int=99)])
+        if is_rare
+        else random_source.choice(TOPICS),
         isr=isr,
-        leader=dice.choice([-2, -1, 3]),
-        replicas=(1, 2) if is_rare and dice.randrange(2) else None,
-        leader_recovery_state=dice.choice([-1, 1]) if is_rare else -1,
-        eligible_leader_replicas=(4,) if is_rare and dice.randrange(2) else None,
+        leader=random_source.choice([-2, -1, 3]),
+        replicas=(1, 2) if is_rare and random_source.randrange(2) else None,
+        leader_recovery_state=random_source.choice([-1, 1]) if is_rare else -1,
+        eligible_leader_replicas=(4,) if is_rare and random_source.randrange(2) else None,
     )
 
 
 def history_of(seed: int) -> list[list[bytes]]:
     """Batches of records: topics with partitions, then changes, now and then with something in between."""
-    dice = random.Random(seed)
+    random_source = random.Random(seed)
     batches: list[list[bytes]] = [[encode_record(record) for record in world_records(seed)]]
-    for _ in range(dice.randrange(1, 5)):
+    for _ in range(random_source.randrange(1, 5)):
         records: list[MetadataRecord] = []
-        for _ in range(dice.randrange(1, 40)):
-            kind = dice.randrange(30)
+        for _ in range(random_source.randrange(1, 40)):
+            kind = random_source.randrange(30)
             if kind == 0:
                 records.append(features.NoOpRecord())
             elif kind == 1:
-                records.append(partition_of(dice, dice.choice(TOPICS), dice.randrange(45), 3))
-            elif kind == 2:
-                records += [features.BeginTransactionRecord(name="x"), change_of(dice, 4)]
                 records.append(
-                    dice.choice([features.EndTransactionRecord(), features.AbortTransactionRecord()])
+                    partition_of(random_source, random_source.choice(TOPICS), random_source.randrange(45), 3)
+                )
+            elif kind == 2:
+                records += [features.BeginTransactionRecord(name="x"), change_of(random_source, 4)]
+                records.append(
+                    random_source.choice([features.EndTransactionRecord(), features.AbortTransactionRecord()])
                 )
             else:
-                records.append(change_of(dice, 40))
+                records.append(change_of(random_source, 40))
         values = []
         for record in records:
             value = bytearray(encode_record(record))
-            if dice.randrange(400) == 0:
-                value[dice.randrange(len(value))] = dice.randrange(256)
+            if random_source.randrange(400) == 0:
+                value[random_source.randrange(len(value))] = random_source.randrange(256)
             values.append(bytes(value))
         batches.append(values)
     return batches
@@ -118,17 +124,17 @@ def test_loading_many_runs_is_loading_one_by_one(seed: int, is_tolerant: bool) -
 @given(SEEDS, st.integers(0, 2), st.integers(0, 3))
 @settings(deadline=None)
 def test_values_and_columns_are_each_others(seed: int, version: int, damages: int) -> None:
-    dice = random.Random(seed)
+    random_source = random.Random(seed)
     values = []
-    for _ in range(dice.randrange(60)):
+    for _ in range(random_source.randrange(60)):
         try:
-            values.append(encode_record(change_of(dice, 1000), version))
+            values.append(encode_record(change_of(random_source, 1000), version))
         except UnsupportedVersion:
             continue
     for _ in range(damages if values else 0):
-        place = dice.randrange(len(values))
+        place = random_source.randrange(len(values))
         broken = bytearray(values[place])
-        broken[dice.randrange(len(broken))] = dice.randrange(256)
+        broken[random_source.randrange(len(broken))] = random_source.randrange(256)
         values[place] = bytes(broken)
     changes, others = changes_of(values)
     read = [value for place, value in enumerate(values) if place not in set(others)]
@@ -166,11 +172,13 @@ def is_ordinary(record: MetadataRecord) -> bool:
 @given(SEEDS, st.integers(1, 200))
 @settings(deadline=None)
 def test_large_batches_are_written_as_small_ones(seed: int, count: int) -> None:
-    dice = random.Random(seed)
+    random_source = random.Random(seed)
     records = [
         (
-            None if dice.randrange(9) else dice.randbytes(2),
-            dice.randbytes(dice.choice([0, 5, 49, 50, 70, 9000])) if dice.randrange(9) else None,
+            None if random_source.randrange(9) else random_source.randbytes(2),
+            random_source.randbytes(random_source.choice([0, 5, 49, 50, 70, 9000]))
+            if random_source.randrange(9)
+            else None,
         )
         for _ in range(count)
     ]
@@ -186,16 +194,18 @@ def test_large_batches_are_written_as_small_ones(seed: int, count: int) -> None:
 @settings(deadline=None, max_examples=100)
 def test_values_by_columns_are_those_of_the_records(seed: int, damages: int) -> None:
     """Also when a byte is another: then they are the same still, or left to those who tell what is wrong."""
-    dice = random.Random(seed)
-    sizes = dice.choice([(0, 35, 41, 70), (50, 5000)])
-    values = [dice.randbytes(dice.choice(sizes)) for _ in range(dice.randrange(64, 140))]
+    random_source = random.Random(seed)
+    sizes = random_source.choice([(0, 35, 41, 70), (50, 5000)])
+    values = [
+        random_source.randbytes(random_source.choice(sizes)) for _ in range(random_source.randrange(64, 140))
+    ]
     records = [(None, value) for value in values]
     batch = bytearray(
         record_batch.write_batch(base_offset=3, leader_epoch=1, timestamp_ms=5, records=records)
     )
     for _ in range(damages):
-        place = dice.randrange(record_batch.HEADER_BYTES, len(batch))
-        batch[place] = dice.choice([0, 1, 2, 126, 127, 128, 255, dice.randrange(256)])
+        place = random_source.randrange(record_batch.HEADER_BYTES, len(batch))
+        batch[place] = random_source.choice([0, 1, 2, 126, 127, 128, 255, random_source.randrange(256)])
     found = plain_values(batch)
     assert damages or found == values
     if found is not None:

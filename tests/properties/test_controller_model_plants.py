@@ -11,17 +11,17 @@ from metadata.controller import (
     alter_partition,
     assignments,
     broker_removal,
-    change_run,
     elr,
     partition_change,
+    partition_change_batch,
 )
 from metadata.controller.bulk_elections import Movement
-from metadata.controller.changing import change_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.controller import Controller
 from metadata.controller.leaderless import CLEAN_ELECTION
 from metadata.controller.liveness import BrokerLiveness
 from metadata.controller.partition_change import Elected, PartitionChange
+from metadata.controller.partition_change_builder import change_of
 from metadata.controller.periodic import PERIODIC_TASKS
 from metadata.image.partition_state import partition_after_change
 from tests.properties.test_controller_model import run_stream
@@ -71,7 +71,7 @@ def every_election_may_be_unclean(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_fenced_broker_stays_in_isrs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(change_run, "concerned_partitions", lambda *_: [])
+    patch.setattr(partition_change_batch, "affected_partitions", lambda *_: [])
 
 
 def any_broker_epoch_will_do(patch: pytest.MonkeyPatch) -> None:

@@ -31,36 +31,36 @@ LEADER, FENCED, LEAVING = 1, 8, 9
 TOPICS, PARTITIONS, ROUNDS = 4, 60, 25
 
 
-def directory_of(broker_id: int, dice: Random) -> UUID:
+def directory_of(broker_id: int, random_source: Random) -> UUID:
     own = UUID(int=10_000 + broker_id)
-    return dice.choices((own, UNASSIGNED, MIGRATING, LOST, UUID(int=77_777)), (40, 5, 5, 1, 1))[0]
+    return random_source.choices((own, UNASSIGNED, MIGRATING, LOST, UUID(int=77_777)), (40, 5, 5, 1, 1))[0]
 
 
-def some_state(dice: Random, width: int) -> PartitionState:
+def some_state(random_source: Random, width: int) -> PartitionState:
     """Led by LEADER, mostly, and with nothing unusual about it, mostly."""
     # Of those whom nobody may add there is one now and then.
-    others = dice.sample(BROKERS[1:] if dice.random() < 0.2 else BROKERS[1:-2], width - 1)
+    others = random_source.sample(BROKERS[1:] if random_source.random() < 0.2 else BROKERS[1:-2], width - 1)
     replicas = [LEADER, *others]
-    dice.shuffle(replicas)
-    isr = [LEADER, *dice.sample(others, dice.randint(0, len(others)))]
-    dice.shuffle(isr)
+    random_source.shuffle(replicas)
+    isr = [LEADER, *random_source.sample(others, random_source.randint(0, len(others)))]
+    random_source.shuffle(isr)
     rare = {}
-    if dice.random() < 0.15:
-        name = dice.choice(("removing_replicas", "adding_replicas", "elr", "last_known_elr"))
-        rare[name] = (dice.choice(replicas),)
+    if random_source.random() < 0.15:
+        name = random_source.choice(("removing_replicas", "adding_replicas", "elr", "last_known_elr"))
+        rare[name] = (random_source.choice(replicas),)
     return PartitionState(
         replicas=tuple(replicas),
-        directories=tuple(directory_of(each, dice) for each in replicas),
+        directories=tuple(directory_of(each, random_source) for each in replicas),
         isr=tuple(isr),
-        leader=LEADER if dice.random() < 0.95 else dice.choice((*replicas, -1)),
-        leader_recovery_state=int(dice.random() < 0.05),
-        leader_epoch=dice.randint(2, 4),
-        partition_epoch=dice.randint(5, 9),
+        leader=LEADER if random_source.random() < 0.95 else random_source.choice((*replicas, -1)),
+        leader_recovery_state=int(random_source.random() < 0.05),
+        leader_epoch=random_source.randint(2, 4),
+        partition_epoch=random_source.randint(5, 9),
         **rare,
     )
 
 
-def world_with(dice: Random) -> tuple[DecisionContext, MetadataImage]:
+def world_with(random_source: Random) -> tuple[DecisionContext, MetadataImage]:
     world = World().lead().add_brokers(*BROKERS)
     world.heartbeat(FENCED, want_fence=True)
     world.heartbeat(LEAVING, want_shut_down=True)
@@ -71,57 +71,63 @@ def world_with(dice: Random) -> tuple[DecisionContext, MetadataImage]:
         record = TopicRecord(name=f"t{number}", topic_id=UUID(int=500 + number))
         delta.replay(record, 0)
         topic = delta.topics._image.by_id[record.topic_id]
-        width = dice.randint(2, 5)
+        width = random_source.randint(2, 5)
         for index in range(PARTITIONS):
-            state = some_state(dice, width)
+            state = some_state(random_source, width)
             delta.replay(partition_record(topic, index, state, controller.image.metadata_version), 0)
     image = delta.apply(Provenance())
     return replace(controller._context(world.now_ms, controller._active), image=image), image
 
 
-def wish(dice: Random, context: DecisionContext, index: int, state: PartitionState | None) -> dict[str, Any]:
+def wish(
+    random_source: Random, context: DecisionContext, index: int, state: PartitionState | None
+) -> dict[str, Any]:
     """To add somebody, mostly."""
-    state = state or some_state(dice, 3)
+    state = state or some_state(random_source, 3)
     missing = [each for each in state.replicas if each not in state.isr]
-    isr = [*state.isr, *dice.sample(missing, dice.randint(0, len(missing)))]
-    odd = dice.random()
+    isr = [*state.isr, *random_source.sample(missing, random_source.randint(0, len(missing)))]
+    odd = random_source.random()
     if odd < 0.05:
         isr = isr[1:]
     elif odd < 0.1:
-        isr.append(dice.choice((*BROKERS, 99, isr[0], -(2**31))))
+        isr.append(random_source.choice((*BROKERS, 99, isr[0], -(2**31))))
     elif odd < 0.15:
-        dice.shuffle(isr)
+        random_source.shuffle(isr)
     brokers = context.image.cluster.brokers
     epochs = [brokers[each].epoch if each in brokers else 3 for each in isr]
     return {
         "partition_index": index,
-        "leader_epoch": state.leader_epoch + (dice.choice((-1, 1)) if dice.random() < 0.05 else 0),
+        "leader_epoch": state.leader_epoch
+        + (random_source.choice((-1, 1)) if random_source.random() < 0.05 else 0),
         "new_isr": isr,
         "new_isr_with_epochs": [
-            {"broker_id": each, "broker_epoch": dice.choices((epoch, -1, 1), (20, 4, 1))[0]}
+            {"broker_id": each, "broker_epoch": random_source.choices((epoch, -1, 1), (20, 4, 1))[0]}
             for each, epoch in zip(isr, epochs, strict=True)
         ],
-        "leader_recovery_state": state.leader_recovery_state if dice.random() < 0.95 else dice.randint(0, 2),
-        "partition_epoch": state.partition_epoch + (dice.choice((-1, 1)) if dice.random() < 0.05 else 0),
+        "leader_recovery_state": state.leader_recovery_state
+        if random_source.random() < 0.95
+        else random_source.randint(0, 2),
+        "partition_epoch": state.partition_epoch
+        + (random_source.choice((-1, 1)) if random_source.random() < 0.05 else 0),
     }
 
 
-def some_request(dice: Random, context: DecisionContext) -> ControllerRequest:
+def some_request(random_source: Random, context: DecisionContext) -> ControllerRequest:
     topics = []
     numbers: Sequence[int] = [*range(TOPICS), 99]
-    if dice.random() < 0.1:
-        numbers = [*numbers, dice.randrange(TOPICS)]
-    for number in dice.sample(numbers, dice.randint(1, len(numbers))):
+    if random_source.random() < 0.1:
+        numbers = [*numbers, random_source.randrange(TOPICS)]
+    for number in random_source.sample(numbers, random_source.randint(1, len(numbers))):
         topic = context.image.topics.by_id.get(UUID(int=500 + number))
-        indexes = dice.sample(range(PARTITIONS + 5), dice.randint(0, PARTITIONS))
-        if indexes and dice.random() < 0.05:
+        indexes = random_source.sample(range(PARTITIONS + 5), random_source.randint(0, PARTITIONS))
+        if indexes and random_source.random() < 0.05:
             indexes.append(indexes[0])
         wishes = [
-            wish(dice, context, index, None if topic is None else topic.partitions.get(index))
+            wish(random_source, context, index, None if topic is None else topic.partitions.get(index))
             for index in indexes
         ]
         topics.append({"topic_id": UUID(int=500 + number), "partitions": wishes})
-    version = dice.choice((2, 3))
+    version = random_source.choice((2, 3))
     values = {
         "broker_id": LEADER,
         "broker_epoch": context.image.cluster.brokers[LEADER].epoch,
@@ -156,11 +162,11 @@ def image_after(image: MetadataImage, result: ControllerResult) -> MetadataImage
 
 @pytest.mark.parametrize("seed", range(4))
 def test_together_is_as_one_by_one(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    dice = Random(seed)
-    context, image = world_with(dice)
+    random_source = Random(seed)
+    context, image = world_with(random_source)
     together = alone = 0
     for _ in range(ROUNDS):
-        request = some_request(dice, context)
+        request = some_request(random_source, context)
         monkeypatch.setattr(isr_growth, "WORTH_COLUMNS", 1)
         by_columns = alter_partition(context, request)
         monkeypatch.setattr(isr_growth, "WORTH_COLUMNS", 10**6)

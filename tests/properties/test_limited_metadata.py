@@ -41,27 +41,29 @@ SEEDS = st.integers(0, 2**32)
 ASKED = [*NAMES, "unknown", "not lawful!", "unknown-2"]
 
 
-def acls(dice: random.Random) -> Acls:
+def acls(random_source: random.Random) -> Acls:
     on_topics = (
         acl(
-            dice.choice([2, 3, 5, 7, 8]),
-            dice.choice([*ASKED, "*", "o", "unk"]),
-            principal=dice.choice([ALICE, BOB, "User:*"]),
-            pattern_type=dice.choice([LITERAL, PREFIXED]),
-            permission_type=dice.choice([ALLOW, ALLOW, ALLOW, DENY]),
+            random_source.choice([2, 3, 5, 7, 8]),
+            random_source.choice([*ASKED, "*", "o", "unk"]),
+            principal=random_source.choice([ALICE, BOB, "User:*"]),
+            pattern_type=random_source.choice([LITERAL, PREFIXED]),
+            permission_type=random_source.choice([ALLOW, ALLOW, ALLOW, DENY]),
         )
-        for _ in range(dice.randrange(6))
+        for _ in range(random_source.randrange(6))
     )
-    on_cluster = (acl(dice.choice([2, 5, 8]), principal=BOB) for _ in range(dice.randrange(3)))
+    on_cluster = (
+        acl(random_source.choice([2, 5, 8]), principal=BOB) for _ in range(random_source.randrange(3))
+    )
     return acls_of([*on_topics, *on_cluster])
 
 
 def worlds(seed: int) -> Iterator[tuple[random.Random, MetadataImage, dict[str, Access]]]:
-    dice = random.Random(seed)
-    current, entries, judge = image(dice), acls(dice), authorizer()
+    random_source = random.Random(seed)
+    current, entries, judge = image(random_source), acls(random_source), authorizer()
     for _ in range(6):
         yield (
-            dice,
+            random_source,
             current,
             {
                 principal: Access(
@@ -75,21 +77,21 @@ def worlds(seed: int) -> Iterator[tuple[random.Random, MetadataImage, dict[str, 
                 for principal in (ALICE, BOB)
             },
         )
-        if dice.randrange(2):
-            current = next_image(dice, current)
-        if dice.randrange(3) == 0:
-            entries = acls(dice)
+        if random_source.randrange(2):
+            current = next_image(random_source, current)
+        if random_source.randrange(3) == 0:
+            entries = acls(random_source)
 
 
 @settings(deadline=None, max_examples=15)
 @given(SEEDS)
 def test_the_bytes_are_those_of_the_plain_statement(seed: int) -> None:
     answers, lists = MetadataResponses("cluster", LowDice()), TopicLists()
-    for dice, of, accesses in worlds(seed):
-        version, creates = dice.choice(VERSIONS), bool(dice.randrange(2))
-        ask = request(dice, version)
+    for random_source, of, accesses in worlds(seed):
+        version, creates = random_source.choice(VERSIONS), bool(random_source.randrange(2))
+        ask = request(random_source, version)
         eyes: list[ClientAccess] = [UNLIMITED, *(client_access(each, lists) for each in accesses.values())]
-        dice.shuffle(eyes)
+        random_source.shuffle(eyes)
         for each in eyes:
             wanted = handle_metadata(
                 ask, version, of, "cluster", LISTENER, LowDice(), each, creates_topics=creates
@@ -105,9 +107,9 @@ def test_the_bytes_are_those_of_the_plain_statement(seed: int) -> None:
 @given(SEEDS)
 def test_nothing_is_told_of_topics_that_may_not_be_described(seed: int) -> None:
     lists = TopicLists()
-    for dice, of, accesses in worlds(seed):
-        version = dice.choice(VERSIONS)
-        ask = request(dice, version)
+    for random_source, of, accesses in worlds(seed):
+        version = random_source.choice(VERSIONS)
+        ask = request(random_source, version)
         for access in accesses.values():
             eyes = client_access(access, lists)
             answer = handle_metadata(ask, version, of, "cluster", LISTENER, LowDice(), eyes)

@@ -37,88 +37,99 @@ class LowDice:
         return low
 
 
-def broker(dice: random.Random, broker_id: int) -> BrokerRegistration:
-    names = dice.choice([(LISTENER,), (LISTENER, "OTHER"), ("OTHER",), ()])
+def broker(random_source: random.Random, broker_id: int) -> BrokerRegistration:
+    names = random_source.choice([(LISTENER,), (LISTENER, "OTHER"), ("OTHER",), ()])
     return BrokerRegistration(
         id=broker_id,
-        epoch=dice.randrange(100),
+        epoch=random_source.randrange(100),
         incarnation_id=UUID(int=broker_id),
-        end_points=tuple(Endpoint(name, f"b{broker_id}", 9000 + dice.randrange(9), 0) for name in names),
-        rack=dice.choice([None, "", "rack"]),
-        fenced=dice.randrange(3) == 0,
-        log_dirs=dice.choice([(), (log_dir(broker_id),), (log_dir(broker_id), log_dir(99))]),
+        end_points=tuple(
+            Endpoint(name, f"b{broker_id}", 9000 + random_source.randrange(9), 0) for name in names
+        ),
+        rack=random_source.choice([None, "", "rack"]),
+        fenced=random_source.randrange(3) == 0,
+        log_dirs=random_source.choice([(), (log_dir(broker_id),), (log_dir(broker_id), log_dir(99))]),
     )
 
 
-def partition(dice: random.Random) -> PartitionState:
+def partition(random_source: random.Random) -> PartitionState:
     known = [*BROKERS, *UNREGISTERED]
-    replicas = tuple(dice.sample(known, dice.choice([0, 1, 2, 3, 3, 5])))
-    isr = tuple(dice.sample(replicas, dice.randint(0, len(replicas))))
+    replicas = tuple(random_source.sample(known, random_source.choice([0, 1, 2, 3, 3, 5])))
+    isr = tuple(random_source.sample(replicas, random_source.randint(0, len(replicas))))
     return PartitionState(
         replicas=replicas,
         directories=tuple(
-            dice.choice([log_dir(each), log_dir(99), MIGRATING, UNASSIGNED, LOST]) for each in replicas
+            random_source.choice([log_dir(each), log_dir(99), MIGRATING, UNASSIGNED, LOST])
+            for each in replicas
         ),
         isr=isr,
-        leader=dice.choice([*isr, NO_LEADER, 0, 9000]),
-        leader_epoch=dice.choice([0, 3, 2**31 - 1]),
-        partition_epoch=dice.randrange(9),
-        elr=tuple(dice.sample(replicas, dice.randint(0, len(replicas)))),
-        adding_replicas=replicas[:1] if dice.randrange(4) == 0 else (),
+        leader=random_source.choice([*isr, NO_LEADER, 0, 9000]),
+        leader_epoch=random_source.choice([0, 3, 2**31 - 1]),
+        partition_epoch=random_source.randrange(9),
+        elr=tuple(random_source.sample(replicas, random_source.randint(0, len(replicas)))),
+        adding_replicas=replicas[:1] if random_source.randrange(4) == 0 else (),
     )
 
 
-def topic(dice: random.Random, number: int) -> TopicImage:
-    ids = dice.sample(range(12), 0 if NAMES[number] == "empty" else dice.randrange(9))
-    states = {each: partition(dice) for each in ids}
+def topic(random_source: random.Random, number: int) -> TopicImage:
+    ids = random_source.sample(range(12), 0 if NAMES[number] == "empty" else random_source.randrange(9))
+    states = {each: partition(random_source) for each in ids}
     return TopicImage(name=NAMES[number], id=topic_id(number), partitions=table_of(states))
 
 
-def image(dice: random.Random) -> MetadataImage:
+def image(random_source: random.Random) -> MetadataImage:
     cluster, topics = ClusterImage(), TopicsImage()
     for broker_id in BROKERS:
-        if dice.randrange(6):
-            cluster = cluster.with_broker(broker(dice, broker_id))
+        if random_source.randrange(6):
+            cluster = cluster.with_broker(broker(random_source, broker_id))
     for number in range(len(NAMES)):
-        if dice.randrange(5):
-            topics = topics.with_topic(topic(dice, number))
+        if random_source.randrange(5):
+            topics = topics.with_topic(topic(random_source, number))
     return MetadataImage(cluster=cluster, topics=topics)
 
 
-def next_image(dice: random.Random, before: MetadataImage) -> MetadataImage:
+def next_image(random_source: random.Random, before: MetadataImage) -> MetadataImage:
     """Some brokers or topics are others, as after a few records."""
     topics, cluster = before.topics, before.cluster
     for each in list(topics.by_id.values()):
-        match dice.randrange(4):
+        match random_source.randrange(4):
             case 0:
-                changed = {**dict(each.partitions.items()), dice.randrange(12): partition(dice)}
+                changed = {
+                    **dict(each.partitions.items()),
+                    random_source.randrange(12): partition(random_source),
+                }
                 topics = topics.with_partitions(
                     [TopicImage(name=each.name, id=each.id, partitions=table_of(changed))]
                 )
             case 1:
                 topics = topics.without_topic(each)
-    if dice.randrange(2):
-        cluster = cluster.with_broker(broker(dice, dice.choice(BROKERS)))
+    if random_source.randrange(2):
+        cluster = cluster.with_broker(broker(random_source, random_source.choice(BROKERS)))
     return MetadataImage(cluster=cluster, topics=topics)
 
 
-def asked_topics(dice: random.Random, version: int) -> Sequence[dict[str, object]] | None:
-    if dice.randrange(2):
+def asked_topics(random_source: random.Random, version: int) -> Sequence[dict[str, object]] | None:
+    if random_source.randrange(2):
         return None if version > 0 else []
-    names = dice.choices([*NAMES, "unknown", "not lawful!", "unknown-2"], k=dice.randrange(5))
+    names = random_source.choices(
+        [*NAMES, "unknown", "not lawful!", "unknown-2"], k=random_source.randrange(5)
+    )
     asked: list[dict[str, object]] = [{"name": name, "topic_id": None} for name in names]
     # In versions 10 and 11 an id fails them all.
-    if version >= 12 or (version >= 10 and dice.randrange(4) == 0):
-        asked += [{"name": None, "topic_id": topic_id(dice.randrange(7))} for _ in range(dice.randrange(3))]
+    if version >= 12 or (version >= 10 and random_source.randrange(4) == 0):
+        asked += [
+            {"name": None, "topic_id": topic_id(random_source.randrange(7))}
+            for _ in range(random_source.randrange(3))
+        ]
     return asked
 
 
-def request(dice: random.Random, version: int) -> Any:
+def request(random_source: random.Random, version: int) -> Any:
     values: dict[str, object] = {
-        "topics": asked_topics(dice, version),
-        "allow_auto_topic_creation": bool(dice.randrange(2)),
-        "include_topic_authorized_operations": bool(dice.randrange(2)),
-        "include_cluster_authorized_operations": bool(dice.randrange(2)),
+        "topics": asked_topics(random_source, version),
+        "allow_auto_topic_creation": bool(random_source.randrange(2)),
+        "include_topic_authorized_operations": bool(random_source.randrange(2)),
+        "include_cluster_authorized_operations": bool(random_source.randrange(2)),
     }
     return build(request_class(ApiKey.METADATA, version), values)
 
@@ -134,13 +145,13 @@ def check_equal(ask: Any, version: int, of: MetadataImage, answers: MetadataResp
 
 def sequences(seed: int) -> Iterator[tuple[Any, int, MetadataImage]]:
     """Requests of changing kinds, over an image that changes now and then."""
-    dice = random.Random(seed)
-    current = image(dice)
+    random_source = random.Random(seed)
+    current = image(random_source)
     for _ in range(8):
-        version = dice.choice(VERSIONS)
-        yield request(dice, version), version, current
-        if dice.randrange(2):
-            current = next_image(dice, current)
+        version = random_source.choice(VERSIONS)
+        yield request(random_source, version), version, current
+        if random_source.randrange(2):
+            current = next_image(random_source, current)
 
 
 @settings(deadline=None, max_examples=25)
@@ -166,7 +177,7 @@ def test_the_bytes_are_kios_in_many_worlds(seed: int, slice_partitions: int) -> 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_version_of_everything(version: int) -> None:
-    dice = random.Random(version)
+    random_source = random.Random(version)
     answers = MetadataResponses("cluster", LowDice())
     whole = build(
         request_class(ApiKey.METADATA, version),
@@ -177,7 +188,7 @@ def test_every_version_of_everything(version: int) -> None:
         },
     )
     for _ in range(3):
-        of = image(dice)
+        of = image(random_source)
         check_equal(whole, version, of, answers)
         check_equal(whole, version, of, answers)
 

@@ -47,97 +47,111 @@ class LimitedRaft(FakeRaft):
         return super().propose(now_ms, leader_epoch, values)
 
 
-def cluster_records(dice: random.Random, level: int) -> list[MetadataRecord]:
+def cluster_records(random_source: random.Random, level: int) -> list[MetadataRecord]:
     """Brokers of all kinds, two topics with partitions of all kinds, perhaps a quota."""
     records: list[MetadataRecord] = [
         features.FeatureLevelRecord(name="metadata.version", feature_level=level)
     ]
-    racks = dice.choice([[None], ["r"], ["r", "s"], ["r", "s", "t"], [None, "r", "s", "t", "u"]])
-    for broker_id in range(dice.choice([1, 3, 6, 9])):
+    racks = random_source.choice([[None], ["r"], ["r", "s"], ["r", "s", "t"], [None, "r", "s", "t", "u"]])
+    for broker_id in range(random_source.choice([1, 3, 6, 9])):
         directories = tuple(
-            UUID(int=900 + 10 * broker_id + each) for each in range(dice.choice([0, 1, 1, 2]))
+            UUID(int=900 + 10 * broker_id + each) for each in range(random_source.choice([0, 1, 1, 2]))
         )
         log_dirs = directories if level >= 17 else ()
         broker = BrokerRegistration(
             id=broker_id,
             epoch=broker_id,
             incarnation_id=UUID(int=broker_id + 1),
-            rack=dice.choice(racks),
-            fenced=dice.randrange(5) == 0,
-            in_controlled_shutdown=level >= 7 and dice.randrange(9) == 0,
+            rack=random_source.choice(racks),
+            fenced=random_source.randrange(5) == 0,
+            in_controlled_shutdown=level >= 7 and random_source.randrange(9) == 0,
             log_dirs=log_dirs,
-            cordoned_log_dirs=log_dirs[: dice.choice([0, 0, 1, 2])] if level >= 30 else None,
+            cordoned_log_dirs=log_dirs[: random_source.choice([0, 0, 1, 2])] if level >= 30 else None,
         )
         records.append(broker_record(broker))
     for name, topic_id in OLD.items():
         records.append(topics.TopicRecord(name=name, topic_id=topic_id))
-        records += [partition_of(dice, topic_id, each, 3, level) for each in range(dice.choice([1, 20]))]
-    if dice.randrange(2):
+        records += [
+            partition_of(random_source, topic_id, each, 3, level)
+            for each in range(random_source.choice([1, 20]))
+        ]
+    if random_source.randrange(2):
         alice = configs.EntityData(entity_type="user", entity_name="alice")
         quota = configs.ClientQuotaRecord(
-            entity=(alice,), key="controller_mutation_rate", value=dice.choice([0.5, 5.0]), remove=False
+            entity=(alice,),
+            key="controller_mutation_rate",
+            value=random_source.choice([0.5, 5.0]),
+            remove=False,
         )
         records.append(quota)
     return records
 
 
-def replica_lists(dice: random.Random, count: int) -> list[tuple[int, ...]]:
+def replica_lists(random_source: random.Random, count: int) -> list[tuple[int, ...]]:
     """Lawful ones, mostly."""
-    brokers = list(range(dice.choice([1, 3, 6])))
-    factor = dice.randint(1, len(brokers))
-    lists = [tuple(dice.sample(brokers, factor)) for _ in range(count)]
-    if lists and dice.randrange(3) == 0:
-        place = dice.randrange(count)
-        lists[place] = dice.choice([(), (0, 0), (99,), (-1,), (*lists[place], 5), lists[place][:1]])
+    brokers = list(range(random_source.choice([1, 3, 6])))
+    factor = random_source.randint(1, len(brokers))
+    lists = [tuple(random_source.sample(brokers, factor)) for _ in range(count)]
+    if lists and random_source.randrange(3) == 0:
+        place = random_source.randrange(count)
+        lists[place] = random_source.choice([(), (0, 0), (99,), (-1,), (*lists[place], 5), lists[place][:1]])
     return lists
 
 
-def new_topic(dice: random.Random) -> dict[str, Any]:
+def new_topic(random_source: random.Random) -> dict[str, Any]:
     asked: dict[str, Any] = {
-        "name": dice.choice(NAMES),
-        "num_partitions": dice.choice([*FEW_AND_MANY, *FEW_AND_MANY, -1, 0]),
-        "replication_factor": dice.choice([1, 1, 2, 2, 3, 4, -1, 0]),
+        "name": random_source.choice(NAMES),
+        "num_partitions": random_source.choice([*FEW_AND_MANY, *FEW_AND_MANY, -1, 0]),
+        "replication_factor": random_source.choice([1, 1, 2, 2, 3, 4, -1, 0]),
         "assignments": (),
-        "configs": dice.choice([(), (), ({"name": "retention.ms", "value": "5"},)]),
+        "configs": random_source.choice([(), (), ({"name": "retention.ms", "value": "5"},)]),
     }
-    if dice.randrange(10) == 0:
-        asked["configs"] = ({"name": "retention.ms", "value": dice.choice(["much", None])},)
-    if dice.randrange(3) == 0:
-        lists = replica_lists(dice, dice.choice(FEW_AND_MANY))
+    if random_source.randrange(10) == 0:
+        asked["configs"] = ({"name": "retention.ms", "value": random_source.choice(["much", None])},)
+    if random_source.randrange(3) == 0:
+        lists = replica_lists(random_source, random_source.choice(FEW_AND_MANY))
         ids = list(range(len(lists)))
-        if dice.randrange(4) == 0:
-            dice.shuffle(ids)
-        if dice.randrange(8) == 0:
-            ids[dice.randrange(len(ids))] = dice.choice([0, 5, 500])
+        if random_source.randrange(4) == 0:
+            random_source.shuffle(ids)
+        if random_source.randrange(8) == 0:
+            ids[random_source.randrange(len(ids))] = random_source.choice([0, 5, 500])
         asked["assignments"] = [
             {"partition_index": each, "broker_ids": members} for each, members in zip(ids, lists, strict=True)
         ]
-        asked |= {"num_partitions": -1, "replication_factor": -1} if dice.randrange(9) else {}
+        asked |= {"num_partitions": -1, "replication_factor": -1} if random_source.randrange(9) else {}
     return asked
 
 
-def growth(dice: random.Random) -> dict[str, Any]:
-    count = dice.choice([*FEW_AND_MANY, 110])
+def growth(random_source: random.Random) -> dict[str, Any]:
+    count = random_source.choice([*FEW_AND_MANY, 110])
     more = None
-    if dice.randrange(2):
-        more = [{"broker_ids": members} for members in replica_lists(dice, count)]
-    added = count if more is None or dice.randrange(9) == 0 else count + dice.choice([1, 20])
-    return {"name": dice.choice([*OLD, *OLD, "a", "b"]), "count": added, "assignments": more}
+    if random_source.randrange(2):
+        more = [{"broker_ids": members} for members in replica_lists(random_source, count)]
+    added = (
+        count if more is None or random_source.randrange(9) == 0 else count + random_source.choice([1, 20])
+    )
+    return {"name": random_source.choice([*OLD, *OLD, "a", "b"]), "count": added, "assignments": more}
 
 
 Asked = tuple[ApiKey, int, dict[str, Any]]
 
 
-def some_requests(dice: random.Random) -> list[Asked]:
+def some_requests(random_source: random.Random) -> list[Asked]:
     requests: list[Asked] = []
-    for _ in range(dice.randint(1, 4)):
-        values: dict[str, Any] = {"validate_only": dice.randrange(6) == 0}
-        if dice.randrange(3):
-            values |= {"topics": [new_topic(dice) for _ in range(dice.randint(1, 4))], "timeout": 1000}
-            requests.append((ApiKey.CREATE_TOPICS, dice.choice([2, 4, 5, 6, 7]), values))
+    for _ in range(random_source.randint(1, 4)):
+        values: dict[str, Any] = {"validate_only": random_source.randrange(6) == 0}
+        if random_source.randrange(3):
+            values |= {
+                "topics": [new_topic(random_source) for _ in range(random_source.randint(1, 4))],
+                "timeout": 1000,
+            }
+            requests.append((ApiKey.CREATE_TOPICS, random_source.choice([2, 4, 5, 6, 7]), values))
         else:
-            values |= {"topics": [growth(dice) for _ in range(dice.randint(1, 3))], "timeout_ms": 1000}
-            requests.append((ApiKey.CREATE_PARTITIONS, dice.choice([1, 2, 3]), values))
+            values |= {
+                "topics": [growth(random_source) for _ in range(random_source.randint(1, 3))],
+                "timeout_ms": 1000,
+            }
+            requests.append((ApiKey.CREATE_PARTITIONS, random_source.choice([1, 2, 3]), values))
     return requests
 
 
@@ -154,16 +168,16 @@ class Outcome:
 
 
 def outcome_of(seed: int, worth_columns: int) -> Outcome:
-    dice = random.Random(seed)
-    level = dice.choice(LEVELS)
-    first = replayed(MetadataImage.empty(), cluster_records(dice, level))
+    random_source = random.Random(seed)
+    level = random_source.choice(LEVELS)
+    first = replayed(MetadataImage.empty(), cluster_records(random_source, level))
     image = first.apply(Provenance(last_contained_offset=-1))
     config = ControllerConfig(
         metadata_max_idle_interval_ms=0,
-        num_partitions=dice.choice([1, 30]),
-        default_replication_factor=dice.choice([1, 2]),
-        max_records_per_batch=dice.choice([10_000, 10_000, 60]),
-        max_batch_bytes=dice.choice([1 << 20, 1 << 20, 3000, 300]),
+        num_partitions=random_source.choice([1, 30]),
+        default_replication_factor=random_source.choice([1, 2]),
+        max_records_per_batch=random_source.choice([10_000, 10_000, 60]),
+        max_batch_bytes=random_source.choice([1 << 20, 1 << 20, 3000, 300]),
     )
     world = World(config)
     world.raft = LimitedRaft(config.max_batch_bytes)
@@ -172,14 +186,14 @@ def outcome_of(seed: int, worth_columns: int) -> Outcome:
     world.controller.handle_leader_change(world.now_ms, NODE_ID, 1)
     active = world.controller._active
     assert active is not None
-    if level < 7 and dice.randrange(2):
-        active.liveness.begin_controlled_shutdown(dice.choice(list(image.cluster.brokers)), 0)
+    if level < 7 and random_source.randrange(2):
+        active.liveness.begin_controlled_shutdown(random_source.choice(list(image.cluster.brokers)), 0)
     seen: list[tuple[dict[UUID, list[int]], int]] = []
     world.controller.publishers.append(lambda _, delta: seen.append((changed(delta), delta.record_count)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assignments, "WORTH_COLUMNS", worth_columns)
         patch.setattr(run_replay, "WORTH_COLUMNS", worth_columns)
-        answers = [world.ask(key, version, **values) for key, version, values in some_requests(dice)]
+        answers = [world.ask(key, version, **values) for key, version, values in some_requests(random_source)]
     loader = MetadataLoader(image)
     loader.handle_commit(world.raft.batches)
     return Outcome(

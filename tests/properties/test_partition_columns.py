@@ -47,23 +47,23 @@ def alike(draw: st.DrawFn) -> list[MetadataRecord]:
 
 def plain_record(topic_id: UUID, number: int, counts: list[int], seed: int) -> topics.PartitionRecord:
     """A record that follows from `seed`: a draw for each of its fields would take most of the time."""
-    dice = random.Random(seed)
-    size = dice.choice(counts)
-    replicas = tuple(dice.randrange(6) for _ in range(size))
-    directories = tuple(dice.choice(DIRECTORIES) for _ in range(size))
-    is_rare = dice.randrange(16) == 0
+    random_source = random.Random(seed)
+    size = random_source.choice(counts)
+    replicas = tuple(random_source.randrange(6) for _ in range(size))
+    directories = tuple(random_source.choice(DIRECTORIES) for _ in range(size))
+    is_rare = random_source.randrange(16) == 0
     return topics.PartitionRecord(
         partition_id=number,
         topic_id=topic_id,
         replicas=replicas,
-        isr=replicas[: dice.choice([size, size, max(size - 1, 0)])],
-        leader=dice.randrange(-1, 6),
-        leader_epoch=dice.randrange(2**31),
-        partition_epoch=dice.randrange(9),
-        directories=directories if dice.randrange(10) else directories[:1] if is_rare else (),
+        isr=replicas[: random_source.choice([size, size, max(size - 1, 0)])],
+        leader=random_source.randrange(-1, 6),
+        leader_epoch=random_source.randrange(2**31),
+        partition_epoch=random_source.randrange(9),
+        directories=directories if random_source.randrange(10) else directories[:1] if is_rare else (),
         leader_recovery_state=int(is_rare),
         adding_replicas=(9,) if is_rare else (),
-        eligible_leader_replicas=(4,) if is_rare and dice.randrange(2) else None,
+        eligible_leader_replicas=(4,) if is_rare and random_source.randrange(2) else None,
     )
 
 

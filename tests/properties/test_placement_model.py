@@ -28,9 +28,9 @@ class ModelRack:
     def next_load(self) -> float:
         return (self.load + 1) / (len(self.rings[0]) or len(self.rings[1]))
 
-    def begin(self, dice: random.Random, held: Counter[int]) -> None:
+    def begin(self, random_source: random.Random, held: Counter[int]) -> None:
         for ring in self.rings:
-            start = dice.randint(0, len(ring) - 1) if ring else 0
+            start = random_source.randint(0, len(ring) - 1) if ring else 0
             ring[:] = ring[start:] + ring[:start]
         self.load = sum(held[broker] for broker in chain(*self.rings))
         fewest = [sorted(range(len(ring)), key=lambda place: held[ring[place]]) for ring in self.rings]
@@ -49,18 +49,20 @@ class ModelRack:
 
 
 class Model:
-    def __init__(self, brokers: list[BrokerRegistration], dice: random.Random, led: dict[int, int]) -> None:
+    def __init__(
+        self, brokers: list[BrokerRegistration], random_source: random.Random, led: dict[int, int]
+    ) -> None:
         names = sorted({broker.rack for broker in brokers}, key=lambda rack: (rack is not None, rack or ""))
         self.racks = [ModelRack([broker for broker in brokers if broker.rack == name]) for name in names]
-        self.dice = dice
+        self.random_source = random_source
         self.led = Counter(led)
 
     def place(self, count: int, factor: int, existing: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
         held = Counter(chain.from_iterable(existing))
         for rack in self.racks:
-            rack.begin(self.dice, held)
+            rack.begin(self.random_source, held)
         turns = self.turns()
-        starts = [self.dice.randint(0, len(turns) - 1) for _ in range(2)]
+        starts = [self.random_source.randint(0, len(turns) - 1) for _ in range(2)]
         rotated = [turns[start:] + turns[:start] for start in starts]
         turns = min(rotated, key=lambda each: sum(self.led[broker] for _, broker in each[:count]))
         preferred = Counter(replicas[0] for replicas in existing)
@@ -68,9 +70,9 @@ class Model:
         placed: list[tuple[int, ...]] = []
         while len(placed) < count:
             if placed:
-                shuffle(self.racks, self.dice)
+                shuffle(self.racks, self.random_source)
                 for ring in chain.from_iterable(rack.rings for rack in self.racks):
-                    shuffle(ring, self.dice)
+                    shuffle(ring, self.random_source)
                 turns = self.turns()
             placed += [self.place_one(*turn, factor) for turn in turns[: count - len(placed)]]
         return placed
@@ -104,26 +106,27 @@ class Model:
 
 
 def check(seed: int) -> None:
-    dice = random.Random(seed)
+    random_source = random.Random(seed)
     racks: list[str | None] = [None, *"abcdefg"]
-    racks = racks[: dice.choice([1, 1, 2, 3, 4, 8])]
+    racks = racks[: random_source.choice([1, 1, 2, 3, 4, 8])]
     brokers = [
         BrokerRegistration(
             id=3 * each,
             epoch=1,
             incarnation_id=UUID(int=each),
-            rack=dice.choice(racks),
-            fenced=dice.randrange(4) == 0,
+            rack=random_source.choice(racks),
+            fenced=random_source.randrange(4) == 0,
         )
-        for each in range(dice.randint(1, 12))
+        for each in range(random_source.randint(1, 12))
     ]
-    led = {dice.randrange(40): dice.randrange(5) for _ in range(4)}
+    led = {random_source.randrange(40): random_source.randrange(5) for _ in range(4)}
     placer = StripedPlacer(brokers, random.Random(seed), led)
     model = Model(brokers, random.Random(seed), led)
     for _ in range(3):
-        factor, count = dice.randint(1, 6), dice.choice([1, 2, 5, 17, 60])
+        factor, count = random_source.randint(1, 6), random_source.choice([1, 2, 5, 17, 60])
         existing = [
-            tuple(dice.sample(range(0, 36, 3), dice.randint(1, 4))) for _ in range(dice.choice([0, 0, 1, 6]))
+            tuple(random_source.sample(range(0, 36, 3), random_source.randint(1, 4)))
+            for _ in range(random_source.choice([0, 0, 1, 6]))
         ]
         held = Counter(chain.from_iterable(existing))
         preferred = Counter(replicas[0] for replicas in existing)

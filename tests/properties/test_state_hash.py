@@ -97,11 +97,11 @@ def test_what_moves_between_partitions_does_not_cancel_out(
 
 def test_large_tables_are_cut_in_pieces() -> None:
     """Above the size at which pieces are cut; with a bit flipped anywhere, the hash is another."""
-    dice = random.Random(7)
+    random_source = random.Random(7)
     delta = MetadataDelta(MetadataImage.empty())
     delta.replay(TopicRecord(name="t", topic_id=TOPIC), 0)
     for number in range(20_000):
-        replicas = tuple(dice.sample(range(9), 3))
+        replicas = tuple(random_source.sample(range(9), 3))
         delta.replay(
             PartitionRecord(
                 partition_id=number, topic_id=TOPIC, replicas=replicas, isr=replicas[:2], leader=replicas[0]

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from metadata.controller import change_run
-from metadata.controller.change_run import CHANGES_AT_ONCE
+from metadata.controller import partition_change_batch
 from metadata.controller.config import ControllerConfig
+from metadata.controller.partition_change_batch import CHANGES_AT_ONCE
 from metadata.controller.requests import Values
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
@@ -63,7 +63,7 @@ class Twin:
         self.world.commit()
         now_ms = self.world.now_ms
         first_election_ms = now_ms + brokers.ELECTIONS_EVERY_MS
-        at_once = change_run.CHANGES_AT_ONCE
+        at_once = partition_change_batch.CHANGES_AT_ONCE
         self.model = Cluster(self.level, self.has_elr, SESSION_MS, now_ms, first_election_ms, at_once)
         if self.has_elr:
             # Written with the feature: the lists rest on one minimum for all nodes.

@@ -85,7 +85,7 @@ class Cluster:
         host.begin_life()
         summary = host.disk.summary()
         host.node = RaftNode(
-            host.config, self.static_voters, summary, host.disk.state, host.dice, host.now_ms
+            host.config, self.static_voters, summary, host.disk.state, host.random_source, host.now_ms
         )
         self.turn(host)
 

@@ -44,7 +44,7 @@ class Host:
     node_id: int
     config: QuorumConfig
     disk: Disk = field(default_factory=Disk)
-    dice: FixedDice = field(default_factory=FixedDice)
+    random_source: FixedDice = field(default_factory=FixedDice)
     now_ms: int = START_MS
     node: RaftNode | None = None
     life: int = 0

@@ -18,20 +18,20 @@ FIRST_OBSERVER = 101
 
 def build_host(world: "World", node_id: int) -> Host:
     """Disks are of different speeds: that a leader's is the slowest is what makes its own flush count."""
-    dice = Random(world.dice.getrandbits(64))
+    random_source = Random(world.random_source.getrandbits(64))
     drift = 10 * world.options.clock_drift_percent
     state_ms_max = Random(world.seed ^ node_id << 32).choice((0, 1, 2)) * world.options.state_ms_max
     return Host(
         node_id=node_id,
         directory_id=UUID(int=node_id),
-        disk=SimulatedDisk(dice, world.options.segment_batches),
-        dice=CheapDice(dice.getrandbits(64)),
+        disk=SimulatedDisk(random_source, world.options.segment_batches),
+        random_source=CheapDice(random_source.getrandbits(64)),
         can_be_voter=node_id < FIRST_OBSERVER,
-        is_old=world.options.mixes_releases and dice.random() < 0.4,
-        flush_ms_max=dice.choice((0, 1, 4)) * world.options.flush_ms_max,
+        is_old=world.options.mixes_releases and random_source.random() < 0.4,
+        flush_ms_max=random_source.choice((0, 1, 4)) * world.options.flush_ms_max,
         state_ms=(0, state_ms_max),
-        clock_permille=1000 + dice.randint(-drift, drift),
-        clock_start_ms=dice.randint(0, 1000) if drift else 0,
+        clock_permille=1000 + random_source.randint(-drift, drift),
+        clock_start_ms=random_source.randint(0, 1000) if drift else 0,
     )
 
 

@@ -29,7 +29,7 @@ class SimulatedDisk:
     offsets after each batch of either. `bases` are where segments begin, `unwanted` where those do that the next flush
     removes. `bootstrap` is what the bootstrap checkpoint says of the voters."""
 
-    dice: Random
+    random_source: Random
     segment_batches: int = 4
     batches: list[LogBatch] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -154,7 +154,7 @@ class SimulatedDisk:
 
     def drop_half_the_log(self) -> None:
         """The last segments go first; the power is lost before all are gone."""
-        first_gone = self.bases[int(self.dice.random() * len(self.bases))]
+        first_gone = self.bases[int(self.random_source.random() * len(self.bases))]
         _truncate(self.durable, self.durable_ends, first_gone)
         self.pending.clear()
 
@@ -162,19 +162,21 @@ class SimulatedDisk:
 
     def crash(self) -> None:
         """Power is lost, or (a quarter of the time) only the process: then what it wrote is still there."""
-        roll = self.dice.random()
-        kept = len(self.pending) if roll < 0.25 else int(self.dice.random() * (len(self.pending) + 1))
+        roll = self.random_source.random()
+        kept = (
+            len(self.pending) if roll < 0.25 else int(self.random_source.random() * (len(self.pending) + 1))
+        )
         self._harden(self.pending[:kept])
         if kept < len(self.pending) and roll > 0.7:
             self._tear(self.pending[kept])
         if self.unwanted:
-            self._remove_segments(int(self.dice.random() * (len(self.unwanted) + 1)))
+            self._remove_segments(int(self.random_source.random() * (len(self.unwanted) + 1)))
         self.reopen()
 
     def _tear(self, batch: LogBatch | None) -> None:
         """The first part of a batch reached the disk; recovery reads the file and keeps what is whole."""
         if batch is not None:
-            torn = batch.data[: int(self.dice.random() * len(batch.data))]
+            torn = batch.data[: int(self.random_source.random() * len(batch.data))]
             for whole in parse_batches(torn):
                 self._harden([whole])
 

@@ -39,7 +39,7 @@ def _power_cut(world: "World", action: Action) -> None:
     world.note("the power goes")
     late = target_of(world, action)
     for host in world.hosts.values():
-        world.crash_and_revive(host, action.for_ms if host is late else 1 + host.dice.randint(0, 50))
+        world.crash_and_revive(host, action.for_ms if host is late else 1 + host.random_source.randint(0, 50))
 
 
 def _pause(world: "World", action: Action) -> None:

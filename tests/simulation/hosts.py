@@ -14,7 +14,7 @@ from wire.log_batch import OffsetAndEpoch
 
 
 class CheapDice:
-    """`raft.ports.Dice` without the cost of `Random.randint`."""
+    """`raft.ports.RandomSource` without the cost of `Random.randint`."""
 
     def __init__(self, seed: int) -> None:
         self.random: Callable[[], float] = Random(seed).random
@@ -45,7 +45,7 @@ class Host:
     node_id: int
     directory_id: UUID
     disk: SimulatedDisk
-    dice: CheapDice
+    random_source: CheapDice
     flush_ms_max: int
     can_be_voter: bool
     # The least and the most that its disk takes for an election state; nothing of that turn leaves before.

@@ -242,7 +242,7 @@ class Operator:
         self.world.note("node %d will come back with %s", host.node_id, what)
         self.world.tally["lost disks"] += 1
         self.former_disks.setdefault(host.key, []).append(host.disk)
-        host.disk = SimulatedDisk(host.disk.dice, host.disk.segment_batches)
+        host.disk = SimulatedDisk(host.disk.random_source, host.disk.segment_batches)
         self.world.at(down_ms, self.world.revive, host)
 
     def move(self, host: Host, down_ms: int) -> None:

@@ -52,44 +52,46 @@ class Options:
         return 5000 + 12 * (self.fetch_timeout_ms + 2 * self.election_timeout_ms)
 
 
-def options_of(dice: Random, kinds_of: Callable[[str], tuple[tuple[str, ...], tuple[str, ...]]]) -> Options:
+def options_of(
+    random_source: Random, kinds_of: Callable[[str], tuple[tuple[str, ...], tuple[str, ...]]]
+) -> Options:
     """Draw a world; `kinds_of` names what can happen to a static, dynamic or upgraded quorum: voter changes, and
     other faults."""
-    quorum = dice.choice(("static", "static", "static", "dynamic", "dynamic", "dynamic", "upgraded"))
-    election_timeout_ms, fetch_timeout_ms, faults_until_ms = dice.choices(TIMINGS, TIMING_WEIGHTS)[0]
-    delay_ms_max = dice.choice((2, 5, 10, 10, 30, 100))
-    flush_ms_max = dice.choice((0, 2, 5, 20, 100))
-    mixes_releases = quorum == "static" and dice.random() < 0.3
+    quorum = random_source.choice(("static", "static", "static", "dynamic", "dynamic", "dynamic", "upgraded"))
+    election_timeout_ms, fetch_timeout_ms, faults_until_ms = random_source.choices(TIMINGS, TIMING_WEIGHTS)[0]
+    delay_ms_max = random_source.choice((2, 5, 10, 10, 30, 100))
+    flush_ms_max = random_source.choice((0, 2, 5, 20, 100))
+    mixes_releases = quorum == "static" and random_source.random() < 0.3
     changes, others = kinds_of(quorum)
-    faults = tuple(kind for kind in others if dice.random() < 0.5)
-    if dice.random() < 0.75:
+    faults = tuple(kind for kind in others if random_source.random() < 0.5)
+    if random_source.random() < 0.75:
         faults += changes
-    if dice.random() < 0.04:
+    if random_source.random() < 0.04:
         # A quiet world in which only links are cut: there, who leads must go on leading.
         faults, delay_ms_max, flush_ms_max, mixes_releases = ("partial cut",), 5, 2, False
     return Options(
         quorum=quorum,
-        voters=dice.choice((1, 2, 3, 3, 3, 3, 3, 4, 5, 5)),
-        spares=0 if quorum == "static" else dice.choice((0, 1, 1, 2, 2)),
-        observers=dice.choice((0, 0, 0, 1, 1, 2, 3)),
-        auto_join=quorum != "static" and dice.random() < 0.4 and faults != ("partial cut",),
+        voters=random_source.choice((1, 2, 3, 3, 3, 3, 3, 4, 5, 5)),
+        spares=0 if quorum == "static" else random_source.choice((0, 1, 1, 2, 2)),
+        observers=random_source.choice((0, 0, 0, 1, 1, 2, 3)),
+        auto_join=quorum != "static" and random_source.random() < 0.4 and faults != ("partial cut",),
         election_timeout_ms=election_timeout_ms,
         fetch_timeout_ms=fetch_timeout_ms,
         faults_until_ms=faults_until_ms,
         delay_ms_max=delay_ms_max,
         flush_ms_max=flush_ms_max,
         # 60 bytes hold no batch, so that a Fetch brings one at a time, and a snapshot takes many pieces.
-        max_fetch_bytes=dice.choice((60, 300, 1_000_000)),
-        operation_every_ms=dice.choice((10, 30, 60, 100)) * faults_until_ms // 2000,
-        read_percent=dice.choice((0, 10, 50)),
-        clock_drift_percent=dice.choice((0, 0, 1, 5, 20)),
-        shares_turns=dice.random() < 0.5,
-        uses_wire=dice.random() < 0.2,
+        max_fetch_bytes=random_source.choice((60, 300, 1_000_000)),
+        operation_every_ms=random_source.choice((10, 30, 60, 100)) * faults_until_ms // 2000,
+        read_percent=random_source.choice((0, 10, 50)),
+        clock_drift_percent=random_source.choice((0, 0, 1, 5, 20)),
+        shares_turns=random_source.random() < 0.5,
+        uses_wire=random_source.random() < 0.2,
         mixes_releases=mixes_releases,
-        snapshot_bytes=dice.choice((0, 300, 800, 2000)),
-        snapshot_padding=dice.choice((0, 150, 600)),
-        retention_percent=dice.choice((0, 40, 100)),
-        segment_batches=dice.choice((1, 3, 8)),
+        snapshot_bytes=random_source.choice((0, 300, 800, 2000)),
+        snapshot_padding=random_source.choice((0, 150, 600)),
+        retention_percent=random_source.choice((0, 40, 100)),
+        segment_batches=random_source.choice((1, 3, 8)),
         faults=faults,
-        fault_count=dice.choice((3, 8, 15, 25)) if faults else 0,
+        fault_count=random_source.choice((3, 8, 15, 25)) if faults else 0,
     )

@@ -99,17 +99,17 @@ class SimulationFailed(AssertionError):
 
 def plan_of(seed: int, profile: str = "core") -> tuple[Options, tuple[Action, ...]]:
     """The world of a seed and the schedule of what happens to it, before anything is left out."""
-    dice = Random(seed ^ 0x5EED)
-    options = profile_of(profile).adapt(options_of(dice, kinds_of))
-    return replace(options, state_ms_max=_state_ms_max(seed, options)), draw_schedule(options, dice)
+    random_source = Random(seed ^ 0x5EED)
+    options = profile_of(profile).adapt(options_of(random_source, kinds_of))
+    return replace(options, state_ms_max=_state_ms_max(seed, options)), draw_schedule(options, random_source)
 
 
 def _state_ms_max(seed: int, options: Options) -> int:
     """Drawn apart, so that the other worlds are what they were before disks took time for election states."""
-    dice = Random(seed ^ 0x57A7E)
-    if dice.random() < 0.75 or options.faults == ("partial cut",):
+    random_source = Random(seed ^ 0x57A7E)
+    if random_source.random() < 0.75 or options.faults == ("partial cut",):
         return 0
-    return dice.choice((2, 10, options.election_timeout_ms // 2))
+    return random_source.choice((2, 10, options.election_timeout_ms // 2))
 
 
 def simulate(

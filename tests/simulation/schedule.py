@@ -82,24 +82,26 @@ def kinds_of(quorum: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return CHANGES[quorum], tuple(kind.name for kind in KINDS if kind.name not in APART)
 
 
-def draw_schedule(options: Options, dice: Random) -> tuple[Action, ...]:
+def draw_schedule(options: Options, random_source: Random) -> tuple[Action, ...]:
     """The actions of a run, in the order of time."""
     kinds = [kind for kind in KINDS if kind.name in options.faults]
     if not kinds:
         return ()
-    chosen = dice.choices(kinds, [kind.weight for kind in kinds], k=options.fault_count)
-    actions = [_draw(kind, options, dice) for kind in chosen]
+    chosen = random_source.choices(kinds, [kind.weight for kind in kinds], k=options.fault_count)
+    actions = [_draw(kind, options, random_source) for kind in chosen]
     return tuple(sorted(actions, key=lambda action: action.at_ms))
 
 
-def _draw(kind: Kind, options: Options, dice: Random) -> Action:
+def _draw(kind: Kind, options: Options, random_source: Random) -> Action:
     hosts = options.voters + options.spares + options.observers
-    strikes_leader = kind.prefers_leader and dice.random() < 0.5
-    for_ms = int(dice.choice(kind.for_timeouts) * options.fetch_timeout_ms * (0.5 + dice.random()))
+    strikes_leader = kind.prefers_leader and random_source.random() < 0.5
+    for_ms = int(
+        random_source.choice(kind.for_timeouts) * options.fetch_timeout_ms * (0.5 + random_source.random())
+    )
     return Action(
-        at_ms=dice.randint(1, options.faults_until_ms),
+        at_ms=random_source.randint(1, options.faults_until_ms),
         kind=kind.name,
-        who=LEADER if strikes_leader else dice.randint(1, hosts),
+        who=LEADER if strikes_leader else random_source.randint(1, hosts),
         for_ms=max(1, for_ms),
-        amount=dice.choice(kind.amounts),
+        amount=random_source.choice(kind.amounts),
     )

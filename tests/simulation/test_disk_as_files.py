@@ -20,12 +20,12 @@ STEPS = 25
 class Twins:
     """A log in files and a simulated one, to which the same is done."""
 
-    def __init__(self, folder: Path, dice: Random) -> None:
+    def __init__(self, folder: Path, random_source: Random) -> None:
         self.folder = folder
-        self.dice = dice
+        self.random_source = random_source
         self.limits = SegmentLimits(segment_bytes=SEGMENT_BATCHES * len(log_folders.batch(0).data))
         self.files = FileLog(folder, self.limits)
-        self.disk = SimulatedDisk(dice, SEGMENT_BATCHES)
+        self.disk = SimulatedDisk(random_source, SEGMENT_BATCHES)
         self.epoch = 2
 
     def step(self) -> None:
@@ -39,13 +39,13 @@ class Twins:
             self.drop,
             self.reopen,
         )
-        choices[self.dice.randrange(len(choices))]()
+        choices[self.random_source.randrange(len(choices))]()
 
     def append(self) -> None:
         # The epochs between are those of other histories.
-        self.epoch += 2 * (self.dice.random() < 0.2)
+        self.epoch += 2 * (self.random_source.random() < 0.2)
         end_offset = self.disk.log_end_offset
-        written = log_folders.batches(end_offset, end_offset + self.dice.randint(1, 4), self.epoch)
+        written = log_folders.batches(end_offset, end_offset + self.random_source.randint(1, 4), self.epoch)
         self.files.append(written)
         self.disk.append(written)
 
@@ -56,7 +56,7 @@ class Twins:
     def cut(self) -> None:
         newest = max((each.offset for each in self.disk.snapshots), default=0)
         low = max(self.disk.log_start_offset, newest)
-        end_offset = self.dice.randint(low, self.disk.log_end_offset)
+        end_offset = self.random_source.randint(low, self.disk.log_end_offset)
         if end_offset < self.disk.log_end_offset:
             self.files.truncate_to(end_offset)
             self.disk.truncate_to(end_offset)
@@ -66,7 +66,7 @@ class Twins:
         self.flush()
         held = self.disk.between(self.disk.log_start_offset, self.disk.log_end_offset)
         if held:
-            last = held[self.dice.randrange(len(held))]
+            last = held[self.random_source.randrange(len(held))]
             self._put(OffsetAndEpoch(last.next_offset, last.leader_epoch))
 
     def _put(self, snapshot_id: OffsetAndEpoch) -> SnapshotFile:
@@ -78,16 +78,16 @@ class Twins:
     def forget(self) -> None:
         ends = [each.offset for each in self.disk.snapshots if each.offset > self.disk.log_start_offset]
         if ends:
-            offset = self.dice.choice(ends)
+            offset = self.random_source.choice(ends)
             self.files.advance_log_start(offset)
             self.disk.advance_log_start(offset)
 
     def drop(self) -> None:
-        if self.dice.random() < 0.6:
+        if self.random_source.random() < 0.6:
             self.epoch += 2
             ahead = OffsetAndEpoch(self.disk.log_end_offset + 5, self.epoch)
-            snapshot = self._put(ahead if self.dice.random() < 0.5 else self._of_another_history())
-            if self.dice.random() < 0.5:
+            snapshot = self._put(ahead if self.random_source.random() < 0.5 else self._of_another_history())
+            if self.random_source.random() < 0.5:
                 self.reopen()
             else:
                 self.files.truncate_fully_to(snapshot.snapshot_id.offset)

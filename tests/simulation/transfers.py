@@ -75,7 +75,7 @@ class TransferOperator(Operator):
 
 
 class TransferWorld(World):
-    """`script` is the dice of what happens; the rest of the world has its own."""
+    """`script` is the random source of what happens; the rest of the world has its own."""
 
     operator: TransferOperator
 
@@ -151,21 +151,21 @@ def calm_options(seed: int) -> Options:
     """A world of `options_of`, in which nothing fails, and whose disks and messages are fast enough for its times: an
     election that cannot be over within its timeout is no fault of whoever hands over."""
     options, _ = plan_of(seed)
-    dice = Random(seed ^ 0xCA1)
-    election_timeout_ms, fetch_timeout_ms = dice.choice(((100, 300), (200, 500), (1000, 2000)))
+    random_source = Random(seed ^ 0xCA1)
+    election_timeout_ms, fetch_timeout_ms = random_source.choice(((100, 300), (200, 500), (1000, 2000)))
     return replace(
         options,
-        quorum=dice.choice(("static", "dynamic", "dynamic")),
-        voters=dice.choice((2, 3, 3, 4, 5)),
+        quorum=random_source.choice(("static", "dynamic", "dynamic")),
+        voters=random_source.choice((2, 3, 3, 4, 5)),
         spares=1,
         observers=0,
         auto_join=False,
         election_timeout_ms=election_timeout_ms,
         fetch_timeout_ms=fetch_timeout_ms,
-        delay_ms_max=dice.choice((1, 2, election_timeout_ms // 50)),
-        flush_ms_max=dice.choice((0, 1, election_timeout_ms // 100)),
-        state_ms_max=dice.choice((0, 1, election_timeout_ms // 40)),
-        operation_every_ms=dice.choice((1, 5, 50)),
+        delay_ms_max=random_source.choice((1, 2, election_timeout_ms // 50)),
+        flush_ms_max=random_source.choice((0, 1, election_timeout_ms // 100)),
+        state_ms_max=random_source.choice((0, 1, election_timeout_ms // 40)),
+        operation_every_ms=random_source.choice((1, 5, 50)),
         clock_drift_percent=0,
         mixes_releases=False,
         max_fetch_bytes=1_000_000,

@@ -50,7 +50,7 @@ class World:
         self.events = 0
         self.is_faulty = True
         self.tally: Counter[str] = Counter()
-        self.dice = Random(seed)
+        self.random_source = Random(seed)
         self.checkers = Checkers(self)
         self.network = Network(self)
         self.clients = self.make_clients()
@@ -122,7 +122,7 @@ class World:
             self.voters,
             host.disk.summary(),
             state,
-            CheapDice(host.dice.randint(0, 2**62)),
+            CheapDice(host.random_source.randint(0, 2**62)),
             host.clock_ms(self.now_ms),
         )
         self.note(
@@ -170,7 +170,7 @@ class World:
         self.note("node %d ends", host.node_id)
         host.disk.end_flush(host.disk.begin_flush())
         self._end(host)
-        self.at(1 + host.dice.randint(0, 2 * self.options.fetch_timeout_ms), self.revive, host)
+        self.at(1 + host.random_source.randint(0, 2 * self.options.fetch_timeout_ms), self.revive, host)
 
     def heal(self) -> None:
         """Faults end: the network is calm, every process runs."""
@@ -223,7 +223,7 @@ class World:
             return
         self._store(host, ready)
         if ready.quorum_state is not None and host.state_ms[1] > 0:
-            delay_ms = host.dice.randint(*host.state_ms)
+            delay_ms = host.random_source.randint(*host.state_ms)
             host.writes_state_until_ms = self.now_ms + delay_ms
             self.at(delay_ms, self._state_written_late, host, host.life, ready)
             return
@@ -331,7 +331,7 @@ class World:
     def _begin_flush(self, host: Host) -> None:
         host.is_flushing = True
         flushed = LogFlushed(host.disk.log_end_offset, host.truncations)
-        delay_ms = host.dice.randint(0, host.flush_ms_max)
+        delay_ms = host.random_source.randint(0, host.flush_ms_max)
         self.at(delay_ms, self._end_flush, host, host.life, host.disk.begin_flush(), flushed)
 
     def _end_flush(self, host: Host, life: int, operations: int, flushed: LogFlushed) -> None:

@@ -30,33 +30,33 @@ def directory_of(broker_id: int) -> UUID:
 
 def world_records(seed: int) -> Iterator[MetadataRecord]:
     """A cluster that follows from `seed`, with much that is out of the ordinary: a draw for each would take long."""
-    dice = random.Random(seed)
-    level = dice.choice(LEVELS)
+    random_source = random.Random(seed)
+    level = random_source.choice(LEVELS)
     yield features.FeatureLevelRecord(name="metadata.version", feature_level=level)
-    if level >= 23 and dice.randrange(2):
+    if level >= 23 and random_source.randrange(2):
         yield features.FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1)
-    yield from brokers_of(dice)
+    yield from brokers_of(random_source)
     for number, topic_id in enumerate(TOPICS):
         yield topics.TopicRecord(name=f"t{number}", topic_id=topic_id)
-        if dice.randrange(4) == 0:
-            value = dice.choice(["true", "false"])
+        if random_source.randrange(4) == 0:
+            value = random_source.choice(["true", "false"])
             yield configs.ConfigRecord(
                 resource_type=2,
                 resource_name=f"t{number}",
                 name="unclean.leader.election.enable",
                 value=value,
             )
-        if dice.randrange(3) == 0:
-            value = dice.choice(["1", "2", "3"])
+        if random_source.randrange(3) == 0:
+            value = random_source.choice(["1", "2", "3"])
             yield configs.ConfigRecord(
                 resource_type=2, resource_name=f"t{number}", name="min.insync.replicas", value=value
             )
-        yield from partitions_of(dice, topic_id, level)
+        yield from partitions_of(random_source, topic_id, level)
 
 
-def brokers_of(dice: random.Random) -> Iterator[MetadataRecord]:
+def brokers_of(random_source: random.Random) -> Iterator[MetadataRecord]:
     for broker_id in BROKERS:
-        if dice.randrange(10):
+        if random_source.randrange(10):
             broker = BrokerRegistration(
                 id=broker_id,
                 epoch=broker_id,
@@ -64,69 +64,82 @@ def brokers_of(dice: random.Random) -> Iterator[MetadataRecord]:
                 end_points=(),
                 features=(),
                 rack=None,
-                fenced=dice.randrange(4) == 0,
-                in_controlled_shutdown=dice.randrange(8) == 0,
-                log_dirs=dice.choice(
+                fenced=random_source.randrange(4) == 0,
+                in_controlled_shutdown=random_source.randrange(8) == 0,
+                log_dirs=random_source.choice(
                     [(directory_of(broker_id),)] * 6 + [(), (directory_of(0), directory_of(broker_id + 50))]
                 ),
             )
             yield broker_record(broker)
 
 
-def partitions_of(dice: random.Random, topic_id: UUID, level: int) -> Iterator[MetadataRecord]:
+def partitions_of(random_source: random.Random, topic_id: UUID, level: int) -> Iterator[MetadataRecord]:
     """Many are like the one before but for their epochs, as in clusters."""
-    longest = dice.randrange(1, 5)
+    longest = random_source.randrange(1, 5)
     last = None
-    for partition_id in sorted(dice.sample(range(40), dice.choice([1, 2, dice.randrange(25)]))):
-        if last is not None and dice.randrange(3) == 0:
-            epochs = {"leader_epoch": dice.randrange(9), "partition_epoch": dice.randrange(9)}
+    for partition_id in sorted(
+        random_source.sample(range(40), random_source.choice([1, 2, random_source.randrange(25)]))
+    ):
+        if last is not None and random_source.randrange(3) == 0:
+            epochs = {
+                "leader_epoch": random_source.randrange(9),
+                "partition_epoch": random_source.randrange(9),
+            }
             last = replace(last, partition_id=partition_id, **epochs)
         else:
-            last = partition_of(dice, topic_id, partition_id, longest, level)
+            last = partition_of(random_source, topic_id, partition_id, longest, level)
         yield last
 
 
 def partition_of(
-    dice: random.Random, topic_id: UUID, partition_id: int, longest: int, level: int = 25
+    random_source: random.Random, topic_id: UUID, partition_id: int, longest: int, level: int = 25
 ) -> topics.PartitionRecord:
-    replicas = tuple(dice.sample(BROKERS, dice.randrange(1, longest + 1)))
-    if dice.randrange(20) == 0:
+    replicas = tuple(random_source.sample(BROKERS, random_source.randrange(1, longest + 1)))
+    if random_source.randrange(20) == 0:
         replicas = (*replicas, replicas[0])
-    isr = tuple(dice.sample(replicas, dice.randrange(0 if dice.randrange(9) == 0 else 1, len(replicas) + 1)))
-    is_rare = dice.randrange(8) == 0
-    eligible, last_known = _lists(dice, replicas, isr, is_rare=is_rare) if level >= 23 else (None, None)
+    isr = tuple(
+        random_source.sample(
+            replicas, random_source.randrange(0 if random_source.randrange(9) == 0 else 1, len(replicas) + 1)
+        )
+    )
+    is_rare = random_source.randrange(8) == 0
+    eligible, last_known = (
+        _lists(random_source, replicas, isr, is_rare=is_rare) if level >= 23 else (None, None)
+    )
     directories = [directory_of(replica) for replica in replicas]
     for place in range(len(replicas)):
-        if dice.randrange(8) == 0:
-            directories[place] = dice.choice([LOST, MIGRATING, UNASSIGNED, directory_of(0), UUID(int=5555)])
+        if random_source.randrange(8) == 0:
+            directories[place] = random_source.choice(
+                [LOST, MIGRATING, UNASSIGNED, directory_of(0), UUID(int=5555)]
+            )
     return topics.PartitionRecord(
         partition_id=partition_id,
         topic_id=topic_id,
         replicas=replicas,
         isr=isr,
-        leader=dice.choice([*isr, *isr, -1, dice.choice(BROKERS)]),
-        leader_epoch=dice.randrange(9),
-        partition_epoch=dice.randrange(9),
+        leader=random_source.choice([*isr, *isr, -1, random_source.choice(BROKERS)]),
+        leader_epoch=random_source.randrange(9),
+        partition_epoch=random_source.randrange(9),
         directories=tuple(directories),
-        leader_recovery_state=dice.randrange(10) == 0,
-        adding_replicas=replicas[-1:] if is_rare and dice.randrange(2) else (),
-        removing_replicas=replicas[:1] if is_rare and dice.randrange(2) else (),
+        leader_recovery_state=random_source.randrange(10) == 0,
+        adding_replicas=replicas[-1:] if is_rare and random_source.randrange(2) else (),
+        removing_replicas=replicas[:1] if is_rare and random_source.randrange(2) else (),
         eligible_leader_replicas=eligible,
         last_known_elr=last_known,
     )
 
 
 def _lists(
-    dice: random.Random, replicas: tuple[int, ...], isr: tuple[int, ...], *, is_rare: bool
+    random_source: random.Random, replicas: tuple[int, ...], isr: tuple[int, ...], *, is_rare: bool
 ) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """Eligible and last known leaders; rarely some that no controller makes: an eligible one that is in sync."""
     outside = sorted(set(replicas) - set(isr))
     eligible = None
-    if outside and dice.randrange(3) == 0:
-        eligible = tuple(dice.sample(outside, dice.randrange(1, len(outside) + 1)))
-    elif is_rare and dice.randrange(2):
+    if outside and random_source.randrange(3) == 0:
+        eligible = tuple(random_source.sample(outside, random_source.randrange(1, len(outside) + 1)))
+    elif is_rare and random_source.randrange(2):
         eligible = replicas[:1]
-    return eligible, replicas[:1] if is_rare and dice.randrange(2) else None
+    return eligible, replicas[:1] if is_rare and random_source.randrange(2) else None
 
 
 def replayed(image: MetadataImage, records: Sequence[MetadataRecord]) -> MetadataDelta:

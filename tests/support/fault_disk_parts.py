@@ -65,8 +65,8 @@ class Inode:
     def copy(self) -> "Inode":
         return Inode(bytearray(self.data), self.durable, list(self.changes), self.allocated)
 
-    def after_power_cut(self, dice: Random) -> "Inode":
-        content = content_left(self.durable, self.changes, dice) if self.changes else self.durable
+    def after_power_cut(self, random_source: Random) -> "Inode":
+        content = content_left(self.durable, self.changes, random_source) if self.changes else self.durable
         return Inode(bytearray(content), content)
 
 
@@ -80,9 +80,9 @@ def apply(content: bytearray, change: Change) -> None:
         content[position : position + len(data)] = data
 
 
-def content_left(durable: bytes, changes: list[Change], dice: Random) -> bytes:
+def content_left(durable: bytes, changes: list[Change], random_source: Random) -> bytes:
     """All, nothing, the changes in order up to somewhere within one of them, or any version of each sector."""
-    choice = dice.random()
+    choice = random_source.random()
     if choice < 0.1:
         return durable
     versions = [bytearray(durable)]
@@ -92,24 +92,32 @@ def content_left(durable: bytes, changes: list[Change], dice: Random) -> bytes:
     if choice < 0.2:
         return bytes(versions[-1])
     if choice < 0.5:
-        at = dice.randrange(len(changes))
+        at = random_source.randrange(len(changes))
         position, data = changes[at]
         torn = versions[at]
         if data is not None:
-            apply(torn, (position, data[: dice.randint(0, len(data))]))
+            apply(torn, (position, data[: random_source.randint(0, len(data))]))
         return bytes(torn)
-    return _any_sectors(versions, dice)
+    return _any_sectors(versions, random_source)
 
 
-def _any_sectors(versions: list[bytearray], dice: Random) -> bytes:
+def _any_sectors(versions: list[bytearray], random_source: Random) -> bytes:
     """Each sector as it ever was since the flush, in a file as long as it ever was, or anything between."""
     sizes = [len(version) for version in versions]
-    size = dice.choice(sizes) if dice.random() < 0.5 else dice.randint(min(sizes), max(sizes))
-    share = dice.choice((0.0, 0.2, 0.8, 1.0))
+    size = (
+        random_source.choice(sizes)
+        if random_source.random() < 0.5
+        else random_source.randint(min(sizes), max(sizes))
+    )
+    share = random_source.choice((0.0, 0.2, 0.8, 1.0))
     left = bytearray()
     for start in range(0, size, SECTOR_BYTES):
         oldest, newest = versions[0], versions[-1]
-        version = newest if dice.random() < share else dice.choice((oldest, dice.choice(versions)))
+        version = (
+            newest
+            if random_source.random() < share
+            else random_source.choice((oldest, random_source.choice(versions)))
+        )
         left += version[start : start + SECTOR_BYTES].ljust(SECTOR_BYTES, b"\x00")
     return bytes(left[:size])
 
@@ -141,16 +149,16 @@ class Folder:
     def copy(self) -> "Folder":
         return Folder(dict(self.entries), dict(self.durable), list(self.changes))
 
-    def after_power_cut(self, dice: Random) -> "Folder":
+    def after_power_cut(self, random_source: Random) -> "Folder":
         """The first changes, or any of them, or any of them in any order."""
         kept = list(self.changes)
-        choice = dice.random()
+        choice = random_source.random()
         if choice < 0.4:
-            kept = kept[: dice.randint(0, len(kept))]
+            kept = kept[: random_source.randint(0, len(kept))]
         else:
-            kept = [change for change in kept if dice.random() < 0.6]
+            kept = [change for change in kept if random_source.random() < 0.6]
             if choice < 0.7:
-                dice.shuffle(kept)
+                random_source.shuffle(kept)
         entries = dict(self.durable)
         for change in kept:
             apply_names(entries, change)

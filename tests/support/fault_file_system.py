@@ -215,7 +215,7 @@ class FaultFileSystem:
         content[position] ^= mask
         self.put(path, bytes(content))
 
-    def power_cut(self, dice: Random) -> "FaultFileSystem":
+    def power_cut(self, random_source: Random) -> "FaultFileSystem":
         """A disk with what this one may hold if the power goes now: another one, while this one goes on."""
         left = FaultFileSystem(capacity=self.capacity)
         left._next_inode = self._next_inode
@@ -223,9 +223,9 @@ class FaultFileSystem:
         for path in sorted(self.folders, key=lambda each: len(each.parts)):
             if path != path.parent and path.name not in left.folders.get(path.parent, Folder()).entries:
                 continue
-            found = left.folders[path] = self.folders[path].after_power_cut(dice)
+            found = left.folders[path] = self.folders[path].after_power_cut(random_source)
             for number in sorted(set(found.entries.values()) - {FOLDER} - contents.keys()):
-                contents[number] = self.inodes[number].after_power_cut(dice)
+                contents[number] = self.inodes[number].after_power_cut(random_source)
         left.inodes = contents
         return left
 

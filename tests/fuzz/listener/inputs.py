@@ -57,19 +57,21 @@ class Inputs:
         self._sound = tuple(_sound_requests(offered, image, seed, cluster_id))
 
     def make(self, number: int) -> Input:
-        dice = Random(f"listener {self._seed} {number}")
-        kind, make, after = dice.choices(_KINDS, _WEIGHTS)[0]
+        random_source = Random(f"listener {self._seed} {number}")
+        kind, make, after = random_source.choices(_KINDS, _WEIGHTS)[0]
         return Input(
-            kind, make(self, dice), after if after is not None else dice.choice((After.END, After.RESET))
+            kind,
+            make(self, random_source),
+            after if after is not None else random_source.choice((After.END, After.RESET)),
         )
 
-    def an_api(self, dice: Random) -> tuple[ApiKey, int]:
-        api_key, versions = dice.choice(self._offered)
-        return api_key, dice.randint(*versions)
+    def an_api(self, random_source: Random) -> tuple[ApiKey, int]:
+        api_key, versions = random_source.choice(self._offered)
+        return api_key, random_source.randint(*versions)
 
-    def a_request(self, dice: Random) -> bytes:
+    def a_request(self, random_source: Random) -> bytes:
         """Sound, with fields that may be anything; of any version that we can read."""
-        return dice.choice(self._sound)
+        return random_source.choice(self._sound)
 
 
 def _sound_requests(offered: Versions, image: MetadataImage, seed: int, cluster_id: str) -> Iterator[bytes]:
@@ -94,59 +96,65 @@ def least_request(api_key: ApiKey, version: int) -> bytes:
     return encode_request(api_key, version, 7, None, least(plan_of(request_class(api_key, version))))
 
 
-def random_bytes(_inputs: Inputs, dice: Random) -> bytes:
-    return dice.randbytes(dice.choice((1, 3, 4, 5, 20, 200, 2000)))
+def random_bytes(_inputs: Inputs, random_source: Random) -> bytes:
+    return random_source.randbytes(random_source.choice((1, 3, 4, 5, 20, 200, 2000)))
 
 
-def other_protocol(_inputs: Inputs, dice: Random) -> bytes:
-    return other_protocol_bytes(dice)
+def other_protocol(_inputs: Inputs, random_source: Random) -> bytes:
+    return other_protocol_bytes(random_source)
 
 
-def other_protocol_bytes(dice: Random) -> bytes:
-    return dice.choice(_OTHER_PROTOCOLS)
+def other_protocol_bytes(random_source: Random) -> bytes:
+    return random_source.choice(_OTHER_PROTOCOLS)
 
 
-def bad_length(inputs: Inputs, dice: Random) -> bytes:
-    length = dice.choice((0, -1, -(2**31), MAX_FRAME_BYTES + 1, 2**31 - 1, -dice.getrandbits(31)))
-    return struct.pack(">i", length) + inputs.a_request(dice)
+def bad_length(inputs: Inputs, random_source: Random) -> bytes:
+    length = random_source.choice(
+        (0, -1, -(2**31), MAX_FRAME_BYTES + 1, 2**31 - 1, -random_source.getrandbits(31))
+    )
+    return struct.pack(">i", length) + inputs.a_request(random_source)
 
 
-def truncated(inputs: Inputs, dice: Random) -> bytes:
-    frame = encode_frame(inputs.a_request(dice))
-    return frame[: dice.randrange(1, len(frame))]
+def truncated(inputs: Inputs, random_source: Random) -> bytes:
+    frame = encode_frame(inputs.a_request(random_source))
+    return frame[: random_source.randrange(1, len(frame))]
 
 
-def many_and_a_cut(inputs: Inputs, dice: Random) -> bytes:
-    frames = b"".join(encode_frame(inputs.a_request(dice)) for _ in range(dice.randint(1, 5)))
-    return frames[: dice.randrange(1, len(frames))]
+def many_and_a_cut(inputs: Inputs, random_source: Random) -> bytes:
+    frames = b"".join(
+        encode_frame(inputs.a_request(random_source)) for _ in range(random_source.randint(1, 5))
+    )
+    return frames[: random_source.randrange(1, len(frames))]
 
 
-def oversized(_inputs: Inputs, dice: Random) -> bytes:
+def oversized(_inputs: Inputs, random_source: Random) -> bytes:
     """A lawful length, of which only a beginning comes."""
-    return struct.pack(">i", dice.randint(100_000, MAX_FRAME_BYTES)) + dice.randbytes(dice.randrange(100))
+    return struct.pack(">i", random_source.randint(100_000, MAX_FRAME_BYTES)) + random_source.randbytes(
+        random_source.randrange(100)
+    )
 
 
-def garbage_body(inputs: Inputs, dice: Random) -> bytes:
-    api_key, version = inputs.an_api(dice)
-    header = encode_request_header(api_key, version, dice.getrandbits(31), "fuzz")
-    return encode_frame(header + dice.randbytes(dice.choice((0, 1, 2, 8, 40, 300))))
+def garbage_body(inputs: Inputs, random_source: Random) -> bytes:
+    api_key, version = inputs.an_api(random_source)
+    header = encode_request_header(api_key, version, random_source.getrandbits(31), "fuzz")
+    return encode_frame(header + random_source.randbytes(random_source.choice((0, 1, 2, 8, 40, 300))))
 
 
-def hostile_lengths(inputs: Inputs, dice: Random) -> bytes:
+def hostile_lengths(inputs: Inputs, random_source: Random) -> bytes:
     """Counts and lengths which claim far more than there is."""
-    api_key, version = inputs.an_api(dice)
+    api_key, version = inputs.an_api(random_source)
     header = encode_request_header(api_key, version, 1, None)
-    claim = dice.choice(
+    claim = random_source.choice(
         (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f", b"\x00\x0f\xff\xff")
     )
-    return encode_frame(header + bytes(dice.randrange(12)) + claim * dice.randint(1, 5))
+    return encode_frame(header + bytes(random_source.randrange(12)) + claim * random_source.randint(1, 5))
 
 
-def flood_of_tags(inputs: Inputs, dice: Random) -> bytes:
+def flood_of_tags(inputs: Inputs, random_source: Random) -> bytes:
     """Tagged fields that mean nothing, a few bytes each, in the header or behind the body."""
-    api_key, version = dice.choice(inputs.flexible)
-    flood = _tags(dice.choice((1, 64, 65, 3000, 150_000, 250_000)), dice.random() < 0.8)
-    if dice.random() < 0.5:
+    api_key, version = random_source.choice(inputs.flexible)
+    flood = _tags(random_source.choice((1, 64, 65, 3000, 150_000, 250_000)), random_source.random() < 0.8)
+    if random_source.random() < 0.5:
         header = encode_request_header(api_key, version, 1, None)
         return encode_frame(header[:-1] + flood + least_request(api_key, version)[len(header) :])
     return encode_frame(least_request(api_key, version)[:-1] + flood)
@@ -163,65 +171,71 @@ def _tags(count: int, is_ascending: bool) -> bytes:
     return bytes(out)
 
 
-def flood_of_elements(_inputs: Inputs, dice: Random) -> bytes:
+def flood_of_elements(_inputs: Inputs, random_source: Random) -> bytes:
     """Empty names, a byte each."""
     out = bytearray(encode_request_header(ApiKey.DELETE_GROUPS, 2, 1, None))
-    count = dice.choice((1000, 20_000, 250_000))
+    count = random_source.choice((1000, 20_000, 250_000))
     write_uvarint(out, count + 1)
     return encode_frame(bytes(out) + b"\x01" * count + b"\x00")
 
 
-def any_header(_inputs: Inputs, dice: Random) -> bytes:
+def any_header(_inputs: Inputs, random_source: Random) -> bytes:
     """An API and version of which there may be none."""
-    api_key = dice.choice((dice.randint(-5, 100), dice.randint(-32768, 32767)))
-    version = dice.choice((dice.randint(-2, 20), dice.randint(-32768, 32767)))
-    client_id = dice.choice(
+    api_key = random_source.choice((random_source.randint(-5, 100), random_source.randint(-32768, 32767)))
+    version = random_source.choice((random_source.randint(-2, 20), random_source.randint(-32768, 32767)))
+    client_id = random_source.choice(
         (b"\xff\xff", b"\x00\x00", b"\x00\x04fuzz", b"\x7f\xff", b"\x80\x00", b"\x00\x02\xff\xfe")
     )
     return encode_frame(
-        struct.pack(">hhi", api_key, version, 5) + client_id + dice.randbytes(dice.randrange(30))
+        struct.pack(">hhi", api_key, version, 5)
+        + client_id
+        + random_source.randbytes(random_source.randrange(30))
     )
 
 
-def mutated_request(inputs: Inputs, dice: Random) -> bytes:
-    return encode_frame(mutated(_sound(inputs, dice), dice) or b"\x00")
+def mutated_request(inputs: Inputs, random_source: Random) -> bytes:
+    return encode_frame(mutated(_sound(inputs, random_source), random_source) or b"\x00")
 
 
-def mutated_stream(inputs: Inputs, dice: Random) -> bytes:
+def mutated_stream(inputs: Inputs, random_source: Random) -> bytes:
     """The lengths of the frames among what may be changed."""
-    return mutated([encode_frame(request) for request in _sound(inputs, dice)], dice)
+    return mutated([encode_frame(request) for request in _sound(inputs, random_source)], random_source)
 
 
-def _sound(inputs: Inputs, dice: Random) -> list[bytes]:
-    api_key, version = inputs.an_api(dice)
-    return [full_request(api_key, version), least_request(api_key, version), inputs.a_request(dice)]
+def _sound(inputs: Inputs, random_source: Random) -> list[bytes]:
+    api_key, version = inputs.an_api(random_source)
+    return [full_request(api_key, version), least_request(api_key, version), inputs.a_request(random_source)]
 
 
-def sound_request(inputs: Inputs, dice: Random) -> bytes:
-    return encode_frame(inputs.a_request(dice))
+def sound_request(inputs: Inputs, random_source: Random) -> bytes:
+    return encode_frame(inputs.a_request(random_source))
 
 
-def pipelined(inputs: Inputs, dice: Random) -> bytes:
-    return b"".join(encode_frame(inputs.a_request(dice)) for _ in range(dice.randint(2, 12)))
+def pipelined(inputs: Inputs, random_source: Random) -> bytes:
+    return b"".join(
+        encode_frame(inputs.a_request(random_source)) for _ in range(random_source.randint(2, 12))
+    )
 
 
-def repeated(_inputs: Inputs, dice: Random) -> bytes:
+def repeated(_inputs: Inputs, random_source: Random) -> bytes:
     """One request again and again, for more answers than the kernel has room for: all configs of a broker."""
     version = supported_versions(ApiKey.DESCRIBE_CONFIGS)[1]
     cls = request_class(ApiKey.DESCRIBE_CONFIGS, version)
     resource = {"resource_type": 4, "resource_name": "1", "configuration_keys": None}
     asked = {"resources": [resource], "include_synonyms": True, "include_documentation": True}
     request = encode_request(ApiKey.DESCRIBE_CONFIGS, version, 1, "deaf", build(cls, asked))
-    return encode_frame(request) * dice.randint(50, 150)
+    return encode_frame(request) * random_source.randint(50, 150)
 
 
-def large(_inputs: Inputs, dice: Random) -> bytes:
+def large(_inputs: Inputs, random_source: Random) -> bytes:
     """A frame of about the largest size, whole, of an API that does not exist."""
-    return encode_frame(struct.pack(">hhi", 999, 0, 1) + bytes(dice.randint(500_000, MAX_FRAME_BYTES - 8)))
+    return encode_frame(
+        struct.pack(">hhi", 999, 0, 1) + bytes(random_source.randint(500_000, MAX_FRAME_BYTES - 8))
+    )
 
 
-def large_and_cut(inputs: Inputs, dice: Random) -> bytes:
-    return large(inputs, dice)[: dice.randint(200_000, 500_000)]
+def large_and_cut(inputs: Inputs, random_source: Random) -> bytes:
+    return large(inputs, random_source)[: random_source.randint(200_000, 500_000)]
 
 
 _OTHER_PROTOCOLS = (

@@ -14,7 +14,7 @@ from wire.protocol.headers import encode_request_header
 # Far more than the server's own deadlines in tests.fuzz.listener.target.
 PATIENCE_S = 30.0
 _DRIP_S = 0.1
-# Of network.intake.
+# Of network.receive_buffer.
 _SLOWEST_BYTES_PER_S = 262_144
 _DEAF_S = 2.5
 

@@ -51,25 +51,27 @@ class AwkwardChannel:
     """In place of the channel to the controller: every way in which that can go wrong."""
 
     def __init__(self, seed: int) -> None:
-        self._dice = Random(seed)
+        self._random_source = Random(seed)
 
     async def request(
         self, api_key: ApiKey, values: Any, on_doubt: Callable[[], object], **_more: Any
     ) -> Any:
-        if self._dice.random() < 0.3:
+        if self._random_source.random() < 0.3:
             on_doubt()
-        for _ in range(self._dice.choice((0, 0, 1, 5))):
+        for _ in range(self._random_source.choice((0, 0, 1, 5))):
             await asyncio.sleep(0)
-        match self._dice.randrange(6):
+        match self._random_source.randrange(6):
             case 0:
                 return _envelope(ErrorCode.unsupported_version, None)
             case 1:
                 return _envelope(ErrorCode.unknown_server_error, None)
             case 2:
-                return _envelope(ErrorCode.none, self._dice.randbytes(self._dice.randrange(12)))
+                return _envelope(
+                    ErrorCode.none, self._random_source.randbytes(self._random_source.randrange(12))
+                )
             case 3:
                 correlation_id = values["request_data"][4:8]
-                return _envelope(ErrorCode.none, correlation_id + self._dice.randbytes(20))
+                return _envelope(ErrorCode.none, correlation_id + self._random_source.randbytes(20))
             case _:
                 raise ControllerUnavailable(api_key, 1, "none is known")
 
@@ -106,7 +108,7 @@ async def serving(seed: int) -> AsyncIterator[Target]:
             RepeatedRequests(lambda _image, _name: ()),
         ),
         cluster_id="the-cluster",
-        dice=LowDice(),
+        random_source=LowDice(),
         auto_create_topics=True,
         node_id=1,
     )

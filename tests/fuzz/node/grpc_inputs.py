@@ -128,37 +128,41 @@ def _data(body: bytes) -> Iterator[bytes]:
     yield frame(DATA, END_STREAM, 1, pieces[-1])
 
 
-def filled(descriptor: Any, dice: Random, depth: int = 0) -> Message:
+def filled(descriptor: Any, random_source: Random, depth: int = 0) -> Message:
     """With random fields: plausible ones and such as no client would send."""
     made: Any = GetMessageClass(descriptor)()
     for each in descriptor.fields:
-        if dice.random() < 0.25:
+        if random_source.random() < 0.25:
             continue
         if each.is_repeated:
-            for _ in range(dice.choice((0, 1, 2, 2, 40))):
+            for _ in range(random_source.choice((0, 1, 2, 2, 40))):
                 if each.type == FieldDescriptor.TYPE_MESSAGE:
-                    getattr(made, each.name).add().CopyFrom(filled(each.message_type, dice, depth + 1))
+                    getattr(made, each.name).add().CopyFrom(
+                        filled(each.message_type, random_source, depth + 1)
+                    )
                 else:
-                    getattr(made, each.name).append(_value(each, dice))
+                    getattr(made, each.name).append(_value(each, random_source))
         elif each.type == FieldDescriptor.TYPE_MESSAGE:
-            getattr(made, each.name).CopyFrom(filled(each.message_type, dice, depth + 1))
+            getattr(made, each.name).CopyFrom(filled(each.message_type, random_source, depth + 1))
         else:
-            setattr(made, each.name, _value(each, dice))
+            setattr(made, each.name, _value(each, random_source))
     return made  # type: ignore[no-any-return]
 
 
-def _value(each: Any, dice: Random) -> object:
+def _value(each: Any, random_source: Random) -> object:
     kind = each.cpp_type
     if kind == FieldDescriptor.CPPTYPE_STRING:
         if each.type == FieldDescriptor.TYPE_BYTES:
-            return dice.choice((b"", bytes(16), dice.randbytes(16), dice.randbytes(15), b"x" * 5_000))
-        return dice.choice(_TEXTS)
+            return random_source.choice(
+                (b"", bytes(16), random_source.randbytes(16), random_source.randbytes(15), b"x" * 5_000)
+            )
+        return random_source.choice(_TEXTS)
     if kind == FieldDescriptor.CPPTYPE_BOOL:
-        return dice.random() < 0.5
+        return random_source.random() < 0.5
     if kind == FieldDescriptor.CPPTYPE_ENUM:
-        return dice.choice((0, 1, 2, 3, 99, -1))
+        return random_source.choice((0, 1, 2, 3, 99, -1))
     low, high = _RANGES[kind]
-    return min(max(dice.choice((*_NUMBERS, dice.randrange(200))), low), high)
+    return min(max(random_source.choice((*_NUMBERS, random_source.randrange(200))), low), high)
 
 
 _RANGES = {
@@ -169,29 +173,32 @@ _RANGES = {
 }
 
 
-def _some(dice: Random) -> tuple[str, bytes]:
-    path, descriptor = dice.choice(tuple(METHODS.items()))
-    return path, filled(descriptor, dice).SerializeToString()
+def _some(random_source: Random) -> tuple[str, bytes]:
+    path, descriptor = random_source.choice(tuple(METHODS.items()))
+    return path, filled(descriptor, random_source).SerializeToString()
 
 
-def sound_call(dice: Random) -> bytes:
-    path, data = _some(dice)
+def sound_call(random_source: Random) -> bytes:
+    path, data = _some(random_source)
     return call(path, message(data))
 
 
-def changed_call(dice: Random) -> bytes:
-    path, data = _some(dice)
-    return call(path, message(mutated([data or b"\x00"], dice)))
+def changed_call(random_source: Random) -> bytes:
+    path, data = _some(random_source)
+    return call(path, message(mutated([data or b"\x00"], random_source)))
 
 
-def garbage_call(dice: Random) -> bytes:
-    return call(dice.choice(tuple(METHODS)), message(dice.randbytes(dice.choice((1, 5, 40, 300, 5_000)))))
+def garbage_call(random_source: Random) -> bytes:
+    return call(
+        random_source.choice(tuple(METHODS)),
+        message(random_source.randbytes(random_source.choice((1, 5, 40, 300, 5_000)))),
+    )
 
 
-def odd_lengths(dice: Random) -> bytes:
+def odd_lengths(random_source: Random) -> bytes:
     """The messages' own lengths and flags are wrong, or there is another number of messages than one."""
-    path, data = _some(dice)
-    body = dice.choice(
+    path, data = _some(random_source)
+    body = random_source.choice(
         (
             b"",
             b"\x00",
@@ -207,10 +214,10 @@ def odd_lengths(dice: Random) -> bytes:
     return call(path, body)
 
 
-def wrong_method(dice: Random) -> bytes:
-    path = dice.choice(tuple(METHODS))
+def wrong_method(random_source: Random) -> bytes:
+    path = random_source.choice(tuple(METHODS))
     service = path.split("/")[1]
-    wrong = dice.choice(
+    wrong = random_source.choice(
         (
             "/",
             "",
@@ -226,15 +233,15 @@ def wrong_method(dice: Random) -> bytes:
     return call(wrong, message(b""))
 
 
-def much_metadata(dice: Random) -> bytes:
-    path, data = _some(dice)
-    more = dice.choice(
+def much_metadata(random_source: Random) -> bytes:
+    path, data = _some(random_source)
+    more = random_source.choice(
         (
-            field(b"x", b"y" * dice.choice((1_000, 8_000, 15_000))),
-            b"".join(field(b"x%d" % each, b"y") for each in range(dice.choice((10, 300, 1_000)))),
+            field(b"x", b"y" * random_source.choice((1_000, 8_000, 15_000))),
+            b"".join(field(b"x%d" % each, b"y") for each in range(random_source.choice((10, 300, 1_000)))),
             field(b"x-bin", b"!!!not base64!!!"),
-            field(b"grpc-timeout", dice.choice((b"1n", b"99999999H", b"0S", b"-1S", b"x", b""))),
-            field(b"grpc-encoding", dice.choice((b"gzip", b"deflate", b"nothing", b"\xff"))),
+            field(b"grpc-timeout", random_source.choice((b"1n", b"99999999H", b"0S", b"-1S", b"x", b""))),
+            field(b"grpc-encoding", random_source.choice((b"gzip", b"deflate", b"nothing", b"\xff"))),
             field(b"Upper", b"case") + field(b":late", b"pseudo"),
             field(b"authorization", b"\xff\x00\r\n"),
         )
@@ -242,10 +249,10 @@ def much_metadata(dice: Random) -> bytes:
     return call(path, message(data), more)
 
 
-def long_message(dice: Random) -> bytes:
+def long_message(random_source: Random) -> bytes:
     """As long as gRPC takes it by default, and longer; of the shortest elements."""
-    path = dice.choice(tuple(METHODS))
-    return call(path, _long(path, dice.choice((60_000, 250_000, 1_000_000, 4_194_000, 4_400_000))))
+    path = random_source.choice(tuple(METHODS))
+    return call(path, _long(path, random_source.choice((60_000, 250_000, 1_000_000, 4_194_000, 4_400_000))))
 
 
 @cache
@@ -260,31 +267,41 @@ def _long(path: str, size: int) -> bytes:
     return message(bytes(element) * (size // 2))
 
 
-def changed_stream(dice: Random) -> bytes:
-    whole = OPENING + b"".join(moved(sound_call(dice), 2 * each + 1) for each in range(dice.randint(1, 4)))
-    return mutated([whole], dice)
+def changed_stream(random_source: Random) -> bytes:
+    whole = OPENING + b"".join(
+        moved(sound_call(random_source), 2 * each + 1) for each in range(random_source.randint(1, 4))
+    )
+    return mutated([whole], random_source)
 
 
-def changed_frames(dice: Random) -> bytes:
+def changed_frames(random_source: Random) -> bytes:
     """Behind a sound opening."""
-    return OPENING + mutated([sound_call(dice), much_metadata(dice)], dice)
+    return OPENING + mutated([sound_call(random_source), much_metadata(random_source)], random_source)
 
 
-def frames(dice: Random) -> bytes:
+def frames(random_source: Random) -> bytes:
     """Of any kind, flags and stream, with any payload."""
     out = bytearray(OPENING)
-    for _ in range(dice.choice((1, 3, 10))):
-        kind, flags = dice.choice((*range(11), 255)), dice.choice((0, 1, 4, 5, 8, 0x20, 255))
-        stream = dice.choice((0, 0, 1, 1, 2, 3, 2**31 - 1))
-        out += frame(kind, flags, stream, dice.randbytes(dice.choice((0, 1, 4, 5, 6, 8, 100, 16_384))))
+    for _ in range(random_source.choice((1, 3, 10))):
+        kind, flags = (
+            random_source.choice((*range(11), 255)),
+            random_source.choice((0, 1, 4, 5, 8, 0x20, 255)),
+        )
+        stream = random_source.choice((0, 0, 1, 1, 2, 3, 2**31 - 1))
+        out += frame(
+            kind,
+            flags,
+            stream,
+            random_source.randbytes(random_source.choice((0, 1, 4, 5, 6, 8, 100, 16_384))),
+        )
     return bytes(out)
 
 
-def flood(dice: Random) -> bytes:
+def flood(random_source: Random) -> bytes:
     """Many small frames: pings, settings, empty data, resets (CVE-2023-44487), headers that go on and on."""
-    count = dice.choice((10, 200, 2_000))
+    count = random_source.choice((10, 200, 2_000))
     opened = frame(HEADERS, END_HEADERS, 1, headers(b"/kquorum.v1.Inspect/Image"))
-    match dice.randrange(6):
+    match random_source.randrange(6):
         case 0:
             return OPENING + frame(PING, 0, 0, bytes(8)) * count
         case 1:
@@ -301,13 +318,15 @@ def flood(dice: Random) -> bytes:
             return OPENING + b"".join(moved(one, 2 * each + 1) for each in range(min(count, 300)))
 
 
-def cut_call(dice: Random) -> bytes:
-    whole = OPENING + sound_call(dice)
-    return whole[: dice.randrange(1, len(whole))]
+def cut_call(random_source: Random) -> bytes:
+    whole = OPENING + sound_call(random_source)
+    return whole[: random_source.randrange(1, len(whole))]
 
 
-def garbage(dice: Random) -> bytes:
-    return dice.choice((b"", PREFACE)) + dice.randbytes(dice.choice((1, 9, 50, 2_000)))
+def garbage(random_source: Random) -> bytes:
+    return random_source.choice((b"", PREFACE)) + random_source.randbytes(
+        random_source.choice((1, 9, 50, 2_000))
+    )
 
 
 _KINDS = (
@@ -334,6 +353,10 @@ class GrpcInputs:
         self._seed = seed
 
     def make(self, number: int) -> Input:
-        dice = Random(f"grpc {self._seed} {number}")
-        kind, make, after = dice.choices(_KINDS, _WEIGHTS)[0]
-        return Input(kind, make(dice), after if after is not None else dice.choice((After.END, After.RESET)))
+        random_source = Random(f"grpc {self._seed} {number}")
+        kind, make, after = random_source.choices(_KINDS, _WEIGHTS)[0]
+        return Input(
+            kind,
+            make(random_source),
+            after if after is not None else random_source.choice((After.END, After.RESET)),
+        )

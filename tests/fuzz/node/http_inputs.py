@@ -54,40 +54,44 @@ _HEADERS = (
 )
 
 
-def request(dice: Random) -> bytes:
-    lines = [f"{dice.choice(_METHODS)} {dice.choice(_PATHS)} {dice.choice(_VERSIONS)}"]
-    lines += dice.choices(_HEADERS, k=dice.choice((0, 1, 2, 5, 30)))
+def request(random_source: Random) -> bytes:
+    lines = [
+        f"{random_source.choice(_METHODS)} {random_source.choice(_PATHS)} {random_source.choice(_VERSIONS)}"
+    ]
+    lines += random_source.choices(_HEADERS, k=random_source.choice((0, 1, 2, 5, 30)))
     return "\r\n".join((*lines, "", "")).encode("latin-1")
 
 
-def sound(dice: Random) -> bytes:
+def sound(random_source: Random) -> bytes:
     """What scrapers and load balancers ask."""
-    path = dice.choice(("/metrics", "/metrics", "/healthz", "/healthz?live", "/livez"))
-    header = dice.choice(_HEADERS[:2])
-    return f"{dice.choice(('GET', 'HEAD'))} {path} HTTP/1.1\r\n{header}\r\n\r\n".encode()
+    path = random_source.choice(("/metrics", "/metrics", "/healthz", "/healthz?live", "/livez"))
+    header = random_source.choice(_HEADERS[:2])
+    return f"{random_source.choice(('GET', 'HEAD'))} {path} HTTP/1.1\r\n{header}\r\n\r\n".encode()
 
 
-def changed(dice: Random) -> bytes:
-    return mutated([request(dice), sound(dice)], dice)
+def changed(random_source: Random) -> bytes:
+    return mutated([request(random_source), sound(random_source)], random_source)
 
 
-def many_headers(dice: Random) -> bytes:
+def many_headers(random_source: Random) -> bytes:
     """About as many as fit, or more."""
-    line = dice.choice((b"a:\r\n", b":\r\n", b"Accept: text/plain\r\n", b"x\r\n"))
-    size = dice.choice((4_000, 8_000, 8_192, 9_000, 100_000))
+    line = random_source.choice((b"a:\r\n", b":\r\n", b"Accept: text/plain\r\n", b"x\r\n"))
+    size = random_source.choice((4_000, 8_000, 8_192, 9_000, 100_000))
     return b"GET /metrics HTTP/1.1\r\n" + line * (size // len(line)) + b"\r\n"
 
 
-def pipelined(dice: Random) -> bytes:
-    return sound(dice) * dice.randint(2, 200)
+def pipelined(random_source: Random) -> bytes:
+    return sound(random_source) * random_source.randint(2, 200)
 
 
-def endless(dice: Random) -> bytes:
-    return b"GET /" + dice.randbytes(dice.choice((10, 8_192, 200_000))).replace(b"\r\n\r\n", b"")
+def endless(random_source: Random) -> bytes:
+    return b"GET /" + random_source.randbytes(random_source.choice((10, 8_192, 200_000))).replace(
+        b"\r\n\r\n", b""
+    )
 
 
-def garbage(dice: Random) -> bytes:
-    return dice.randbytes(dice.choice((1, 4, 20, 200, 20_000)))
+def garbage(random_source: Random) -> bytes:
+    return random_source.randbytes(random_source.choice((1, 4, 20, 200, 20_000)))
 
 
 _KINDS = (
@@ -110,6 +114,10 @@ class HttpInputs:
         self._seed = seed
 
     def make(self, number: int) -> Input:
-        dice = Random(f"http {self._seed} {number}")
-        kind, make, after = dice.choices(_KINDS, _WEIGHTS)[0]
-        return Input(kind, make(dice), after if after is not None else dice.choice((After.END, After.RESET)))
+        random_source = Random(f"http {self._seed} {number}")
+        kind, make, after = random_source.choices(_KINDS, _WEIGHTS)[0]
+        return Input(
+            kind,
+            make(random_source),
+            after if after is not None else random_source.choice((After.END, After.RESET)),
+        )

@@ -62,13 +62,13 @@ class KafkaInputs:
         ]
 
     def make(self, number: int) -> Input:
-        dice = Random(f"kafka {self._seed} {number}")
-        share = dice.random()
+        random_source = Random(f"kafka {self._seed} {number}")
+        share = random_source.random()
         if share < _LONG_SHARE:
-            data = _long(dice.choice(self._arrays), dice.choice(_LENGTHS))
+            data = _long(random_source.choice(self._arrays), random_source.choice(_LENGTHS))
             return Input("a long array", data, After.ANSWER)
         if self._logs_in and share > 1 - _LOGIN_SHARE:
-            return Input("an odd login", _login(dice), After.ANSWER)
+            return Input("an odd login", _login(random_source), After.ANSWER)
         return self._inputs.make(number)
 
 
@@ -77,15 +77,19 @@ def _long(array: LongArray, count: int) -> bytes:
     return encode_frame(array.request(count))
 
 
-def _login(dice: Random) -> bytes:
-    asked = [handshake(dice.choice(_MECHANISMS), dice.choice((0, 1)))] if dice.random() < 0.8 else []
-    for _ in range(dice.choice((0, 1, 1, 2, 3))):
-        token = dice.choice(_TOKENS)
-        if len(token) < 1_000 and dice.random() < 0.5:
-            token = mutated([token or b"n,,"], dice)
-        asked.append(authenticate(token) if dice.random() < 0.9 else token)
-    if dice.random() < 0.1:
-        asked = [mutated([each], dice) for each in asked]
+def _login(random_source: Random) -> bytes:
+    asked = (
+        [handshake(random_source.choice(_MECHANISMS), random_source.choice((0, 1)))]
+        if random_source.random() < 0.8
+        else []
+    )
+    for _ in range(random_source.choice((0, 1, 1, 2, 3))):
+        token = random_source.choice(_TOKENS)
+        if len(token) < 1_000 and random_source.random() < 0.5:
+            token = mutated([token or b"n,,"], random_source)
+        asked.append(authenticate(token) if random_source.random() < 0.9 else token)
+    if random_source.random() < 0.1:
+        asked = [mutated([each], random_source) for each in asked]
     return b"".join(encode_frame(each or b"\x00") for each in asked) or b"\x00"
 
 

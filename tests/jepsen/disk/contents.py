@@ -1,4 +1,4 @@
-"""What a power cut leaves of a file: all that was flushed, and of what came since as much as the dice say."""
+"""What a power cut leaves of a file: all that was flushed, and of what came since as much as the random source say."""
 
 from dataclasses import dataclass
 from random import Random
@@ -14,11 +14,11 @@ class History:
     durable: bytes
     pending: list[Change]
 
-    def after_power_cut(self, dice: Random | None) -> bytes:
-        """Without dice nothing of what is pending is left."""
-        if dice is None or not self.pending:
+    def after_power_cut(self, random_source: Random | None) -> bytes:
+        """Without random source nothing of what is pending is left."""
+        if random_source is None or not self.pending:
             return self.durable
-        return torn(self.durable, self.pending, dice)
+        return torn(self.durable, self.pending, random_source)
 
 
 def history_of(journal: Journal, content: bytes) -> History:
@@ -60,38 +60,41 @@ def _undo(content: bytearray, record: Record) -> Change:
     return change
 
 
-def torn(durable: bytes, pending: list[Change], dice: Random) -> bytes:
+def torn(durable: bytes, pending: list[Change], random_source: Random) -> bytes:
     """The first changes, the last of them only up to a sector; or, as disks write in any order, any of the sectors."""
-    if dice.random() < 0.25:
-        return _any_sectors(durable, pending, dice)
-    kept = dice.randint(0, len(pending))
+    if random_source.random() < 0.25:
+        return _any_sectors(durable, pending, random_source)
+    kept = random_source.randint(0, len(pending))
     left = bytearray(durable)
     for change in pending[: max(0, kept - 1)]:
         apply(left, change)
     if kept > 0:
-        apply(left, _cut(pending[kept - 1], dice))
+        apply(left, _cut(pending[kept - 1], random_source))
     return bytes(left)
 
 
-def _cut(change: Change, dice: Random) -> Change:
+def _cut(change: Change, random_source: Random) -> Change:
     position, data = change
     if data is None:
         return change
     bounds = range((position // SECTOR_BYTES + 1) * SECTOR_BYTES, position + len(data), SECTOR_BYTES)
-    return position, data[: dice.choice([*bounds, position + len(data)]) - position]
+    return position, data[: random_source.choice([*bounds, position + len(data)]) - position]
 
 
-def _any_sectors(durable: bytes, pending: list[Change], dice: Random) -> bytes:
+def _any_sectors(durable: bytes, pending: list[Change], random_source: Random) -> bytes:
     """Each sector as it was or as it is now, in a file as long as it was after any of the changes."""
     newest = bytearray(durable)
     sizes = [len(durable)]
     for change in pending:
         apply(newest, change)
         sizes.append(len(newest))
-    size = dice.choice(sizes)
+    size = random_source.choice(sizes)
     left = bytearray(durable[:size].ljust(size, b"\0"))
     for start in range(0, size, SECTOR_BYTES):
-        if left[start : start + SECTOR_BYTES] != newest[start : start + SECTOR_BYTES] and dice.random() < 0.5:
+        if (
+            left[start : start + SECTOR_BYTES] != newest[start : start + SECTOR_BYTES]
+            and random_source.random() < 0.5
+        ):
             sector = newest[start : start + SECTOR_BYTES].ljust(SECTOR_BYTES, b"\0")
             left[start : start + SECTOR_BYTES] = sector
     return bytes(left[:size])

@@ -20,14 +20,16 @@ class NothingToFlip(Exception):
     """No segment of the log has a record."""
 
 
-def flip_bit(folder: Path, dice: Random) -> Flip:
+def flip_bit(folder: Path, random_source: Random) -> Flip:
     """Turn one bit of the records of a log below a node's data folder, in any segment; raises NothingToFlip."""
     logs = [folder] if folder.name == LOG_FOLDER else sorted(folder.rglob(LOG_FOLDER))
     spans = [span for log in logs for path in sorted(log.glob("*.log")) for span in _record_spans(path)]
     if not spans:
         raise NothingToFlip(f"no segment in {folder} has a record")
-    path, start, end = dice.choice(spans)
-    flip = Flip(str(path.relative_to(folder)), dice.randrange(start, end), dice.randrange(8))
+    path, start, end = random_source.choice(spans)
+    flip = Flip(
+        str(path.relative_to(folder)), random_source.randrange(start, end), random_source.randrange(8)
+    )
     with path.open("r+b") as file:
         file.seek(flip.position)
         (byte,) = file.read(1)

@@ -71,13 +71,13 @@ class FaultyDisk:
 
     # After the process was killed
 
-    def cut_power(self, dice: Random, tear: bool) -> dict[str, Any]:
-        """Take away what was not durable: all of it, or with `tear` as much as the dice say. Tells what is gone."""
+    def cut_power(self, random_source: Random, tear: bool) -> dict[str, Any]:
+        """Take away what was not durable: all of it, or with `tear` a random part. Tells what is gone."""
         counters = self.counters()
         for name in ("unseen_changes", "journal_failures"):
             assert counters[name] == 0, f"{counters[name]} {name}: what was durable is not known"
         before = self._taken_bytes()
-        lost = power_cut.cut_power(self._data, self._state, dice, tear=tear)
+        lost = power_cut.cut_power(self._data, self._state, random_source, tear=tear)
         self._control.add("free_bytes", before - self._taken_bytes())
         return lost
 

@@ -24,9 +24,13 @@ class NamesHistory:
     folder: Folder
     graves: dict[int, int] = field(default_factory=dict)
 
-    def after_power_cut(self, dice: Random | None) -> Entries:
-        """Without dice nothing of what is pending is left."""
-        return self.folder.durable if dice is None else self.folder.after_power_cut(dice).entries
+    def after_power_cut(self, random_source: Random | None) -> Entries:
+        """Without random source nothing of what is pending is left."""
+        return (
+            self.folder.durable
+            if random_source is None
+            else self.folder.after_power_cut(random_source).entries
+        )
 
 
 def history_of(journal: Journal, entries: Entries) -> NamesHistory:

@@ -39,10 +39,10 @@ class Lost:
         }
 
 
-def cut_power(data_folder: Path, state_folder: Path, dice: Random, *, tear: bool) -> dict[str, Any]:
-    """With `tear`, the dice decide what is left of that which was not durable; without, nothing is."""
+def cut_power(data_folder: Path, state_folder: Path, random_source: Random, *, tear: bool) -> dict[str, Any]:
+    """With `tear`, the random source decide what is left of that which was not durable; without, nothing is."""
     lost = Lost(tear)
-    chosen_by = dice if tear else None
+    chosen_by = random_source if tear else None
     _restore_names(data_folder, state_folder, chosen_by, lost)
     _restore_contents(data_folder, state_folder, chosen_by, lost)
     forget(state_folder)
@@ -62,13 +62,13 @@ def _folders(root: Path) -> dict[int, Path]:
     return {path.stat().st_ino: path for path in found}
 
 
-def _restore_names(root: Path, state: Path, dice: Random | None, lost: Lost) -> None:
+def _restore_names(root: Path, state: Path, random_source: Random | None, lost: Lost) -> None:
     folders = _folders(root)
     plan = names.Names(state / GRAVES, state / HOLD)
     for journal in read_journals(state / JOURNALS, OF_FOLDER):
         path = folders.get(journal.inode)
         history = names.history_of(journal, {} if path is None else names.entries_of(path))
-        target = history.after_power_cut(dice)
+        target = history.after_power_cut(random_source)
         plan.plan(journal.inode, history, target)
         lost.pending_names += len(history.folder.changes)
         if path is not None:
@@ -80,7 +80,7 @@ def _restore_names(root: Path, state: Path, dice: Random | None, lost: Lost) -> 
             plan.give(inode, path)
 
 
-def _restore_contents(root: Path, state: Path, dice: Random | None, lost: Lost) -> None:
+def _restore_contents(root: Path, state: Path, random_source: Random | None, lost: Lost) -> None:
     files = {path.lstat().st_ino: path for path in sorted(root.rglob("*")) if _is_file(path)}
     for journal in read_journals(state / JOURNALS, OF_FILE):
         path = files.get(journal.inode)
@@ -88,7 +88,7 @@ def _restore_contents(root: Path, state: Path, dice: Random | None, lost: Lost) 
             continue
         content = path.read_bytes()
         history = contents.history_of(journal, content)
-        left = history.after_power_cut(dice)
+        left = history.after_power_cut(random_source)
         lost.pending_changes += len(history.pending)
         if left != content:
             lost.files[str(path.relative_to(root))] = _difference(content, left)

@@ -54,7 +54,7 @@ class NemesisPlan:
         return any(fault.needs_shim for fault in self.faults)
 
 
-def plan(text: str, time_s: float, quiet_s: float, fault_s: float, dice: Random) -> NemesisPlan:
+def plan(text: str, time_s: float, quiet_s: float, fault_s: float, random_source: Random) -> NemesisPlan:
     """What `--nemesis` asks for. Raises UnknownFault.
 
     `a,b`: a, then b, then a again, each `fault_s` long with `quiet_s` before it, as long as a whole one has room;
@@ -64,7 +64,9 @@ def plan(text: str, time_s: float, quiet_s: float, fault_s: float, dice: Random)
     if text == NONE:
         return NemesisPlan((), ())
     if text == ALL:
-        return NemesisPlan(tuple(FAULTS.values()), _at_random(list(FAULTS), time_s, quiet_s, fault_s, dice))
+        return NemesisPlan(
+            tuple(FAULTS.values()), _at_random(list(FAULTS), time_s, quiet_s, fault_s, random_source)
+        )
     turns = [_turn(words) for words in text.split(",")]
     names = dict.fromkeys(name for turn in turns for stage in turn for name in stage)
     if unknown := [name for name in names if name not in FAULTS]:
@@ -102,7 +104,7 @@ _AT_ONCE_MAX = 3
 
 
 def _at_random(
-    names: list[str], time_s: float, quiet_s: float, fault_s: float, dice: Random
+    names: list[str], time_s: float, quiet_s: float, fault_s: float, random_source: Random
 ) -> tuple[Step, ...]:
     """Events in the order of time; a fault lasts a third to five thirds of `fault_s`, and all heal now and then.
 
@@ -115,16 +117,16 @@ def _at_random(
     while at_s + 5 * fault_s < time_s:
         going_on = {name: until_s for name, until_s in going_on.items() if until_s > at_s}
         if len(going_on) < _AT_ONCE_MAX:
-            row = row or dice.sample(names, len(names))
+            row = row or random_source.sample(names, len(names))
             name = row.pop()
             if name not in going_on:
-                until_s = at_s + FAULTS[name].lasts * fault_s * dice.uniform(1 / 3, 5 / 3)
+                until_s = at_s + FAULTS[name].lasts * fault_s * random_source.uniform(1 / 3, 5 / 3)
                 going_on[name] = until_s
                 events += [(at_s, name, None), (until_s, HEAL, {FAULT_KEY: name})]
-        if dice.random() < 1 / 8:
+        if random_source.random() < 1 / 8:
             # Everything heals, and the cluster has a moment to itself: otherwise nothing shows that it can recover.
             at_s = max([at_s, *going_on.values()]) + quiet_s
-        at_s += dice.uniform(0.3, 1.0) * (quiet_s + fault_s) / 2
+        at_s += random_source.uniform(0.3, 1.0) * (quiet_s + fault_s) / 2
     events.sort(key=lambda event: event[0])
     steps, before_s = [], 0.0
     for when_s, f, value in events:

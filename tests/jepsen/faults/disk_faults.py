@@ -87,7 +87,9 @@ class PowerCut:
         for node_id in nodes:
             self._down.append(node_id)
             scene.cluster.kill(node_id)
-        lost = {str(node_id): disk.cut_power(scene.dice, self._tear) for node_id, disk in disks.items()}
+        lost = {
+            str(node_id): disk.cut_power(scene.random_source, self._tear) for node_id, disk in disks.items()
+        }
         return {
             "nodes": nodes,
             "lost": {node_id: what for node_id, what in lost.items() if any(what.values())},
@@ -114,7 +116,7 @@ class BitFlip:
         self._down = [node_id]
         scene.cluster.kill(node_id)
         try:
-            flip = flip_bit(scene.cluster.data_folder(node_id), scene.dice)
+            flip = flip_bit(scene.cluster.data_folder(node_id), scene.random_source)
         except NothingToFlip as error:
             start_again(scene, self._down)
             raise NotNow(str(error)) from error
@@ -186,13 +188,13 @@ def _slow(scene: Scene, disk: FaultyDisk) -> Value:
 
 
 def _full(scene: Scene, disk: FaultyDisk) -> Value:
-    free_bytes = scene.dice.choice([0, 700, 20_000])
+    free_bytes = scene.random_source.choice([0, 700, 20_000])
     disk.fill(free_bytes)
     return {"free_bytes": free_bytes}
 
 
 def _fail_fsync(scene: Scene, disk: FaultyDisk) -> Value:
-    count = scene.dice.choice([1, None])
+    count = scene.random_source.choice([1, None])
     disk.fail_fsync(count)
     return {"failing_fsyncs": count}
 
@@ -203,7 +205,7 @@ def _fail_writes(scene: Scene, disk: FaultyDisk) -> Value:
 
 
 def _jump(scene: Scene, disk: FaultyDisk) -> Value:
-    jump_ms = scene.dice.choice(CLOCK_JUMPS_MS)
+    jump_ms = scene.random_source.choice(CLOCK_JUMPS_MS)
     disk.jump_clock(jump_ms)
     return {"jump_ms": jump_ms}
 
@@ -221,14 +223,14 @@ def _some(scene: Scene) -> list[int]:
     free = scene.unclaimed(scene.members.controllers)
     if not free:
         raise NotNow("every controller is taken by another fault")
-    return sorted(scene.dice.sample(free, scene.dice.randint(1, len(free))))
+    return sorted(scene.random_source.sample(free, scene.random_source.randint(1, len(free))))
 
 
 def _any_nodes(scene: Scene) -> list[int]:
     free = scene.unclaimed(scene.members.all)
     if not free:
         raise NotNow("every node is taken by another fault")
-    return sorted(scene.dice.sample(free, scene.dice.randint(1, len(free))))
+    return sorted(scene.random_source.sample(free, scene.random_source.randint(1, len(free))))
 
 
 def _every_node(scene: Scene) -> list[int]:

@@ -32,7 +32,7 @@ class Scene:
     cluster: Cluster
     members: Members
     quorum: QuorumView
-    dice: Random
+    random_source: Random
     links: threading.Lock = field(default_factory=threading.Lock)
     _harmed: tuple[int, int] | None = None
     _claims: dict[int, str] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Scene:
         free = self.unclaimed(node_ids)
         if not free:
             raise NotNow("every node is taken by another fault")
-        return self.dice.choice(free)
+        return self.random_source.choice(free)
 
     def leader_unclaimed(self) -> int:
         """Raises NotNow without a leader, or when another fault has it."""

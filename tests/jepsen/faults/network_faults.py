@@ -62,7 +62,7 @@ class Flapping:
         self._flaps = 0
 
     def begin(self, scene: Scene) -> Value:
-        node_id = scene.dice.choice(scene.members.quorum)
+        node_id = scene.random_source.choice(scene.members.quorum)
         links = isolation(node_id, scene.members.all)
         self._flaps = 0
 
@@ -109,7 +109,7 @@ def _leader(scene: Scene) -> tuple[Iterable[Link], Value]:
 
 
 def _one(scene: Scene) -> tuple[Iterable[Link], Value]:
-    node_id = scene.dice.choice(scene.members.all)
+    node_id = scene.random_source.choice(scene.members.all)
     return isolation(node_id, scene.members.all), {"node": node_id}
 
 
@@ -125,8 +125,8 @@ def _from_leader(scene: Scene) -> tuple[Iterable[Link], Value]:
 
 def _halves(scene: Scene) -> tuple[Iterable[Link], Value]:
     """A majority and a minority of the quorum, each with some of the brokers."""
-    quorum = halves(scene.members.quorum, scene.dice)
-    brokers = halves(scene.members.brokers, scene.dice)
+    quorum = halves(scene.members.quorum, scene.random_source)
+    brokers = halves(scene.members.brokers, scene.random_source)
     groups = [sorted([*quorum[0], *brokers[0]]), sorted([*quorum[1], *brokers[1]])]
     return split(groups), {"groups": groups}
 
@@ -134,13 +134,13 @@ def _halves(scene: Scene) -> tuple[Iterable[Link], Value]:
 def _ring(scene: Scene) -> tuple[Iterable[Link], Value]:
     """Every controller sees a majority, no two see the same one."""
     order = list(scene.members.quorum)
-    scene.dice.shuffle(order)
+    scene.random_source.shuffle(order)
     return majorities_ring(order), {"ring": order}
 
 
 def _bridge(scene: Scene) -> tuple[Iterable[Link], Value]:
     """Two halves, and one controller that sees both."""
-    links = bridge(scene.members.quorum, scene.dice)
+    links = bridge(scene.members.quorum, scene.random_source)
     return links, {"links": [list(link) for link in links]}
 
 

@@ -118,7 +118,7 @@ def _leader(scene: Scene) -> list[int]:
 
 def _majority(scene: Scene) -> list[int]:
     controllers = scene.members.controllers
-    return sorted(scene.dice.sample(controllers, len(controllers) // 2 + 1))
+    return sorted(scene.random_source.sample(controllers, len(controllers) // 2 + 1))
 
 
 def _all(scene: Scene) -> list[int]:
@@ -127,14 +127,14 @@ def _all(scene: Scene) -> list[int]:
 
 def _skewed_config(scene: Scene, node_id: int) -> None:
     """Every node its own: the shape of the log and of messages on the disk, and every timeout that may differ."""
-    dice = scene.dice
+    random_source = scene.random_source
     overrides: dict[str, Any] = {
-        "metadata.log.compression": dice.choice(["none", "lz4"]),
-        "metadata.log.segment.bytes": dice.choice([4_096, 65_536, 1_048_576]),
-        "metadata.log.max.record.bytes.between.snapshots": dice.choice([20_000, 200_000]),
-        "controller.quorum.election.timeout.ms": dice.choice([400, 1000, 1800]),
-        "controller.quorum.fetch.timeout.ms": dice.choice([1200, 2000, 3500]),
-        "broker.heartbeat.interval.ms": dice.choice([500, 1000, 1500]),
+        "metadata.log.compression": random_source.choice(["none", "lz4"]),
+        "metadata.log.segment.bytes": random_source.choice([4_096, 65_536, 1_048_576]),
+        "metadata.log.max.record.bytes.between.snapshots": random_source.choice([20_000, 200_000]),
+        "controller.quorum.election.timeout.ms": random_source.choice([400, 1000, 1800]),
+        "controller.quorum.fetch.timeout.ms": random_source.choice([1200, 2000, 3500]),
+        "broker.heartbeat.interval.ms": random_source.choice([500, 1000, 1500]),
     }
     scene.cluster.reconfigure(node_id, overrides)
 

@@ -101,7 +101,7 @@ class Tally:
 class Shaper:
     """When the pieces of one link leave it, in the order in which they came."""
 
-    dice: Random
+    random_source: Random
     _free_at_s: float = field(default=0.0, init=False)
     _last_s: float = field(default=0.0, init=False)
 
@@ -110,12 +110,12 @@ class Shaper:
         ready_s = now_s
         if condition.rate_bytes_per_s is not None:
             ready_s = self._free_at_s = max(now_s, self._free_at_s) + size / condition.rate_bytes_per_s
-        delay_ms = condition.delay_ms + self.dice.uniform(-condition.jitter_ms, condition.jitter_ms)
+        delay_ms = condition.delay_ms + self.random_source.uniform(-condition.jitter_ms, condition.jitter_ms)
         self._last_s = max(self._last_s, ready_s + delay_ms / 1000)
         return self._last_s
 
     def is_lost(self, condition: Condition) -> bool:
-        return condition.drop_fraction > 0 and self.dice.random() < condition.drop_fraction
+        return condition.drop_fraction > 0 and self.random_source.random() < condition.drop_fraction
 
     def is_full(self, condition: Condition, now_s: float) -> bool:
         """Whether so much waits for a link of this rate that a router would drop what comes next."""

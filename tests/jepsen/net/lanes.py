@@ -28,10 +28,10 @@ _CHUNKS_WAITING_MAX = 32
 class LinkState:
     """What all connections between two nodes share in one direction; all of it within the proxies' loop."""
 
-    def __init__(self, dice: Random) -> None:
+    def __init__(self, random_source: Random) -> None:
         self.condition = SOUND
         self.tally = Tally()
-        self._shaper = Shaper(dice)
+        self._shaper = Shaper(random_source)
         self._changed = asyncio.Event()
 
     def change(self, condition: Condition) -> None:

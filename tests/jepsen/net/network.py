@@ -129,16 +129,16 @@ def split(groups: Sequence[Sequence[int]]) -> list[Link]:
     ]
 
 
-def halves(nodes: Sequence[int], dice: Random) -> tuple[list[int], list[int]]:
+def halves(nodes: Sequence[int], random_source: Random) -> tuple[list[int], list[int]]:
     """Two groups at random for `split`, the smaller one first."""
-    shuffled = dice.sample(nodes, len(nodes))
+    shuffled = random_source.sample(nodes, len(nodes))
     middle = len(shuffled) // 2
     return shuffled[:middle], shuffled[middle:]
 
 
-def bridge(nodes: Sequence[int], dice: Random) -> list[Link]:
+def bridge(nodes: Sequence[int], random_source: Random) -> list[Link]:
     """Two halves at random that hear nothing of each other, and one node that both talk with."""
-    _, *others = dice.sample(nodes, len(nodes))
+    _, *others = random_source.sample(nodes, len(nodes))
     middle = len(others) // 2
     return split([others[:middle], others[middle:]])
 

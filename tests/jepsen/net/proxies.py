@@ -45,8 +45,8 @@ class ProxyNetwork:
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
-        dice = Random()
-        self._links = {link: LinkState(dice) for link in permutations(self._nodes, 2)}
+        random_source = Random()
+        self._links = {link: LinkState(random_source) for link in permutations(self._nodes, 2)}
         ports = free_ports(len(self._nodes))
         self._addresses = {
             node: HostPort(LOOPBACK, port) for node, port in zip(self._nodes, ports, strict=True)
@@ -83,8 +83,8 @@ class ProxyNetwork:
 
     def _proxy_for_clients(self, target: int) -> LinkProxy:
         """On links that no fault knows of."""
-        dice = Random()
-        return LinkProxy(self._addresses[target], LinkState(dice), LinkState(dice))
+        random_source = Random()
+        return LinkProxy(self._addresses[target], LinkState(random_source), LinkState(random_source))
 
     async def _stop_all(self) -> None:
         for door in self._doors.values():

@@ -72,8 +72,8 @@ class Line:
 class Lines:
     """All links, by both addresses as they are in a packet."""
 
-    def __init__(self, dice: Random) -> None:
-        self._dice = dice
+    def __init__(self, random_source: Random) -> None:
+        self._random_source = random_source
         self._lines: dict[bytes, Line] = {}
 
     def arrive(self, packet: bytes, now_s: float) -> None:
@@ -91,7 +91,7 @@ class Lines:
     def change(self, conditions: Mapping[str, Mapping[str, Any]]) -> None:
         """All that are not named are sound."""
         for name in conditions:
-            self._lines.setdefault(_packed(name), Line(Shaper(self._dice)))
+            self._lines.setdefault(_packed(name), Line(Shaper(self._random_source)))
         named = {_packed(name): Condition(**fields) for name, fields in conditions.items()}
         for addresses, line in self._lines.items():
             line.change(named.get(addresses, SOUND))

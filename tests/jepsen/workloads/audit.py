@@ -50,7 +50,7 @@ class Audit:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._dice = setup.dice
+        self._random_source = setup.random_source
         self._nodes = setup.members.brokers
         self._quorum = setup.members.quorum
         self._free: dict[str, Topic] = {}
@@ -70,7 +70,7 @@ class Audit:
 
     def main(self, time_ns: int) -> Generator:
         changes = OfSeats(self._changes, Ops(self._any, self._hear))
-        return TimeLimit(time_ns, Stagger(self._setup.rate, changes, self._dice))
+        return TimeLimit(time_ns, Stagger(self._setup.rate, changes, self._random_source))
 
     def final(self) -> Generator:
         """Also until all controllers have all: what a log lacks, nothing can be said of."""
@@ -83,7 +83,7 @@ class Audit:
         return seat < self._setup.concurrency
 
     def _any(self, turn: Turn) -> Op:
-        at = self._dice.randrange(100)
+        at = self._random_source.randrange(100)
         if at < _DESCRIBES:
             return turn.invoke(DESCRIBE)
         if at < _DESCRIBES + _IMPOSSIBLE:
@@ -91,13 +91,13 @@ class Audit:
         return turn.invoke(CHANGE, self._change())
 
     def _change(self) -> dict[str, Any]:
-        (kind,) = self._dice.choices(list(_WEIGHTS), weights=list(_WEIGHTS.values()))
+        (kind,) = self._random_source.choices(list(_WEIGHTS), weights=list(_WEIGHTS.values()))
         fitting = [topic for topic in self._free.values() if _fits(kind, topic)]
         if kind == CREATE or not fitting:
             value = self._new_topic()
             self._busy[value["topic"]] = Topic(value["topic"], value["partitions"])
             return value
-        topic = self._dice.choice(fitting)
+        topic = self._random_source.choice(fitting)
         self._busy[topic.name] = self._free.pop(topic.name)
         return {"change": kind, "topic": topic.name} | self._details(kind, topic)
 
@@ -106,12 +106,12 @@ class Audit:
             return {"partitions": topic.partitions + 1}
         if kind == SET:
             self._next_value += 1
-            return {"key": self._dice.choice(KEYS), "value": str(self._next_value)}
-        return {"key": self._dice.choice(sorted(topic.keys))} if kind == UNSET else {}
+            return {"key": self._random_source.choice(KEYS), "value": str(self._next_value)}
+        return {"key": self._random_source.choice(sorted(topic.keys))} if kind == UNSET else {}
 
     def _new_topic(self) -> dict[str, Any]:
         self._next_topic += 1
-        partitions = self._dice.randint(1, _PARTITIONS_MAX)
+        partitions = self._random_source.randint(1, _PARTITIONS_MAX)
         return {"change": CREATE, "topic": topic_name(self._next_topic), "partitions": partitions}
 
     def _hear(self, op: Op) -> None:

@@ -56,7 +56,7 @@ class ConfigSet:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._brokers = setup.members.brokers
-        self._dice = setup.dice
+        self._random_source = setup.random_source
         self._last_item = 0
         self._last_value = 0
         self._there: list[str] = []
@@ -76,7 +76,7 @@ class ConfigSet:
 
     def main(self, time_ns: int) -> Generator:
         topics = [UntilOk(lambda turn, name=name: turn.invoke(ADD_TOPIC, name)) for name in TOPICS]  # type: ignore[misc]
-        load = Stagger(self._setup.rate, Ops(self._any, self._hear), self._dice)
+        load = Stagger(self._setup.rate, Ops(self._any, self._hear), self._random_source)
         return TimeLimit(time_ns, Phases(*topics, load))
 
     def final(self) -> Generator:
@@ -103,16 +103,18 @@ class ConfigSet:
         subtracts = 0 if not self._there else 40 if len(self._there) > _ITEMS_MAX else 12
         shares = {APPEND: 44, SUBTRACT: subtracts, SET_CONFIG: 10}
         shares |= {READ_ITEMS: 20, READ_CONFIG: 14} if self._is_at_controller(turn) else {DESCRIBE: 34}
-        (f,) = self._dice.choices(list(shares), weights=list(shares.values()))
+        (f,) = self._random_source.choices(list(shares), weights=list(shares.values()))
         if f == APPEND:
             return turn.invoke(APPEND, self._new_item())
         if f == SUBTRACT:
-            return turn.invoke(SUBTRACT, self._there.pop(self._dice.randrange(len(self._there))))
+            return turn.invoke(SUBTRACT, self._there.pop(self._random_source.randrange(len(self._there))))
         if f == SET_CONFIG:
             self._last_value += 1
-            return turn.invoke(SET_CONFIG, {"key": self._dice.choice(TOPICS), "value": self._last_value})
+            return turn.invoke(
+                SET_CONFIG, {"key": self._random_source.choice(TOPICS), "value": self._last_value}
+            )
         if f == READ_CONFIG:
-            return turn.invoke(READ_CONFIG, {"key": self._dice.choice(TOPICS)})
+            return turn.invoke(READ_CONFIG, {"key": self._random_source.choice(TOPICS)})
         return turn.invoke(f)
 
     def _hear(self, op: Op) -> None:

@@ -116,7 +116,7 @@ class LeaderLeaseWorkload:
         return Only(lambda turn: turn.seat == self._askers + 2, rejoin)
 
     def _at(self, seats: Container[int], rate: float, make: Callable[[Turn], Op]) -> Generator:
-        return Stagger(rate, Only(lambda turn: turn.seat in seats, Ops(make)), self._setup.dice)
+        return Stagger(rate, Only(lambda turn: turn.seat in seats, Ops(make)), self._setup.random_source)
 
     def _write(self, turn: Turn) -> Op:
         self._count += 1

@@ -112,7 +112,7 @@ class BrokerWorker:
         self._setup = setup
         self._broker_id = broker_id
         # What is swapped for what needs no seed: it depends on what the cluster has made of the swap before.
-        self._dice = Random(broker_id)
+        self._random_source = Random(broker_id)
         self._raw: RawClient | None = None
 
     def open(self) -> None:
@@ -185,8 +185,8 @@ class BrokerWorker:
             raise refused(int(code), code.name, response.topics[0].error_message)
 
     def _swap(self, raw: RawClient) -> dict[str, Any]:
-        brokers, place = self._setup.members.brokers, self._dice.randrange(OFFICES)
-        replicas = self._dice.sample(brokers, min(2, len(brokers)))
+        brokers, place = self._setup.members.brokers, self._random_source.randrange(OFFICES)
+        replicas = self._random_source.sample(brokers, min(2, len(brokers)))
         wanted = {"partition_index": place, "replicas": tuple(replicas)}
         response = raw.request(
             ApiKey.ALTER_PARTITION_REASSIGNMENTS,

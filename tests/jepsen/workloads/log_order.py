@@ -61,8 +61,8 @@ class LogOrderWorkload:
         ]
 
     def main(self, time_ns: int) -> Generator:
-        observing = Stagger(OBSERVES_PER_S * len(self._nodes), Ops(self._observe), self._setup.dice)
-        writing = Stagger(self._setup.rate, Ops(self._commit), self._setup.dice)
+        observing = Stagger(OBSERVES_PER_S * len(self._nodes), Ops(self._observe), self._setup.random_source)
+        writing = Stagger(self._setup.rate, Ops(self._commit), self._setup.random_source)
         return TimeLimit(
             time_ns, SideBySide(Only(self._is_observer, observing), Only(self._is_writer, writing))
         )

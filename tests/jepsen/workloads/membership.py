@@ -38,7 +38,7 @@ class Membership:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._dice = setup.dice
+        self._random_source = setup.random_source
         self._quorum = setup.members.quorum
         self._brokers = setup.members.brokers
         self._book = VoterBook(setup.members)
@@ -79,17 +79,21 @@ class Membership:
         return Phases(TimeLimit(RECOVERY_NS, barrier), self._agreement.phase(), TimeLimit(RECOVERY_NS, lists))
 
     def _at(self, rate: float, inner: Generator) -> Generator:
-        return Stagger(rate, inner, self._dice)
+        return Stagger(rate, inner, self._random_source)
 
     def _writes(self, seat: int) -> bool:
         return seat >= self._first_writer
 
     def _change(self, turn: Turn) -> Op | Wait:
-        chosen, leader = self._book.choose(self._dice), self._book.leader
+        chosen, leader = self._book.choose(self._random_source), self._book.leader
         if chosen is None:
             return Wait()
         assert leader is not None
-        via = self._dice.choice(self._brokers) if self._dice.random() < _VIA_A_BROKER else leader
+        via = (
+            self._random_source.choice(self._brokers)
+            if self._random_source.random() < _VIA_A_BROKER
+            else leader
+        )
         value = {"voter": chosen.voter, "directory": chosen.directory, "via": via}
         return turn.invoke(chosen.f, value)
 

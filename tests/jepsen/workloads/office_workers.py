@@ -101,7 +101,7 @@ class TransferWorker:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._dice = Random(0)
+        self._random_source = Random(0)
         self._channels: list[tuple[int, grpc.Channel]] = []
 
     def open(self) -> None:
@@ -113,7 +113,7 @@ class TransferWorker:
     def invoke(self, op: Op) -> Op:
         why, kind = "", OpType.FAIL
         for node_id, channel in self._channels:
-            target = self._dice.choice([other for other, _ in self._channels if other != node_id])
+            target = self._random_source.choice([other for other, _ in self._channels if other != node_id])
             stub: Any = QuorumStub(channel)  # type: ignore[no-untyped-call]
             try:
                 stub.TransferLeadership(

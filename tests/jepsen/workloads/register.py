@@ -79,7 +79,7 @@ class Register:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self._dice = setup.dice
+        self._random_source = setup.random_source
         self._brokers = PretendBrokers(setup, REPLICAS)
         self._topic_ids: dict[int, uuid.UUID] = {}
         self._keys: dict[int, Key] = {}
@@ -106,7 +106,7 @@ class Register:
         return seats
 
     def main(self, time_ns: int) -> Generator:
-        return TimeLimit(time_ns, Stagger(self._setup.rate, Ops(self._any, self._hear), self._dice))
+        return TimeLimit(time_ns, Stagger(self._setup.rate, Ops(self._any, self._hear), self._random_source))
 
     def final(self) -> Generator:
         """A last key, which tells that the cluster writes again; then each is read. Each part gives up after
@@ -124,19 +124,19 @@ class Register:
 
     def _any(self, turn: Turn) -> Op | Wait:
         is_missing = len(self._in_use) + len(self._asked_for) < _KEYS
-        if is_missing and (not self._in_use or self._dice.random() < _ADDS):
+        if is_missing and (not self._in_use or self._random_source.random() < _ADDS):
             return self._add_key(turn)
         if not self._in_use:
             return Wait()
-        key = self._dice.choice(self._in_use)
+        key = self._random_source.choice(self._in_use)
         shares = {"read": _READS, "cas": _CASES, "stale": _STALE_CASES, "trespass": _TRESPASSES}
-        (share,) = self._dice.choices(list(shares), weights=list(shares.values()))
+        (share,) = self._random_source.choices(list(shares), weights=list(shares.values()))
         only_reads = turn.seat < len(self._setup.members.quorum)
         if share == "read" or only_reads or key.is_doubtful:
             return turn.invoke(READ, {"key": key.number})
         older = [version for version in key.values if version < key.newest]
-        expected = self._dice.choice(older) if share == "stale" and older else key.newest
-        value = another_isr(key.values[expected], self._dice)
+        expected = self._random_source.choice(older) if share == "stale" and older else key.newest
+        value = another_isr(key.values[expected], self._random_source)
         asked = {"key": key.number, "expected": expected, "value": value}
         if share == "trespass":
             # Nothing is to be wrong with it but what it is.
@@ -175,12 +175,12 @@ class Register:
         return turn.invoke(READ, {"key": number}, final=True)
 
 
-def another_isr(current: list[int], dice: Random) -> list[int]:
+def another_isr(current: list[int], random_source: Random) -> list[int]:
     """Some of the replicas in some order, the leader among them, and not what is there already."""
     followers = [replica for replica in REPLICAS if replica != LEADER]
     while True:
-        isr = [LEADER, *dice.sample(followers, dice.randint(0, len(followers)))]
-        dice.shuffle(isr)
+        isr = [LEADER, *random_source.sample(followers, random_source.randint(0, len(followers)))]
+        random_source.shuffle(isr)
         if isr != current:
             return isr
 

@@ -67,7 +67,7 @@ class TopicsSet:
             "each broker needs a client that reads and one that writes"
         )
         self._setup = setup
-        self._dice = setup.dice
+        self._random_source = setup.random_source
         self._next_element = 0
         self._next_rebirth = 0
         self._deletable: list[int] = []
@@ -84,12 +84,12 @@ class TopicsSet:
         ]
 
     def main(self, time_ns: int) -> Generator:
-        count, dice = self._setup.concurrency, self._dice
+        count, random_source = self._setup.concurrency, self._random_source
         rebirths = Only(lambda turn: turn.seat == count + 2, Ops(self._rebirth))
         going_on = SideBySide(
-            self._of_set(Stagger(self._setup.rate, Ops(self._any, self._hear), dice)),
-            Races(RACES_PER_S, (count, count + 1), dice),
-            Stagger(REBIRTHS_PER_S, rebirths, dice),
+            self._of_set(Stagger(self._setup.rate, Ops(self._any, self._hear), random_source)),
+            Races(RACES_PER_S, (count, count + 1), random_source),
+            Stagger(REBIRTHS_PER_S, rebirths, random_source),
         )
         return TimeLimit(time_ns, going_on)
 
@@ -106,11 +106,13 @@ class TopicsSet:
         if turn.seat < len(self._nodes):
             return turn.invoke(LIST)
         kinds = {CREATE: _CREATES, LIST: _LISTS, DELETE: _DELETES if self._deletable else 0}
-        (f,) = self._dice.choices(list(kinds), weights=list(kinds.values()))
+        (f,) = self._random_source.choices(list(kinds), weights=list(kinds.values()))
         if f == CREATE:
             return turn.invoke(CREATE, self._new_element())
         if f == DELETE:
-            return turn.invoke(DELETE, self._deletable.pop(self._dice.randrange(len(self._deletable))))
+            return turn.invoke(
+                DELETE, self._deletable.pop(self._random_source.randrange(len(self._deletable)))
+            )
         return turn.invoke(LIST)
 
     def _hear(self, op: Op) -> None:
@@ -142,10 +144,10 @@ class TopicsSet:
 class Races:
     """When both racers are free: one operation for each, at once, for one new name. So many races a second at most."""
 
-    def __init__(self, rate: float, seats: tuple[int, int], dice: Random) -> None:
+    def __init__(self, rate: float, seats: tuple[int, int], random_source: Random) -> None:
         self._mean_ns = SECOND_NS / rate
         self._seats = seats
-        self._dice = dice
+        self._random_source = random_source
         self._due_ns = 0
         self._count = 0
         self._not_off: list[int] = []
@@ -157,9 +159,9 @@ class Races:
                 return Wait(self._due_ns)
             if len(racers) < len(self._seats):
                 return Wait()
-            self._not_off = self._dice.sample(self._seats, len(self._seats))
+            self._not_off = self._random_source.sample(self._seats, len(self._seats))
             self._count += 1
-            self._due_ns = context.time_ns + round(self._dice.expovariate(1) * self._mean_ns)
+            self._due_ns = context.time_ns + round(self._random_source.expovariate(1) * self._mean_ns)
         # Nobody else asks the one that is to go second, so it is free still.
         turn = racers[self._not_off.pop()]
         return turn.invoke(RACE, {"name": f"{_RACE_PREFIX}{self._count:06d}"})

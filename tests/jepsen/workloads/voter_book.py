@@ -63,7 +63,7 @@ class VoterBook:
         elif op.f == ADD:
             self._hear_add(op)
 
-    def choose(self, dice: Random) -> Change | None:
+    def choose(self, random_source: Random) -> Change | None:
         """None while nobody knows the voters."""
         if self._told is None:
             return None
@@ -75,7 +75,7 @@ class VoterBook:
         choices = [Change(ADD, node_id, observers[node_id]) for node_id in self._candidates(voters)]
         if len(sure) > self._least:
             choices += [Change(REMOVE, node_id, voters[node_id]) for node_id in sorted(voters)]
-        return dice.choice(choices) if choices else None
+        return random_source.choice(choices) if choices else None
 
     def _candidates(self, voters: dict[int, str]) -> list[int]:
         assert self._told is not None

@@ -37,7 +37,7 @@ class Setup:
     network: Network
     cluster: Cluster
     members: Members
-    dice: Random
+    random_source: Random
     rate: float
     concurrency: int
     op_timeout_s: float

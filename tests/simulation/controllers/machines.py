@@ -148,8 +148,8 @@ class ControllerMachine(Machine):
             unclean_leader_election_interval_ms=1000,
         )
         port: Any = HostPort(world, host)
-        dice = CheapDice(host.dice.randint(0, 2**62))
-        self.controller = Controller(config, port, dice, CLUSTER_ID)
+        random_source = CheapDice(host.random_source.randint(0, 2**62))
+        self.controller = Controller(config, port, random_source, CLUSTER_ID)
         self.machine = self.controller
         self.begin()
 
@@ -186,7 +186,7 @@ class BrokerMachine(Machine):
             session_timeout_ms=world.session_ms,
             initial_registration_timeout_ms=10**9,
         )
-        self.lifecycle = BrokerLifecycle(identity, timing, CheapDice(host.dice.randint(0, 2**62)))
+        self.lifecycle = BrokerLifecycle(identity, timing, CheapDice(host.random_source.randint(0, 2**62)))
         self.lifecycle.start(self.now_ms)
         self.arm()
 

@@ -6,10 +6,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from metadata.controller.batched_partition_update import BatchedPartitionUpdate
 from metadata.controller.controller import Controller
 from metadata.controller.liveness import BrokerLiveness
 from metadata.controller.replies import DeferredReplies
-from metadata.controller.sweep import PartitionSweep
 from metadata.controller.timeline import Timeline
 from metadata.image import state_hash
 from raft.adapters.commit_feed import CommitFeed
@@ -59,7 +59,7 @@ def _fences_without_moving_leaders() -> Any:
     stack = ExitStack()
     module = sys.modules[Controller.__module__]
     stack.enter_context(patch.object(module, "whole_run", lambda _context, _movement: None))
-    stack.enter_context(patch.object(PartitionSweep, "is_done", property(lambda _self: True)))
+    stack.enter_context(patch.object(BatchedPartitionUpdate, "is_done", property(lambda _self: True)))
     return stack
 
 

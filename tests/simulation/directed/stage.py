@@ -125,7 +125,7 @@ class Stage(Post):
     def _lose_disk(self, host: Host) -> None:
         assert host.node is None
         self.operator.former_disks.setdefault(host.key, []).append(host.disk)
-        host.disk = SimulatedDisk(host.disk.dice, host.disk.segment_batches)
+        host.disk = SimulatedDisk(host.disk.random_source, host.disk.segment_batches)
 
     def stick(self, node_id: int) -> None:
         """Flushes of this disk do not end."""
@@ -173,7 +173,7 @@ class Stage(Post):
         """Take a snapshot, and forget the log below it; answers where the log begins now."""
         end_offset = self.take_snapshot(node_id)
         host = self.hosts[node_id]
-        # The newest or an older one, as the dice fall.
+        # The newest or an older one, as the random source fall.
         while host.disk.log_start_offset < end_offset:
             self.snapshots.advance(host)
         return end_offset

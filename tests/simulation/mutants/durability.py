@@ -2,7 +2,7 @@
 
 from unittest.mock import patch
 
-from raft import high_watermark, lost_state, startup
+from raft import high_watermark, startup, vote_state_recovery
 from raft.log_index import LogIndex
 from raft.messages import NO_LEADER, FetchResponse
 from raft.replica import Replica
@@ -152,7 +152,7 @@ def lost_state_is_ignored() -> Patch:
 @mutant(schedule="wiped_voter_and_the_deposed_leader")
 def lost_state_fetches_as_itself() -> Patch:
     """What a voter with a wiped disk fetches acknowledges nothing: it may have forgotten a newer leader."""
-    return everywhere(lost_state.fetching_key, lambda replica: replica.key)
+    return everywhere(vote_state_recovery.fetching_key, lambda replica: replica.key)
 
 
 @mutant(schedule="wiped_voter_and_the_deposed_leader")
@@ -166,17 +166,17 @@ def lost_state_needs_no_witnesses() -> Patch:
         with patch.object(Replica, "other_voters", property(nobody)):
             regain(replica, role, response)
 
-    regain = lost_state.maybe_regain_trust
-    return everywhere(lost_state.maybe_regain_trust, trusting)
+    regain = vote_state_recovery.maybe_regain_trust
+    return everywhere(vote_state_recovery.maybe_regain_trust, trusting)
 
 
 @mutant(schedule="wiped_voter_under_load")
 def lost_state_waits_for_an_empty_answer() -> Patch:
     """A voter with a wiped disk that has all that its leader had trusts itself again, though there is always more."""
-    regain = lost_state.maybe_regain_trust
+    regain = vote_state_recovery.maybe_regain_trust
 
     def waiting(replica: Replica, role: Follower, response: FetchResponse) -> None:
         if not response.records:
             regain(replica, role, response)
 
-    return everywhere(lost_state.maybe_regain_trust, waiting)
+    return everywhere(vote_state_recovery.maybe_regain_trust, waiting)

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from unittest.mock import patch
 
-from raft import damaged_log, following, full_disk, handover, serving
-from raft.lost_state import ANONYMOUS
+from raft import damaged_log, fetch_handler, follower, full_disk, leadership_transfer
 from raft.messages import FetchRequest, FetchResponse
 from raft.replica import Replica
 from raft.roles import Leader, ReplicaProgress
+from raft.vote_state_recovery import ANONYMOUS
 from tests.simulation.mutants.registry import Patch, everywhere, getter_of, mutant
 from tests.simulation.options import Options
 
@@ -96,9 +96,9 @@ def displaced_fetch_is_answered_with_nothing() -> Patch:
     def curt(replica: Replica, leader: Leader, request: FetchRequest) -> None:
         earlier = leader.parked.pop(request.replica)
         if earlier is not None:
-            replica.respond(earlier.request_id, serving._fetch_response(replica))
+            replica.respond(earlier.request_id, fetch_handler._fetch_response(replica))
 
-    return everywhere(serving._displace_earlier_fetch, curt)
+    return everywhere(fetch_handler._displace_earlier_fetch, curt)
 
 
 @mutant(schedule="full_disk_of_the_leader", worlds=_with_full_disks)
@@ -108,13 +108,13 @@ def leader_without_space_leads_on() -> Patch:
     def stay(replica: Replica, leader: Leader, now_ms: int) -> None:
         return None
 
-    return everywhere(handover.begin_flight, stay)
+    return everywhere(leadership_transfer.begin_flight, stay)
 
 
 @mutant(schedule="full_disk_of_a_follower", worlds=_with_full_disks)
 def follower_without_space_writes() -> Patch:
     """A replica without space takes no records."""
-    handle = following.handle_fetch_response
+    handle = follower.handle_fetch_response
 
     def greedy(replica: Replica, now_ms: int, source_id: int, response: FetchResponse) -> None:
         writes_are_paused, replica.writes_are_paused = replica.writes_are_paused, False

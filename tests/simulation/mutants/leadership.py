@@ -4,7 +4,7 @@ from unittest.mock import patch
 
 from kio.schema.errors import ErrorCode
 
-from raft import elections, handover, leadership, reads, serving, timers
+from raft import elections, fetch_handler, leadership, leadership_transfer, reads, timers
 from raft.messages import NO_LEADER, TransferLeadershipResponse
 from raft.node import RaftNode
 from raft.ready import LeaderAndEpoch
@@ -49,7 +49,7 @@ def transfer_answered_when_it_begins() -> Patch:
         if transfer.request_id is not None:
             replica.respond(transfer.request_id, TransferLeadershipResponse())
 
-    return everywhere(handover._await_target, hasty)
+    return everywhere(leadership_transfer._await_target, hasty)
 
 
 @mutant(schedule="word_from_before_the_farewell")
@@ -117,7 +117,7 @@ def no_successor_is_preferred() -> Patch:
         # Not an empty list: where nobody is named, nobody comes first, and all stand at once.
         return (replica.key,)
 
-    return everywhere(handover.preferred_successors, indifferent)
+    return everywhere(leadership_transfer.preferred_successors, indifferent)
 
 
 @mutant(schedule="parked_at_a_leader_that_resigns")
@@ -127,20 +127,20 @@ def parked_fetches_are_forgotten() -> Patch:
     def forget(replica: Replica) -> None:
         replica.displaced_fetches.clear()
 
-    return everywhere(serving.answer_displaced_fetches, forget)
+    return everywhere(fetch_handler.answer_displaced_fetches, forget)
 
 
 @mutant(schedule="idle_for_a_while")
 def long_poll_that_does_not_wait() -> Patch:
     """A Fetch for which there is nothing waits at the leader."""
-    complete = serving.complete_parked_fetches
+    complete = fetch_handler.complete_delayed_fetches
 
     def impatient(replica: Replica, leader: Leader, now_ms: int) -> None:
         for_ever_ms = max((parked.deadline_ms for parked in leader.parked.values()), default=now_ms)
         leader.parked.find_due(replica.log.log_end_offset, replica.high_watermark, for_ever_ms)
         complete(replica, leader, now_ms)
 
-    return everywhere(serving.complete_parked_fetches, impatient)
+    return everywhere(fetch_handler.complete_delayed_fetches, impatient)
 
 
 @mutant(schedule="idle_for_a_while")

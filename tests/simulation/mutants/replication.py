@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from raft import following, high_watermark, replication
+from raft import follower, high_watermark, replication
 from raft.log_index import LogIndex
 from raft.messages import UNKNOWN_OFFSET, FetchResponse
 from raft.replica import Replica
@@ -126,21 +126,21 @@ def high_watermark_beyond_the_log() -> Patch:
         if leader_high_watermark != UNKNOWN_OFFSET:
             replica.high_watermark = max(replica.high_watermark, leader_high_watermark)
 
-    return everywhere(following._maybe_advance_high_watermark, greedy)
+    return everywhere(follower._maybe_advance_high_watermark, greedy)
 
 
 @mutant(schedule="divergent_tail")
 def high_watermark_before_the_cut() -> Patch:
     """A follower cuts its divergent tail before it takes its leader's high watermark (KAFKA-14704)."""
-    handle = following.handle_fetch_response
+    handle = follower.handle_fetch_response
 
     def hasty(replica: Replica, now_ms: int, source_id: int, response: FetchResponse) -> None:
         is_from_leader = isinstance(replica.role, Follower) and source_id == replica.leader_id
         if is_from_leader and response.diverging is not None:
-            following._maybe_advance_high_watermark(replica, response.high_watermark)
+            follower._maybe_advance_high_watermark(replica, response.high_watermark)
         handle(replica, now_ms, source_id, response)
 
-    return everywhere(following.handle_fetch_response, hasty)
+    return everywhere(follower.handle_fetch_response, hasty)
 
 
 @mutant(schedule="divergent_tail")
@@ -150,7 +150,7 @@ def skip_truncation() -> Patch:
     def keep(replica: Replica, diverging: OffsetAndEpoch) -> None:
         return None
 
-    return everywhere(following._truncate, keep)
+    return everywhere(follower._truncate, keep)
 
 
 @mutant(schedule="leader_that_lost_data")
@@ -162,7 +162,7 @@ def committed_records_are_cut_in_silence() -> Patch:
         replica.truncate_to(end_offset)
         replica.high_watermark = min(replica.high_watermark, end_offset)
 
-    return everywhere(following._truncate, obedient)
+    return everywhere(follower._truncate, obedient)
 
 
 @mutant(schedule="reply_that_repeats_itself")
@@ -172,4 +172,4 @@ def batches_are_taken_as_they_come() -> Patch:
     def trusting(replica: Replica, batches: tuple[LogBatch, ...]) -> list[LogBatch]:
         return list(batches)
 
-    return everywhere(following._appendable, trusting)
+    return everywhere(follower._appendable, trusting)

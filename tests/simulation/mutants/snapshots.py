@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from kio.schema.errors import ErrorCode
 
-from raft import following, serving, snapshot_fetching
+from raft import fetch_handler, follower, snapshot_fetching
 from raft.inputs import LogStartAdvanced, SnapshotEvent, SnapshotReceived, SnapshotWritten
 from raft.log_index import LogIndex
 from raft.messages import FetchResponse, FetchSnapshotResponse
@@ -196,7 +196,7 @@ def stands_while_installing() -> Patch:
 @mutant(schedule="records_while_a_snapshot_is_installed", worlds=_with_short_logs)
 def fetches_while_installing() -> Patch:
     """Nothing is fetched into a log that is being replaced."""
-    handle, poll_fetch = following.handle_fetch_response, following.poll_fetch
+    handle, poll_fetch = follower.handle_fetch_response, follower.poll_fetch
 
     def busy(replica: Replica, now_ms: int) -> None:
         installing, replica.installing = replica.installing, None
@@ -208,21 +208,19 @@ def fetches_while_installing() -> Patch:
         handle(replica, now_ms, source_id, response)
         replica.installing = installing
 
-    return all_of(
-        everywhere(following.poll_fetch, busy), everywhere(following.handle_fetch_response, writing)
-    )
+    return all_of(everywhere(follower.poll_fetch, busy), everywhere(follower.handle_fetch_response, writing))
 
 
 @mutant(schedule="snapshots_are_the_leaders_to_serve")
 def snapshot_served_in_any_epoch() -> Patch:
     """Only the leader of the epoch that a request names serves a snapshot."""
-    handle = serving.handle_fetch_snapshot
+    handle = fetch_handler.handle_fetch_snapshot
 
     def lax(replica: Replica, now_ms: int, request_id: int, request: object) -> None:
-        with patch.object(serving, "_check_epoch", lambda *_: ErrorCode.none):
+        with patch.object(fetch_handler, "_check_epoch", lambda *_: ErrorCode.none):
             handle(replica, now_ms, request_id, request)  # type: ignore[arg-type]
 
-    return everywhere(serving.handle_fetch_snapshot, lax)
+    return everywhere(fetch_handler.handle_fetch_snapshot, lax)
 
 
 @mutant(schedule="cut_below_the_start")
@@ -233,20 +231,20 @@ def log_is_cut_below_its_start() -> Patch:
         replica.outbox.truncate_to = diverging.offset
         replica.log.log_end_offset = diverging.offset
 
-    return everywhere(following._truncate, obedient)
+    return everywhere(follower._truncate, obedient)
 
 
 @mutant(schedule="fetch_from_what_was_forgotten", worlds=_with_short_logs)
 def parked_fetch_is_answered_from_below_the_start() -> Patch:
     """A Fetch that waits is looked at again when the log's start has passed it."""
-    complete = serving.complete_parked_fetches
+    complete = fetch_handler.complete_delayed_fetches
 
     def hasty(replica: Replica, leader: Leader, now_ms: int) -> None:
         start_offset, replica.log.log_start_offset = replica.log.log_start_offset, 0
         complete(replica, leader, now_ms)
         replica.log.log_start_offset = start_offset
 
-    return everywhere(serving.complete_parked_fetches, hasty)
+    return everywhere(fetch_handler.complete_delayed_fetches, hasty)
 
 
 @mutant(schedule="snapshot_that_was_overtaken", worlds=_with_short_logs)

@@ -8,7 +8,7 @@ from metadata.adapters.listener import ControllerListener
 from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.denial_log import DenialLog
-from metadata.authorizer.gate import Gate
+from metadata.authorizer.gate import RequestAuthorizer
 from metadata.authorizer.shapes import refusal
 from metadata.controller.config import ControllerConfig
 from metadata.controller.requests import ApiError, ControllerRequest
@@ -41,7 +41,7 @@ class ListenerWorld:
         self.raft_requests: list[RequestContext] = []
         self.lines: list[str] = []
         config = AuthorizerConfig(super_users=super_users)
-        self.gate = Gate(
+        self.gate = RequestAuthorizer(
             Authorizer(config, lambda: self.is_loaded),
             DenialLog(lambda: self.world.now_ms, self.lines.append),
         )

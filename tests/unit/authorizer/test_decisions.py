@@ -176,13 +176,13 @@ def test_super_users_are_separated_by_semicolons() -> None:
 
 def test_ten_thousand_acls_are_as_quick_as_ten() -> None:
     """A loop over all of them would take a thousand times as long; a busy machine must not fail this."""
-    dice = random.Random(1)
+    random_source = random.Random(1)
     entries = [
         acl(
-            dice.choice([READ, WRITE, DESCRIBE]),
-            f"topic-{dice.randrange(5000)}" + "-x" * dice.randrange(9),
-            principal=f"User:u{dice.randrange(100)}",
-            pattern_type=dice.choice([LITERAL, PREFIXED]),
+            random_source.choice([READ, WRITE, DESCRIBE]),
+            f"topic-{random_source.randrange(5000)}" + "-x" * random_source.randrange(9),
+            principal=f"User:u{random_source.randrange(100)}",
+            pattern_type=random_source.choice([LITERAL, PREFIXED]),
         )
         for _ in range(10_000)
     ]

@@ -11,7 +11,7 @@ from broker.metadata_cache import MetadataCache
 from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.denial_log import DenialLog
-from metadata.authorizer.gate import Gate
+from metadata.authorizer.gate import RequestAuthorizer
 from metadata.image.security import AccessControlEntry
 from network.requests import RequestContext
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
@@ -79,10 +79,10 @@ class BrokerWorld:
             cache=cache,
             forwarder=forwarder,
             cluster_id="the-cluster",
-            dice=LowDice(),
+            random_source=LowDice(),
             auto_create_topics=auto_create,
             node_id=1,
-            gate=Gate(Authorizer(config), DenialLog(lambda: 0, self.lines.append)),
+            gate=RequestAuthorizer(Authorizer(config), DenialLog(lambda: 0, self.lines.append)),
         )
 
     def ask(

@@ -39,7 +39,7 @@ def test_a_request_that_could_not_be_forwarded_is_not_left_without_a_reply(error
             cache=MetadataCache(),
             forwarder=forwarder,
             cluster_id="c",
-            dice=LowDice(),
+            random_source=LowDice(),
             auto_create_topics=False,
         )
         header = RequestHeader(ApiKey.UNREGISTER_BROKER, 0, 1, None)

@@ -150,18 +150,25 @@ def test_a_fenced_broker_ends_no_other_wishes_pause() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_columns_find_what_a_look_at_each_partition_finds(seed: int) -> None:
-    dice = Random(seed)
+    random_source = Random(seed)
     topics, expected = [], []
-    active = frozenset(dice.sample(range(6), 4))
+    active = frozenset(random_source.sample(range(6), 4))
     for number in range(3):
         states = {}
-        for index in dice.sample(range(20), dice.randrange(12)):
-            replicas = tuple(dice.sample(range(6), dice.randint(1, 4)))
-            isr = tuple(dice.sample(replicas, dice.randint(0, len(replicas))))
+        for index in random_source.sample(range(20), random_source.randrange(12)):
+            replicas = tuple(random_source.sample(range(6), random_source.randint(1, 4)))
+            isr = tuple(random_source.sample(replicas, random_source.randint(0, len(replicas))))
             states[index] = PartitionState(
-                replicas=replicas, directories=(MIGRATING,) * len(replicas), isr=isr, leader=dice.randrange(3)
+                replicas=replicas,
+                directories=(MIGRATING,) * len(replicas),
+                isr=isr,
+                leader=random_source.randrange(3),
             )
-        asked = sorted(dice.sample(sorted(states), len(states) // 2)) if dice.randrange(2) else None
+        asked = (
+            sorted(random_source.sample(sorted(states), len(states) // 2))
+            if random_source.randrange(2)
+            else None
+        )
         table = table_of(states)
         ids = None if asked is None else np.array(asked, dtype=np.int32)
         topics.append((TopicImage(name=f"t{number}", id=topic_id(number), partitions=table), ids))

@@ -91,7 +91,7 @@ async def broker(
         cache=cache,
         forwarder=Forwarder(channel, repeated),
         cluster_id="the-cluster",
-        dice=LowDice(),
+        random_source=LowDice(),
         auto_create_topics=auto_create,
         node_configs=node_configs,
     )

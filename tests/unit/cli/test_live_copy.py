@@ -12,7 +12,7 @@ from cli.audit.live_mirror import Mirror
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from metadata.adapters.grpc_broker_access import MemberGate
-from metadata.authorizer.gate import Gate
+from metadata.authorizer.gate import RequestAuthorizer
 from metadata.image.image import MetadataImage
 from node.config.addresses import HostPort
 from tests.unit.authorizer.acl_worlds import authorizer
@@ -130,7 +130,7 @@ def test_a_copy_of_another_node_or_cluster_is_refused(tmp_path: Path) -> None:
 
 
 def test_who_may_not_fetch_the_log_gets_no_copy(tmp_path: Path) -> None:
-    gate = MemberGate(Gate(authorizer()), MetadataImage.empty, lambda _: "User:eve")
+    gate = MemberGate(RequestAuthorizer(authorizer()), MetadataImage.empty, lambda _: "User:eve")
     with pytest.raises(CliError, match="User:eve lacks CLUSTER_ACTION") as refused:
         copied(filled(2), tmp_path, gate=gate)
     assert refused.value.status is ExitStatus.FAILED

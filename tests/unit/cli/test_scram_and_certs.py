@@ -12,7 +12,7 @@ from cli.main import run
 from cli.metadata_versions import DEFAULT
 from cli.scram_options import parse_scram_users
 from network.security.scram import keys_of
-from network.security.stand_in import AS_KAFKA
+from network.security.unknown_user_credentials import AS_KAFKA
 from node.config.load import load_config
 from snapshots.bootstrap import read_bootstrap_checkpoint
 from tests.support.certificates import issued, write

@@ -130,13 +130,13 @@ def check_at_every_change(
     check: Callable[[Started], None],
 ) -> int:
     """Stop before each change in turn, by a kill and by a power cut, and start; and stop that start somewhere too."""
-    dice = Random(1)
+    random_source = Random(1)
     for change in range(1000):
         fs = make()
         is_done = stop_before(fs, change, run)
-        again = fs.power_cut(dice)
-        stop_before(again, dice.randint(0, 40), lambda fs: start(fs).log.close())
-        for left in (fs.killed(), fs.power_cut(dice), again.power_cut(dice)):
+        again = fs.power_cut(random_source)
+        stop_before(again, random_source.randint(0, 40), lambda fs: start(fs).log.close())
+        for left in (fs.killed(), fs.power_cut(random_source), again.power_cut(random_source)):
             assert not has_lost_its_state(DATA, left), f"stopped before change {change}: {left.names(FOLDER)}"
             started = start(left)
             assert not started.repair.has_lost_its_state

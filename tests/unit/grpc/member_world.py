@@ -11,7 +11,7 @@ import grpc
 from metadata.adapters.grpc_broker import BrokerCalls
 from metadata.adapters.grpc_broker_access import MemberGate
 from metadata.adapters.grpc_broker_requests import Membership
-from metadata.authorizer.gate import Gate
+from metadata.authorizer.gate import RequestAuthorizer
 from metadata.image.image import MetadataImage
 from tests.unit.grpc.fake_source import FakeSource
 from tests.unit.grpc.harness import serving
@@ -104,7 +104,7 @@ class MemberRig:
 @asynccontextmanager
 async def member_rig(
     *,
-    gate: Gate | None = None,
+    gate: RequestAuthorizer | None = None,
     principal_of: Callable[[bytes | None], str] = lambda _: "User:ANONYMOUS",
     **options: Any,
 ) -> AsyncIterator[MemberRig]:
@@ -112,7 +112,7 @@ async def member_rig(
     source = WorldSource(world)
     source.publish()
     heartbeats, others = ToWorld(world, source), ToWorld(world, source)
-    member_gate = MemberGate(gate or Gate(None), source.committed_image, principal_of)
+    member_gate = MemberGate(gate or RequestAuthorizer(None), source.committed_image, principal_of)
     calls = BrokerCalls(MEMBERSHIP, heartbeats, others, member_gate)
     async with serving(source, broker_calls=calls, **options) as rig:
         make_stub: Callable[[grpc.aio.Channel], Any] = BrokerStub

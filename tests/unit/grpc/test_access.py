@@ -14,7 +14,7 @@ from cli.watch_stream import ChangeStream
 from metadata.adapters.grpc_broker_access import MemberGate
 from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from metadata.authorizer.codes import Operation
-from metadata.authorizer.gate import Gate
+from metadata.authorizer.gate import RequestAuthorizer
 from metadata.image.image import MetadataImage
 from node.config.addresses import HostPort
 from tests.unit.authorizer.acl_worlds import acl, acls_of, authorizer
@@ -38,7 +38,7 @@ def gate(*operations: Operation, who: Authorizer | None = None) -> MemberGate:
     empty = MetadataImage.empty()
     acls = acls_of(acl(operation, principal=ANONYMOUS, host="*") for operation in operations)
     image = replace(empty, security=replace(empty.security, acls=acls))
-    return MemberGate(Gate(who or authorizer()), lambda: image, lambda _: ANONYMOUS)
+    return MemberGate(RequestAuthorizer(who or authorizer()), lambda: image, lambda _: ANONYMOUS)
 
 
 @asynccontextmanager
@@ -128,7 +128,9 @@ SUPER = AuthorizerConfig(super_users=frozenset({ANONYMOUS}))
     [
         pytest.param(lambda: gate(Operation.ALTER), id="by an ACL"),
         pytest.param(lambda: gate(who=Authorizer(SUPER, lambda: False)), id="as super user, nothing loaded"),
-        pytest.param(lambda: MemberGate(Gate(None), MetadataImage.empty, str), id="no authorizer"),
+        pytest.param(
+            lambda: MemberGate(RequestAuthorizer(None), MetadataImage.empty, str), id="no authorizer"
+        ),
         pytest.param(lambda: None, id="no gate"),
     ],
 )
@@ -156,7 +158,9 @@ def test_the_command_line_tells_the_refusal_in_the_nodes_words() -> None:
     lacks = "CLUSTER_AUTHORIZATION_FAILED: User:CN=connector lacks"
 
     async def main() -> tuple[str, str]:
-        found = MemberGate(Gate(authorizer()), MetadataImage.empty, lambda _: "User:CN=connector")
+        found = MemberGate(
+            RequestAuthorizer(authorizer()), MetadataImage.empty, lambda _: "User:CN=connector"
+        )
         async with serving(FakeSource(), quorum=cast(Any, FakeQuorum()), gate=found) as rig:
             addresses = [HostPort("127.0.0.1", rig.server.bound_port)]
             with pytest.raises(CliError) as not_moved:

@@ -13,7 +13,7 @@ from metadata.adapters.grpc_broker_access import MemberGate, host_of
 from metadata.adapters.grpc_broker_errors import Refused
 from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from metadata.authorizer.codes import Operation
-from metadata.authorizer.gate import Gate
+from metadata.authorizer.gate import RequestAuthorizer
 from metadata.image.image import MetadataImage
 from network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
 from network.security.pem import KeyPair
@@ -61,7 +61,7 @@ def gate(*operations: Operation, who: Authorizer | None = None) -> MemberGate:
     entries = acls_of(acl(operation, principal=MEMBER, host=HERE) for operation in operations)
     empty = MetadataImage.empty()
     image = replace(empty, security=replace(empty.security, acls=entries))
-    return MemberGate(Gate(who or authorizer()), lambda: image, principal_of)
+    return MemberGate(RequestAuthorizer(who or authorizer()), lambda: image, principal_of)
 
 
 def refusal(found: MemberGate, caller: Caller, api_key: ApiKey) -> Refused:
@@ -95,13 +95,15 @@ def test_a_node_that_has_not_loaded_the_acls_lets_nobody_in_and_says_to_ask_agai
 @pytest.mark.parametrize("who", [None, authorizer()])
 def test_a_certificate_that_no_rule_fits_is_turned_away(who: Authorizer | None) -> None:
     named = principal_of_certificate(parse_mapping_rules("RULE:^CN=(other)$/$1/"))
-    found = refusal(MemberGate(Gate(who), MetadataImage.empty, named), Caller(member()), ApiKey.FETCH)
+    found = refusal(
+        MemberGate(RequestAuthorizer(who), MetadataImage.empty, named), Caller(member()), ApiKey.FETCH
+    )
     assert found.error is ErrorCode.cluster_authorization_failed
     assert "no rule of ssl.principal.mapping.rules fits its certificate 'CN=member'" in str(found)
 
 
 def test_without_an_authorizer_nobody_is_asked_who_they_are() -> None:
-    MemberGate(Gate(None), MetadataImage.empty, principal_of).check(Caller(), ApiKey.FETCH)
+    MemberGate(RequestAuthorizer(None), MetadataImage.empty, principal_of).check(Caller(), ApiKey.FETCH)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,7 @@ def test_the_address_of_a_peer(peer: str, host: str) -> None:
 
 def test_every_call_is_judged() -> None:
     async def main() -> list[tuple[grpc.StatusCode, str]]:
-        async with member_rig(gate=Gate(authorizer()), principal_of=principal_of) as rig:
+        async with member_rig(gate=RequestAuthorizer(authorizer()), principal_of=principal_of) as rig:
             calls = [
                 rig.register(5),
                 rig.heartbeat(5, 1),
@@ -147,7 +149,7 @@ def test_over_mutual_tls_the_client_is_whom_its_certificate_names() -> None:
             return principal_of(der)
 
         source = FakeSource()
-        member_gate = MemberGate(Gate(authorizer()), source.committed_image, named)
+        member_gate = MemberGate(RequestAuthorizer(authorizer()), source.committed_image, named)
         calls = BrokerCalls(MEMBERSHIP, Nobody(), Nobody(), member_gate)
         files = TlsFiles(KeyPair(certificate(server).encode(), key(server).encode()), ca, True)
         tls = TlsMaterial("grpc", {}, lambda _keys: files)

@@ -9,7 +9,7 @@ import grpc
 
 from metadata.adapters.grpc_broker import BrokerCalls
 from metadata.adapters.grpc_broker_access import MemberGate
-from metadata.authorizer.gate import Gate
+from metadata.authorizer.gate import RequestAuthorizer
 from tests.unit.grpc.fake_source import FakeSource
 from tests.unit.grpc.harness import serving
 from tests.unit.grpc.member_world import MEMBERSHIP
@@ -25,7 +25,7 @@ class Nobody:
 
 @asynccontextmanager
 async def watching(source: FakeSource, **options: Any) -> AsyncIterator[Any]:
-    gate = MemberGate(Gate(None), source.committed_image, lambda _: "User:ANONYMOUS")
+    gate = MemberGate(RequestAuthorizer(None), source.committed_image, lambda _: "User:ANONYMOUS")
     async with serving(
         source, broker_calls=BrokerCalls(MEMBERSHIP, Nobody(), Nobody(), gate), **options
     ) as rig:

@@ -3,7 +3,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller import change_run, sweep
+from metadata.controller import batched_partition_update, partition_change_batch
 from metadata.controller.config import ControllerConfig
 from metadata.controller.requests import Values
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
@@ -25,8 +25,8 @@ PARTITIONS = 11
 
 @pytest.fixture(autouse=True)
 def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_run, "CHANGES_AT_ONCE", AT_ONCE)
-    monkeypatch.setattr(sweep, "PARTITIONS_PER_SLICE", AT_ONCE)
+    monkeypatch.setattr(partition_change_batch, "CHANGES_AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(batched_partition_update, "PARTITIONS_PER_SLICE", AT_ONCE)
 
 
 def world_of(*brokers: int, elr: int = 0) -> World:

@@ -7,7 +7,7 @@ import pytest
 
 from metadata.describe.config_slices import RESOURCES_AT_ONCE, describe_configs_in_slices
 from metadata.describe.configs import describe_configs
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.image.configs import GROUP, TOPIC
 from tests.unit.metadata.test_describe_configs import IMAGE, STATIC
 from wire.codec import encode
@@ -18,7 +18,7 @@ from wire.protocol.entities import build
 LOWEST, HIGHEST = supported_versions(ApiKey.DESCRIBE_CONFIGS)
 
 
-def question(version: int, count: int) -> Question:
+def question(version: int, count: int) -> DescribeRequest:
     resources = [
         {
             "resource_type": GROUP if number % 7 == 0 else TOPIC,
@@ -32,7 +32,7 @@ def question(version: int, count: int) -> Question:
         "include_synonyms": True,
         "include_documentation": version >= 3,
     }
-    return Question(
+    return DescribeRequest(
         body=build(request_class(ApiKey.DESCRIBE_CONFIGS, version), values),
         version=version,
         image=IMAGE,

@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import Values
 from metadata.describe.acls import describe_acls
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from tests.unit.metadata.controller_world import World, kinds
 from wire.metadata_records.security import AccessControlEntryRecord
 from wire.protocol.api_keys import ApiKey
@@ -60,7 +60,7 @@ def delete(world: World, *filters: dict[str, Any], version: int = 3) -> list[Val
 
 
 def describe(world: World, version: int = 3, **changes: Any) -> Values:
-    question = Question(
+    question = DescribeRequest(
         body=build(request_class(ApiKey.DESCRIBE_ACLS, version), acl_filter(**changes)),
         version=version,
         image=world.controller.committed_image,

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import Values
 from metadata.describe.client_quotas import describe_client_quotas
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from tests.unit.metadata.controller_world import World, kinds
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class
@@ -269,7 +269,7 @@ def described(
     body = build(cls, {"components": components, "strict": strict})
     image = world.controller.committed_image
     values = describe_client_quotas(
-        Question(body=body, version=version, image=image, principal="User:a", node_id=1)
+        DescribeRequest(body=body, version=version, image=image, principal="User:a", node_id=1)
     )
     build(response_class(ApiKey.DESCRIBE_CLIENT_QUOTAS, version), values)
     return values

@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.config import ControllerConfig
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.describe.delegation_tokens import describe_delegation_token
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.image.security import DelegationToken
 from snapshots.bootstrap import bootstrap_records
 from tests.unit.metadata.controller_world import World, kinds
@@ -79,7 +79,7 @@ def describe(world: World, owners: list[str] | None, key: str | None = KEY, vers
     asked = None
     if owners is not None:
         asked = [{"principal_type": "User", "principal_name": owner} for owner in owners]
-    question = Question(
+    question = DescribeRequest(
         body=build(request_class(ApiKey.DESCRIBE_DELEGATION_TOKEN, version), {"owners": asked}),
         version=version,
         image=world.controller.committed_image,

@@ -9,7 +9,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import ControllerRequest, Values
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.scram import describe_user_scram_credentials
 from metadata.image.errors import ReplayError
 from metadata.image.security import ScramUser
@@ -173,7 +173,7 @@ def described(world: World, *users: str, all_of_them: bool = False) -> dict[str,
     body = build(cls, {"users": None if all_of_them else [{"name": each} for each in users]})
     image = world.controller.committed_image
     values = describe_user_scram_credentials(
-        Question(body=body, version=0, image=image, principal="User:a", node_id=1)
+        DescribeRequest(body=body, version=0, image=image, principal="User:a", node_id=1)
     )
     build(response_class(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0), values)
     return values

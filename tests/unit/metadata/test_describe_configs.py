@@ -6,7 +6,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.config_definitions.table import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.table import DESCRIBERS
 from metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from tests.support.images import broker_record, image_of, partition_record, topic_records
@@ -50,7 +50,7 @@ STATIC = {
 
 def answer(api_key: ApiKey, version: int, node_id: int = 1, **values: Any) -> Any:
     """The response entity, encoded once to show that it can be sent."""
-    question = Question(
+    question = DescribeRequest(
         body=build(request_class(api_key, version), values),
         version=version,
         image=IMAGE,

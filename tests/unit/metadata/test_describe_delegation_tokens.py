@@ -5,7 +5,7 @@ from typing import Any
 
 from metadata.delegation_tokens import HMAC_KEY_CONFIG
 from metadata.describe.delegation_tokens import describe_delegation_token
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.image.image import MetadataImage
 from metadata.image.security import DelegationToken
 from tests.support.calls import calls_of
@@ -38,7 +38,7 @@ def test_many_owners_and_many_tokens_are_no_product_of_both() -> None:
     version = supported_versions(ApiKey.DESCRIBE_DELEGATION_TOKEN)[1]
     owners = [{"principal_type": "User", "principal_name": f"n{number}"} for number in range(OWNERS)]
     owners[-1]["principal_name"] = "u7"
-    question = Question(
+    question = DescribeRequest(
         body=build(request_class(ApiKey.DESCRIBE_DELEGATION_TOKEN, version), {"owners": owners}),
         version=version,
         image=image(),

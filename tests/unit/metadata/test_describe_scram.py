@@ -3,7 +3,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.scram import describe_user_scram_credentials
 from metadata.image.image import MetadataImage
 from wire.codec import encode
@@ -19,7 +19,9 @@ API = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
 def test_the_longest_name_can_be_answered(name: str, mentions: int) -> None:
     """The message quotes it and must not become longer than a string may be."""
     asked = build(request_class(API, 0), {"users": [{"name": name}] * mentions})
-    question = Question(body=asked, version=0, image=MetadataImage.empty(), principal="User:a", node_id=1)
+    question = DescribeRequest(
+        body=asked, version=0, image=MetadataImage.empty(), principal="User:a", node_id=1
+    )
     values = describe_user_scram_credentials(question)
     (result,) = values["results"]
     assert result["user"] == name

@@ -7,7 +7,7 @@ from metadata.controller.config import ControllerConfig
 from metadata.controller.handlers import HANDLERS, READERS
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.delegation_tokens import HMAC_KEY_CONFIG
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.table import DESCRIBERS
 from metadata.image.records import image_from_values, image_records, image_values
 from snapshots.bootstrap import bootstrap_records
@@ -84,7 +84,7 @@ class Barrage:
         assert not found, (found, api_key, version, body)
 
     def _describe(self, request: ControllerRequest) -> Values:
-        question = Question(
+        question = DescribeRequest(
             body=request.body,
             version=request.api_version,
             image=self.world.controller.committed_image,

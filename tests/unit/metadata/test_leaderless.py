@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from metadata.controller import change_run, leaderless, sweep
+from metadata.controller import batched_partition_update, leaderless, partition_change_batch
 from metadata.controller.config import ControllerConfig
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from metadata.image.partition_state import NO_LEADER
@@ -19,8 +19,8 @@ PARTITIONS = 11
 
 @pytest.fixture(autouse=True)
 def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "PARTITIONS_PER_SLICE", SLICE)
-    monkeypatch.setattr(change_run, "CHANGES_AT_ONCE", SLICE)
+    monkeypatch.setattr(batched_partition_update, "PARTITIONS_PER_SLICE", SLICE)
+    monkeypatch.setattr(partition_change_batch, "CHANGES_AT_ONCE", SLICE)
 
 
 def world_of(elr: int = 0, level: int = 25, **changes: Any) -> World:
@@ -101,7 +101,7 @@ def test_an_unregistration_that_was_not_ended_is_undone() -> None:
 
 def test_nothing_is_given_back_to_a_broker_that_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """At this level the image does not show that it leaves."""
-    monkeypatch.setattr(change_run, "CHANGES_AT_ONCE", PARTITIONS)
+    monkeypatch.setattr(partition_change_batch, "CHANGES_AT_ONCE", PARTITIONS)
     world = world_of(level=4)
     world.heartbeat(1, want_shut_down=True, current_metadata_offset=0)
     assert leaderless_count(world) == PARTITIONS

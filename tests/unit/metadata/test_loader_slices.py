@@ -57,22 +57,24 @@ def config(number: int) -> ConfigRecord:
     return ConfigRecord(resource_type=2, resource_name=f"t{number % TOPICS}", name=f"k{number}", value="v")
 
 
-def some_records(dice: Random) -> Iterator[MetadataRecord]:
+def some_records(random_source: Random) -> Iterator[MetadataRecord]:
     """Topics, their partitions, and whatever may happen to them; long runs of one kind, and others in between."""
     for number in range(TOPICS):
         yield TopicRecord(name=f"t{number}", topic_id=topic_id(number))
         for index in range(80):
-            yield partition(number, index, **({"adding_replicas": (3,)} if dice.random() < 0.02 else {}))
-            if dice.random() < 0.02:
-                yield config(dice.randrange(1000))
-    for _ in range(12):
-        number = dice.randrange(TOPICS)
-        for index in dice.sample(range(80), dice.randint(1, 80)):
-            yield PartitionChangeRecord(
-                topic_id=topic_id(number), partition_id=index, isr=tuple(dice.sample((1, 2, 3), 2))
+            yield partition(
+                number, index, **({"adding_replicas": (3,)} if random_source.random() < 0.02 else {})
             )
-        for _ in range(dice.choice((0, 0, 250))):
-            yield config(dice.randrange(1000))
+            if random_source.random() < 0.02:
+                yield config(random_source.randrange(1000))
+    for _ in range(12):
+        number = random_source.randrange(TOPICS)
+        for index in random_source.sample(range(80), random_source.randint(1, 80)):
+            yield PartitionChangeRecord(
+                topic_id=topic_id(number), partition_id=index, isr=tuple(random_source.sample((1, 2, 3), 2))
+            )
+        for _ in range(random_source.choice((0, 0, 250))):
+            yield config(random_source.randrange(1000))
 
 
 def batches_of(

@@ -179,8 +179,8 @@ def test_partitions_that_are_added_go_on_where_the_others_ended(seed: int) -> No
 
 @pytest.mark.parametrize("led", [{0: 10, 1: 10, 2: 10, 3: 10, 4: 0}, {}])
 def test_brokers_that_lead_fewer_are_preferred_but_not_alone(led: dict[int, int]) -> None:
-    brokers, dice = [broker(each) for each in range(5)], SeededDice()
-    firsts = Counter(StripedPlacer(brokers, dice, led).place(1, 1)[0][0] for _ in range(1000))
+    brokers, random_source = [broker(each) for each in range(5)], SeededDice()
+    firsts = Counter(StripedPlacer(brokers, random_source, led).place(1, 1)[0][0] for _ in range(1000))
     share = firsts[4] / 1000
     assert 0.3 < share < 0.42 if led else 0.15 < share < 0.25
     assert len(firsts) == 5

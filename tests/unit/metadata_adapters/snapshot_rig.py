@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from metadata.adapters.snapshot_keeper import SnapshotKeeper
+from metadata.adapters.snapshot_manager import SnapshotManager
 from metadata.adapters.snapshot_ports import SnapshotSettings
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
@@ -49,7 +49,7 @@ class Rig:
         self.replica = FakeReplica()
         self.now_ms = START_MS
         self.fatal: list[Exception] = []
-        self.keeper = SnapshotKeeper(
+        self.keeper = SnapshotManager(
             FOLDER,
             settings,
             self.replica,

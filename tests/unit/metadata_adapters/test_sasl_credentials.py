@@ -15,7 +15,7 @@ from metadata.image.security import ScramUser as UserKey
 from network.security.scram import ScramError, keys_of, parse_server_first
 from network.security.scram_client import ScramClient
 from network.security.scram_server import ScramLookup, ScramServer, ScramUser
-from network.security.stand_in import AS_KAFKA
+from network.security.unknown_user_credentials import AS_KAFKA
 from tests.support.calls import calls_of
 from wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from wire.salt_forms import SaltForm, form_of

@@ -1,4 +1,4 @@
-"""Two voters that may both win: the dice say which of them stands first (raft/elections.py, `_give_way`)."""
+"""Two voters that may both win: the random source say which of them stands first (raft/elections.py, `_give_way`)."""
 
 from raft.messages import VoteRequest
 from raft.ready import OutboundRequest
@@ -16,7 +16,7 @@ def prospective() -> tuple[RaftContext, list[OutboundRequest]]:
     context = RaftContext()
     context.advance(context.config.election_timeout_ms)
     assert context.node.role == "prospective"
-    context.node.replica.dice = HighDice()
+    context.node.replica.random_source = HighDice()
     return context, context.sent(VoteRequest)
 
 
@@ -54,7 +54,7 @@ def test_a_rival_that_asks_again_does_not_put_it_off_again() -> None:
 def test_who_has_refused_a_pre_vote_stands_at_once() -> None:
     context = RaftContext(log=[batch(0, 1)])
     context.advance(context.config.election_timeout_ms)
-    context.node.replica.dice = HighDice()
+    context.node.replica.random_source = HighDice()
     (asked, *_) = context.sent(VoteRequest)
     assert not context.ask_for_pre_vote(2, 1, last_offset_epoch=0, last_offset=0).vote_granted
     context.vote(asked)

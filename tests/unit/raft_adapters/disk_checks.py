@@ -40,14 +40,14 @@ def check_left(fs: FaultFileSystem, expected: Expected) -> None:
     assert not leftovers
 
 
-def check_rotten(fs: FaultFileSystem, expected: Expected, dice: Random) -> None:
+def check_rotten(fs: FaultFileSystem, expected: Expected, random_source: Random) -> None:
     """The next start may be broken off; before it or behind it a bit of a snapshot turns. Nothing that was promised is
     forgotten: what cannot be read is called damage, also by the start after that, until it is fetched again."""
-    left = cut_within_start(fs, dice) if dice.random() < 0.7 else fs
-    if FOLDER not in left.folders or not rot_a_snapshot(left, dice):
+    left = cut_within_start(fs, random_source) if random_source.random() < 0.7 else fs
+    if FOLDER not in left.folders or not rot_a_snapshot(left, random_source):
         return
-    if dice.random() < 0.3:
-        left = cut_within_start(left, dice)
+    if random_source.random() < 0.3:
+        left = cut_within_start(left, random_source)
     *first, damage = _opened(left, expected, is_rotten=True)
     *second, still = _opened(left, expected, is_rotten=True)
     assert second[1:] == first[1:], "the second start finds something else"
@@ -58,13 +58,13 @@ def check_rotten(fs: FaultFileSystem, expected: Expected, dice: Random) -> None:
     assert left.open_descriptors == 0, "a file stays open"
 
 
-def rot_a_snapshot(fs: FaultFileSystem, dice: Random) -> bool:
+def rot_a_snapshot(fs: FaultFileSystem, random_source: Random) -> bool:
     """Turn a bit in one of the snapshots; answers whether there is any."""
     found = [each for each in list_snapshots(FOLDER, fs) if each != FIRST_VOTERS]
     if not found:
         return False
-    path = snapshot_path(FOLDER, dice.choice(found))
-    fs.flip(path, dice.randrange(fs.inode(path).size), 1 << dice.randrange(8))
+    path = snapshot_path(FOLDER, random_source.choice(found))
+    fs.flip(path, random_source.randrange(fs.inode(path).size), 1 << random_source.randrange(8))
     return True
 
 
@@ -91,14 +91,16 @@ def going_after(changes: int) -> Callable[[int, str], None]:
     return go
 
 
-def cut_within_start(fs: FaultFileSystem, dice: Random, passing: int | None = None) -> FaultFileSystem:
+def cut_within_start(
+    fs: FaultFileSystem, random_source: Random, passing: int | None = None
+) -> FaultFileSystem:
     """What is left when the power goes again in the middle of the next start, after so many of its changes."""
-    fs.on_call = going_after(dice.randint(0, 30) if passing is None else passing)
+    fs.on_call = going_after(random_source.randint(0, 30) if passing is None else passing)
     with suppress(PowerGone):
         log = FileLog(FOLDER, LIMITS, 0, on_damage="report", fs=fs)
         log.close()
     fs.on_call = lambda _count, _name: None
-    return fs.power_cut(dice)
+    return fs.power_cut(random_source)
 
 
 def run_with_cuts(
@@ -107,20 +109,20 @@ def run_with_cuts(
     """Cut the power, as often as `cuts` says, before every change of a history that is chosen by its number, and at the
     end. Answers how many changes there were."""
     fs = FaultFileSystem(FOLDER.parent)
-    history, dice, changes = History(fs, Random(seed)), Random(seed), 0
+    history, random_source, changes = History(fs, Random(seed)), Random(seed), 0
 
     def cut() -> None:
         for _ in range(cuts):
-            left = fs.power_cut(dice)
-            if dice.random() < 0.2:
-                left = cut_within_start(left, dice)
+            left = fs.power_cut(random_source)
+            if random_source.random() < 0.2:
+                left = cut_within_start(left, random_source)
             check_left(left, history.expected)
-        if dice.random() < 0.5:
-            check_rotten(fs.power_cut(dice), history.expected, dice)
-        if dice.random() < 0.25:
+        if random_source.random() < 0.5:
+            check_rotten(fs.power_cut(random_source), history.expected, random_source)
+        if random_source.random() < 0.25:
             check_left(fs.killed(), history.expected)
-        if dice.random() < 0.25:
-            check_left(cut_within_start(fs.killed(), dice), history.expected)
+        if random_source.random() < 0.25:
+            check_left(cut_within_start(fs.killed(), random_source), history.expected)
 
     def hear(_count: int, name: str) -> None:
         nonlocal changes

@@ -107,7 +107,7 @@ class History:
     the log may be in since, the one being made included."""
 
     fs: FaultFileSystem
-    dice: Random
+    random_source: Random
     epoch: int = 1
     floor: int = 0
     damaged_until: int = 0
@@ -166,12 +166,14 @@ class History:
         self.open()
 
     def _append(self) -> None:
-        self.epoch += self.dice.random() < 0.2
+        self.epoch += self.random_source.random() < 0.2
         end, made = self.state.end, []
-        for _ in range(self.dice.randint(1, 4)):
-            size = self.dice.choice((3, 40, 700, 3000))
-            value = bytes(self.dice.choice((b"\x00", b"\x01", b"\xff"))) * size
-            made.append(build_batch(end, self.epoch, 1000, [(None, value)] * self.dice.randint(1, 3)))
+        for _ in range(self.random_source.randint(1, 4)):
+            size = self.random_source.choice((3, 40, 700, 3000))
+            value = bytes(self.random_source.choice((b"\x00", b"\x01", b"\xff"))) * size
+            made.append(
+                build_batch(end, self.epoch, 1000, [(None, value)] * self.random_source.randint(1, 3))
+            )
             end = made[-1].next_offset
         self.possible.append(State(self.state.start, (*self.state.batches, *made)))
         try:
@@ -183,7 +185,7 @@ class History:
     def _truncate(self) -> None:
         state = self.state
         ends = [state.start, *(each.next_offset for each in state.batches)]
-        end = self.dice.choice([each for each in ends if each >= self.floor][-6:])
+        end = self.random_source.choice([each for each in ends if each >= self.floor][-6:])
         kept = tuple(each for each in state.batches if each.next_offset <= end)
         self.possible.append(State(state.start, kept))
         self.epoch += 1
@@ -195,7 +197,7 @@ class History:
 
     def _vote(self) -> None:
         self.epoch += 1
-        state = QuorumState(leader_epoch=self.epoch, voted=ReplicaKey(self.dice.randint(1, 3)))
+        state = QuorumState(leader_epoch=self.epoch, voted=ReplicaKey(self.random_source.randint(1, 3)))
         self.elections.append(state)
         self.elections_file.write(state)
         self.elections = [state]
@@ -210,7 +212,7 @@ class History:
         ]
         if not later:
             return None
-        last = self.dice.choice(later)
+        last = self.random_source.choice(later)
         self.floor = last.next_offset
         snapshot = OffsetAndEpoch(last.next_offset, last.leader_epoch)
         pieces = [each.data for each in parse_batches(snapshot_content(snapshot.epoch))]
@@ -230,7 +232,7 @@ class History:
 
     def _receive_snapshot(self) -> None:
         self.epoch += 1
-        snapshot = OffsetAndEpoch(self.state.end + self.dice.randint(1, 20), self.epoch)
+        snapshot = OffsetAndEpoch(self.state.end + self.random_source.randint(1, 20), self.epoch)
         content, size = snapshot_content(snapshot.epoch), 50
         for position in range(0, len(content), size):
             piece = content[position : position + size]
@@ -253,7 +255,7 @@ class History:
         if self.floor >= self.promised.end:
             # A snapshot stands for all of it: the next start need not look any further.
             self.possible.append(State(self.floor, (), begun_anew=True))
-        damaged = self.dice.choice(later)
+        damaged = self.random_source.choice(later)
         if damaged.next_offset <= self.floor:
             # Or the log goes on behind a snapshot, which is then the state while that is under way.
             self.possible.extend(
@@ -296,8 +298,8 @@ class History:
             if position >= 0:
                 self.fs.flip(
                     FOLDER / name,
-                    position + self.dice.randrange(len(batch.data)),
-                    1 << self.dice.randrange(8),
+                    position + self.random_source.randrange(len(batch.data)),
+                    1 << self.random_source.randrange(8),
                 )
                 return
         raise AssertionError("what was acknowledged is in no segment")

@@ -118,10 +118,10 @@ def test_damage_that_a_snapshot_stands_for() -> None:
 # The snapshot turns bad before the next start
 
 
-def rotten(fs: FaultFileSystem, dice: Random, snapshot: OffsetAndEpoch = AHEAD) -> FaultFileSystem:
+def rotten(fs: FaultFileSystem, random_source: Random, snapshot: OffsetAndEpoch = AHEAD) -> FaultFileSystem:
     """The disk with a bit of that snapshot turned."""
     path = snapshot_path(FOLDER, snapshot)
-    fs.flip(path, dice.randrange(fs.inode(path).size), 1 << dice.randrange(8))
+    fs.flip(path, random_source.randrange(fs.inode(path).size), 1 << random_source.randrange(8))
     return fs
 
 
@@ -179,6 +179,6 @@ def test_a_snapshot_that_turns_bad_while_the_log_is_emptied_for_it(
 ) -> None:
     fs = disk_with_log()
     QuorumStateFile(FOLDER, (1, 2, 3), fs=fs).write(QuorumState(leader_epoch=1))
-    dice = Random(5)
+    random_source = Random(5)
     for left in broken_off(fs):
-        check_nothing_is_forgotten(rotten(left, dice), END)
+        check_nothing_is_forgotten(rotten(left, random_source), END)

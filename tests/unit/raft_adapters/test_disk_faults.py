@@ -59,8 +59,8 @@ def run_with_fault(seed: int, call: int) -> str | None:
     if failure is not None:
         assert not isinstance(failure, StorageFull)
         assert isinstance(failure, FsyncFailed) == (failing in SYNCS), (failing, failure)
-    dice = Random(call)
-    for left in (fs.killed(), fs.power_cut(dice), fs.power_cut(dice)):
+    random_source = Random(call)
+    for left in (fs.killed(), fs.power_cut(random_source), fs.power_cut(random_source)):
         check_left(left, history.expected)
     return failing
 
@@ -94,11 +94,11 @@ def test_after_an_error_of_every_call_all_that_was_promised_is_there(part: int) 
 def test_what_a_failed_flush_left_in_memory_alone_is_not_taken_for_durable() -> None:
     """The process ends, as it must. The next one reads it all, flushes, and acknowledges: then the power goes."""
     for seed in range(40):
-        fs, dice = FaultFileSystem(FOLDER.parent), Random(seed)
+        fs, random_source = FaultFileSystem(FOLDER.parent), Random(seed)
         log = FileLog(FOLDER, THREE_A_SEGMENT, fs=fs)
         log.append(batches(0, 2))
         log.flush()
-        log.append(batches(2, 2 + dice.randint(1, 7)))
+        log.append(batches(2, 2 + random_source.randint(1, 7)))
 
         def fail(_count: int, name: str) -> None:
             if name in SYNCS:
@@ -111,7 +111,7 @@ def test_what_a_failed_flush_left_in_memory_alone_is_not_taken_for_durable() -> 
         next_fs = fs.killed()
         acknowledged = FileLog(FOLDER, THREE_A_SEGMENT, fs=next_fs)
         end = acknowledged.flush()
-        survivor = FileLog(FOLDER, THREE_A_SEGMENT, on_damage="report", fs=next_fs.power_cut(dice))
+        survivor = FileLog(FOLDER, THREE_A_SEGMENT, on_damage="report", fs=next_fs.power_cut(random_source))
         assert (survivor.damage, read_all(survivor)) == (None, batches(0, end)), seed
         survivor.close()
         acknowledged.close()
@@ -155,15 +155,15 @@ def test_a_full_disk_leaves_the_log_as_it_was_and_space_lets_it_go_on() -> None:
 def test_what_was_taken_back_on_a_full_disk_never_gets_in_the_way_of_what_comes_after() -> None:
     """The power goes after the next append: of the half-written one before, the disk may hold any sector."""
     for seed in range(150):
-        fs, dice = FaultFileSystem(FOLDER.parent), Random(seed)
+        fs, random_source = FaultFileSystem(FOLDER.parent), Random(seed)
         log = FileLog(FOLDER, fs=fs)
         log.append(batches(0, 2))
         log.flush()
-        fs.capacity -= fs.free_bytes(FOLDER) - dice.randint(600, 1900)
+        fs.capacity -= fs.free_bytes(FOLDER) - random_source.randint(600, 1900)
         assert append_or_refusal(log, batches(2, 4, size=1000)) is not None
         fs.capacity += 100_000
         log.append(batches(2, 4, epoch=2, size=900))
-        left = FileLog(FOLDER, on_damage="report", fs=fs.power_cut(dice))
+        left = FileLog(FOLDER, on_damage="report", fs=fs.power_cut(random_source))
         assert left.damage is None, (seed, left.damage)
         assert read_all(left)[:2] == batches(0, 2)
         left.close()

@@ -59,11 +59,11 @@ class Log:
         self.fs.put(self.path, self.content)
 
 
-def check_every_byte(batches: tuple[LogBatch, ...], dice: Random, share: float = 1.0) -> int:
+def check_every_byte(batches: tuple[LogBatch, ...], random_source: Random, share: float = 1.0) -> int:
     log, flipped = Log(batches), 0
     for position in range(len(log.content)):
-        if dice.random() < share:
-            log.check_flipped(position, dice.randint(1, 255))
+        if random_source.random() < share:
+            log.check_flipped(position, random_source.randint(1, 255))
             flipped += 1
     return flipped
 
@@ -81,8 +81,8 @@ def test_every_flipped_byte_of_a_small_log_that_kafka_wrote_is_found(real_logs: 
 
 
 def test_flipped_bytes_all_over_a_log_of_seven_epochs_are_found(real_logs: Path) -> None:
-    dice = Random(4)
-    assert sum(check_every_byte(window, dice, 0.003) for window in windows(real_logs)) > 300
+    random_source = Random(4)
+    assert sum(check_every_byte(window, random_source, 0.003) for window in windows(real_logs)) > 300
 
 
 @pytest.mark.slow
@@ -114,10 +114,10 @@ def test_a_flipped_byte_of_a_snapshot_that_kafka_wrote_is_found(real_logs: Path,
     assert problem_of(path, 189, fs) is None
     starts = [found.position for found in scan_batches(content) if isinstance(found, ScannedBatch)]
     headers = {start + offset for start in starts for offset in range(61)}
-    dice = Random(4)
+    random_source = Random(4)
     for position in range(len(content)):
-        if position in headers or dice.random() < share:
-            check_snapshot(fs, path, position, dice.randint(1, 255))
+        if position in headers or random_source.random() < share:
+            check_snapshot(fs, path, position, random_source.randint(1, 255))
     assert problem_of(path, 189, fs) is None
 
 

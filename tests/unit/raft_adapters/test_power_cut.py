@@ -28,7 +28,7 @@ def test_a_power_cut_at_every_change_of_the_script_loses_nothing_promised() -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_many_power_cuts_at_every_change_of_random_histories(seed: int) -> None:
-    dice = Random(seed)
+    random_source = Random(seed)
     steps = [*sorted(set(SCRIPT)), "append", "append", "append", "flush", "flush"]
-    script = SCRIPT if seed == 0 else tuple(dice.choices(steps, k=60))
+    script = SCRIPT if seed == 0 else tuple(random_source.choices(steps, k=60))
     run_with_cuts(script, seed, cuts=6)

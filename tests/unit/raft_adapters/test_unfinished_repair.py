@@ -213,7 +213,7 @@ def test_no_crash_during_a_repair_makes_the_log_look_whole(
 ) -> None:
     """Whichever operation it comes before, power cut or kill. All of 12 was acknowledged; nothing tells that."""
     caplog.set_level(logging.ERROR)
-    dice, done = Random(damaged_at), False
+    random_source, done = Random(damaged_at), False
     for stop_at in range(1000):
         fs = damaged_disk(damaged_at, snapshot_at)
         fs.on_call = stopping_before(stop_at)
@@ -223,7 +223,7 @@ def test_no_crash_during_a_repair_makes_the_log_look_whole(
         except Stopped:
             pass
         fs.on_call = lambda _count, _name: None
-        for left in (fs.killed(), fs.power_cut(dice)):
+        for left in (fs.killed(), fs.power_cut(random_source)):
             log = FileLog(FOLDER, LIMITS, on_damage="report", fs=left)
             assert log.damage is not None, f"stopped before change {stop_at}"
             found = read_all(log)

@@ -190,14 +190,14 @@ def test_an_image_that_cannot_be_encoded_leaves_nothing(disk: FaultFileSystem) -
 def test_the_power_may_go_at_any_moment(seed: int) -> None:
     """After every call, and many outcomes of each: under the name there is a whole snapshot or nothing, and once the
     call that wrote it has returned there is one."""
-    dice = Random(seed)
+    random_source = Random(seed)
     disk = FaultFileSystem(FOLDER)
     left = []
-    disk.on_call = lambda _count, _name: left.extend(disk.power_cut(dice) for _ in range(3))
+    disk.on_call = lambda _count, _name: left.extend(disk.power_cut(random_source) for _ in range(3))
     write_snapshot(PATH, ID, batches(), fs=disk)
     assert len(left) > 30
     found = [after.exists(PATH) for after in left]
     assert all(problem_of(PATH, ID.epoch, after) is None for after in left if after.exists(PATH))
     assert not all(found)
     disk.on_call = lambda _count, _name: None
-    assert all(problem_of(PATH, ID.epoch, disk.power_cut(dice)) is None for _ in range(10))
+    assert all(problem_of(PATH, ID.epoch, disk.power_cut(random_source)) is None for _ in range(10))

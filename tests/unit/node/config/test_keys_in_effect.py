@@ -20,7 +20,7 @@ from metadata.config_definitions.topic_rules import check_topic_configs
 from metadata.config_definitions.validators import InvalidConfigError
 from metadata.controller.topic_configs import effective_topic_configs
 from metadata.describe.configs import describe_configs
-from metadata.describe.question import Question
+from metadata.describe.describe_request import DescribeRequest
 from metadata.image.configs import GROUP
 from metadata.image.image import MetadataImage
 from node.config.errors import ConfigError
@@ -68,7 +68,9 @@ def read_as_text() -> set[str]:
     asked = {"resource_type": GROUP, "resource_name": "readers", "configuration_keys": None}
     body = build(request_class(ApiKey.DESCRIBE_CONFIGS, 4), {"resources": [asked], **NOTHING_MORE})
     describe_configs(
-        Question(body=body, version=4, image=MetadataImage(), principal="", node_id=1, node_configs=keys)
+        DescribeRequest(
+            body=body, version=4, image=MetadataImage(), principal="", node_id=1, node_configs=keys
+        )
     )
     return keys.keys_asked
 

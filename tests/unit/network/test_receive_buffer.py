@@ -1,13 +1,13 @@
 """How long a frame may take: the time in which nobody reads is not the peer's."""
 
-from network.intake import FrameIntake
+from network.receive_buffer import ReceiveBuffer
 
 HALF_A_FRAME = (1000).to_bytes(4, "big") + bytes(100)
 TIMEOUT_MS = 30_000
 
 
-def begun_at(now_s: float) -> FrameIntake:
-    intake = FrameIntake(10_000, TIMEOUT_MS)
+def begun_at(now_s: float) -> ReceiveBuffer:
+    intake = ReceiveBuffer(10_000, TIMEOUT_MS)
     assert not intake.feed(HALF_A_FRAME, now_s)
     return intake
 

@@ -8,7 +8,7 @@ import pytest
 from immutables import Map
 
 from network.security.scram import MIN_ITERATIONS
-from network.security.stand_in import AS_KAFKA, form_for, new_salt, stand_in
+from network.security.unknown_user_credentials import AS_KAFKA, form_for, new_salt, unknown_user_credentials
 from wire.salt_forms import FormCounts, SaltForm, form_of
 
 MECHANISM, PEPPER = "SCRAM-SHA-256", b"pepper"
@@ -16,7 +16,7 @@ NAMES = [f"user-{number}" for number in range(500)]
 
 
 def salt(name: str, form: SaltForm = AS_KAFKA, pepper: bytes = PEPPER) -> bytes:
-    return stand_in(MECHANISM, name, form, pepper).salt
+    return unknown_user_credentials(MECHANISM, name, form, pepper).salt
 
 
 def test_our_salts_are_of_the_form_of_kafkas_tools() -> None:
@@ -42,7 +42,7 @@ def test_a_strangers_salt_looks_like_those() -> None:
 def test_salts_of_any_bytes_have_their_length(size: int) -> None:
     form = form_of(bytes(range(200))[-size:], 8192)
     assert form == SaltForm(size, 8192)
-    keys = stand_in(MECHANISM, "nobody", form, PEPPER)
+    keys = unknown_user_credentials(MECHANISM, "nobody", form, PEPPER)
     assert (len(keys.salt), keys.iterations) == (size, 8192)
     assert keys.stored_key == keys.server_key == bytes(32)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from metadata.adapters import snapshot_keeper
+from metadata.adapters import snapshot_manager
 from metadata.image.image import MetadataImage
 from metadata.snapshot_policy import FIRST_RETRY_MS
 from raft.quorum_records import voters_record
@@ -110,13 +110,13 @@ def test_an_image_inside_a_batch_is_never_written() -> None:
 
 def test_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = threading.Event()
-    write = snapshot_keeper.write_snapshot
+    write = snapshot_manager.write_snapshot
 
     def held(*arguments: Any, **options: Any) -> Any:
         assert gate.wait(60)
         return write(*arguments, **options)
 
-    monkeypatch.setattr(snapshot_keeper, "write_snapshot", held)
+    monkeypatch.setattr(snapshot_manager, "write_snapshot", held)
 
     async def test() -> None:
         rig = Rig()
@@ -206,7 +206,7 @@ def test_what_is_our_own_fault_is_told_with_its_trace_and_is_not_fatal(
     def broken(*_arguments: object, **_options: object) -> None:
         raise ValueError("a field has no room in this version")
 
-    monkeypatch.setattr(snapshot_keeper, "snapshot_batches", broken)
+    monkeypatch.setattr(snapshot_manager, "snapshot_batches", broken)
 
     async def test() -> None:
         rig = Rig()
@@ -225,7 +225,7 @@ def test_closing_gives_up_what_is_being_written(monkeypatch: pytest.MonkeyPatch)
     """The rest that the writer takes does not end by itself in this test."""
     resting = threading.Event()
 
-    class LongPace(snapshot_keeper.Pace):
+    class LongPace(snapshot_manager.Pace):
         def __init__(self) -> None:
             super().__init__(work_s=0.0, rest_per_work=1e9)
 
@@ -233,7 +233,7 @@ def test_closing_gives_up_what_is_being_written(monkeypatch: pytest.MonkeyPatch)
             resting.set()
             super().rest()
 
-    monkeypatch.setattr(snapshot_keeper, "Pace", LongPace)
+    monkeypatch.setattr(snapshot_manager, "Pace", LongPace)
 
     async def test() -> None:
         rig = Rig()

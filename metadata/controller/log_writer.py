@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.audit import audit_record
-from metadata.controller.change_run import ChangeRun
 from metadata.controller.config import ControllerConfig
+from metadata.controller.partition_change_batch import PartitionChangeBatch
 from metadata.controller.record_run import Entry, RecordRun, plain_records, record_count, stretches
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
@@ -48,7 +48,7 @@ class LogWriter:
     ) -> None:
         """Raises POLICY_VIOLATION, with nothing written, for an atomic change that is too large."""
         entries, count = result.records, record_count(result.records)
-        if any(isinstance(entry, ChangeRun) for entry in entries):
+        if any(isinstance(entry, PartitionChangeBatch) for entry in entries):
             note = self._note(count, result, request, is_whole=True)
             self.write_together(now_ms, leader_epoch, (*note, *entries), api_name(request.api_key))
             return

@@ -1,13 +1,13 @@
-"""What a leader keeps of the Fetches that wait (raft/parked_fetches.py)."""
+"""What a leader keeps of the Fetches that wait (raft/delayed_fetches.py)."""
 
+from raft.delayed_fetches import DelayedFetch, DelayedFetches
 from raft.messages import FetchRequest
-from raft.parked_fetches import ParkedFetch, ParkedFetches
 from raft.voters import ReplicaKey
 
 FOR_EVER_MS = 2**31 - 1
 
 
-def parked(request_id: int, replica: ReplicaKey, deadline_ms: int) -> ParkedFetch:
+def parked(request_id: int, replica: ReplicaKey, deadline_ms: int) -> DelayedFetch:
     request = FetchRequest(
         cluster_id=None,
         replica=replica,
@@ -17,12 +17,12 @@ def parked(request_id: int, replica: ReplicaKey, deadline_ms: int) -> ParkedFetc
         max_wait_ms=deadline_ms,
         max_bytes=1,
     )
-    return ParkedFetch(request_id, request, deadline_ms)
+    return DelayedFetch(request_id, request, deadline_ms)
 
 
 def test_a_replica_that_fetches_again_and_again_leaves_no_deadlines_behind() -> None:
     """A Fetch may ask to wait for 25 days, and be displaced by the next one at once."""
-    fetches, replica, other = ParkedFetches(), ReplicaKey(4), ReplicaKey(5)
+    fetches, replica, other = DelayedFetches(), ReplicaKey(4), ReplicaKey(5)
     fetches.add(other, parked(0, other, 7_000))
     for request_id in range(1, 10_000):
         fetches.pop(replica)
@@ -35,7 +35,7 @@ def test_a_replica_that_fetches_again_and_again_leaves_no_deadlines_behind() -> 
 
 
 def test_the_deadline_of_a_displaced_fetch_does_not_answer_the_next_one() -> None:
-    fetches, replica = ParkedFetches(), ReplicaKey(4)
+    fetches, replica = DelayedFetches(), ReplicaKey(4)
     fetches.add(replica, parked(1, replica, 100))
     fetches.pop(replica)
     fetches.add(replica, parked(2, replica, 500))

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
+from metadata.controller.affected_partitions import affected_partitions
 from metadata.controller.bulk_elections import Movement
-from metadata.controller.change_run import ChangeRun, Limits, movement_records, run_of
-from metadata.controller.concerned import concerned_partitions
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
+from metadata.controller.partition_change_batch import Limits, PartitionChangeBatch, movement_records, run_of
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.delta import MetadataDelta
 from metadata.image.directories import LOST
@@ -89,14 +89,14 @@ def context_of(image: MetadataImage) -> DecisionContext:
     return world.controller._context(world.now_ms, active)
 
 
-def run_for(image: MetadataImage, movement: Movement) -> ChangeRun:
+def run_for(image: MetadataImage, movement: Movement) -> PartitionChangeBatch:
     parts = [(topic, topic.partitions) for topic in image.topics.by_id.values()]
     run, cut = run_of(context_of(image), parts, movement, Limits())
     assert cut is None
     return run
 
 
-def first_of_each(run: ChangeRun, count: int) -> list[topics.PartitionChangeRecord]:
+def first_of_each(run: PartitionChangeBatch, count: int) -> list[topics.PartitionChangeRecord]:
     """All placements come again and again, in the same order."""
     made = [cast(topics.PartitionChangeRecord, decode_record(value)) for value in run.values]
     assert len(made) == count * TIMES
@@ -215,11 +215,11 @@ def test_who_is_only_eligible_is_found_in_the_last_of_several_topics() -> None:
     image = image_of(*eligible_leaders(2), topics.TopicRecord(name="odd", topic_id=ODD), alone)
     made = [decode_record(value) for value in run_for(image, FOR_GOOD).values]
     assert topics.PartitionChangeRecord(topic_id=ODD, partition_id=0, eligible_leader_replicas=()) in made
-    found = concerned_partitions(image.topics, FOR_GOOD)
+    found = affected_partitions(image.topics, FOR_GOOD)
     assert [(topic.name, ids.size) for topic, ids in found if topic.id == ODD] == [("odd", 1)]
-    assert all(topic.id != ODD for topic, _ in concerned_partitions(image.topics, LEAVING))
+    assert all(topic.id != ODD for topic, _ in affected_partitions(image.topics, LEAVING))
 
 
-def partitions(run: ChangeRun) -> dict[int, topics.PartitionChangeRecord]:
+def partitions(run: PartitionChangeBatch) -> dict[int, topics.PartitionChangeRecord]:
     made = [cast(topics.PartitionChangeRecord, decode_record(value)) for value in run.values]
     return {each.partition_id: each for each in made}

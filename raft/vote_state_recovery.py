@@ -31,7 +31,7 @@ def fetching_key(replica: Replica) -> ReplicaKey:
     return ANONYMOUS if replica.has_lost_its_state else replica.key
 
 
-def witnesses_wanted(replica: Replica, role: Follower) -> tuple[int, ...]:
+def leader_confirmations_wanted(replica: Replica, role: Follower) -> tuple[int, ...]:
     """The other voters that have not named this replica's leader yet; the leader itself is fetched from anyway.
 
     They are asked by an anonymous Fetch, which acknowledges nothing, so it need not wait for a flush.
@@ -45,7 +45,7 @@ def witnesses_wanted(replica: Replica, role: Follower) -> tuple[int, ...]:
     )
 
 
-def hear_witness(replica: Replica, now_ms: int, source_id: int, response: LeaderNaming) -> None:
+def hear_leader_confirmation(replica: Replica, now_ms: int, source_id: int, response: LeaderNaming) -> None:
     """Take note of a voter's answer: whom it follows, now that this replica follows somebody."""
     role = replica.role
     if not replica.has_lost_its_state or not isinstance(role, Follower):

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from node.watched_machine import WatchedMachine
+from node.observed_state_machine import ObservedStateMachine
 
 BATCHES: Any = ("one", "two")
 
@@ -13,7 +13,7 @@ def test_a_commit_in_slices_is_passed_to_the_snapshots_with_the_last_one() -> No
     kept: list[tuple[int, Any]] = []
     inner: Any = SimpleNamespace(handle_commit_slice=lambda _now_ms, _batches: next(slices))
     snapshots: Any = SimpleNamespace(handle_commit=lambda now_ms, batches: kept.append((now_ms, batches)))
-    machine = WatchedMachine(inner, (), snapshots)
+    machine = ObservedStateMachine(inner, (), snapshots)
     assert [machine.handle_commit_slice(now_ms, BATCHES) for now_ms in (1, 2, 3)] == [False, False, True]
     assert kept == [(3, BATCHES)]
     assert machine.last_commit_ms == 3

@@ -8,7 +8,7 @@ from metadata.image.image import MetadataImage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class DescribeRequest:
     """`body` is kio's entity of this version; `image` is committed. `node_configs` are the keys of the answering
     node's own config file, as text; `is_controller` says what it answers as."""
 

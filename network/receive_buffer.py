@@ -15,7 +15,7 @@ _SLOWEST_BYTES_PER_S = 262_144
 _LENGTH_BYTES, _KEY_BYTES = 4, 2
 
 
-class FrameIntake:
+class ReceiveBuffer:
     """Times are of the loop's clock. The time in which we do not read is not counted against the peer."""
 
     __slots__ = (

@@ -10,7 +10,7 @@ from raft.messages import Request, Response
 from raft.ready import OutboundResponse, ReadConfirmed, ReadRefused
 
 
-class Callers:
+class LocalRequests:
     """The futures of those who wait, until `close`. All of it belongs to the loop.
 
     Their requests count down from -1: those that come over the network count up from 1 (`RaftRequests`).

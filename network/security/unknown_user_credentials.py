@@ -24,7 +24,7 @@ def new_salt() -> bytes:
     return _in_base_36(secrets.randbits(_SALT_BITS))
 
 
-def stand_in(mechanism: str, name: str, form: SaltForm, pepper: bytes) -> ScramKeys:
+def unknown_user_credentials(mechanism: str, name: str, form: SaltForm, pepper: bytes) -> ScramKeys:
     """Keys that no proof fits."""
     seed = hmac.digest(pepper, f"{mechanism}:{name}".encode(), "sha512")
     if form.raw_bytes is None:

@@ -7,7 +7,6 @@ from raft.damaged_log import ask_for_end, hear_end, hear_of_nothing_more, must_a
 from raft.elections import may_be_leader
 from raft.errors import LogDivergedBelowHighWatermarkError
 from raft.joining import maybe_ask_leader
-from raft.lost_state import fetching_key, maybe_regain_trust, witnesses_wanted
 from raft.messages import (
     NO_LEADER,
     UNKNOWN_OFFSET,
@@ -22,6 +21,7 @@ from raft.replica_state import FIRST_BOOTSTRAP_ID
 from raft.replication import truncation_target
 from raft.roles import Candidate, Download, Follower, Prospective, Unattached
 from raft.snapshot_fetching import is_helpful, next_request, sign_of_life, takes_nothing
+from raft.vote_state_recovery import fetching_key, leader_confirmations_wanted, maybe_regain_trust
 from wire.errors import DecodeError
 from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 from wire.record_batch import MAX_DECOMPRESSED_BYTES
@@ -119,7 +119,7 @@ def _pick_destination(replica: Replica, now_ms: int) -> int | None:
     ]
     if not ready:
         return None
-    return ready[replica.dice.randint(0, len(ready) - 1)]
+    return ready[replica.random_source.randint(0, len(ready) - 1)]
 
 
 def _keeps_to_leader(replica: Replica) -> bool:
@@ -286,7 +286,7 @@ def poll_follower(replica: Replica, role: Follower, now_ms: int) -> None:
             replica.silent_leader = LeaderAndEpoch(replica.leader_id, replica.epoch)
             replica.become_unattached(replica.epoch, now_ms, FETCH_TIMEOUT, replica.leader_id)
         return
-    for voter_id in witnesses_wanted(replica, role):
+    for voter_id in leader_confirmations_wanted(replica, role):
         if replica.connections.is_ready(voter_id, now_ms):
             replica.send(voter_id, fetch_request(replica), now_ms)
     maybe_ask_leader(replica, role, now_ms)

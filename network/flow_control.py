@@ -3,24 +3,24 @@
 import asyncio
 from collections.abc import Callable
 
-from network.intake import FrameIntake
 from network.output import Output
+from network.receive_buffer import ReceiveBuffer
 from network.replies import ReplyQueue
 from network.server_state import ServerState
 
 
-class Pacing:
+class FlowControl:
     """The connection as the budget's Holder; `on_room` is called when the budget has room again."""
 
     __slots__ = (
         "_budget",
         "_forgetting",
-        "_intake",
         "_is_forgotten",
         "_limits",
         "_loop",
         "_on_room",
         "_output",
+        "_received",
         "_replies",
         "_state",
         "_transport",
@@ -36,7 +36,7 @@ class Pacing:
         self,
         state: ServerState,
         transport: asyncio.Transport,
-        intake: FrameIntake,
+        intake: ReceiveBuffer,
         output: Output,
         replies: ReplyQueue,
         loop: asyncio.AbstractEventLoop,
@@ -46,7 +46,7 @@ class Pacing:
         self._limits = state.limits
         self._budget = state.shared.budget
         self._transport = transport
-        self._intake = intake
+        self._received = intake
         self._output = output
         self._replies = replies
         self._loop = loop
@@ -70,13 +70,13 @@ class Pacing:
             return False
         if self._replies.unanswered != self.held_requests:
             self.account()
-        return self._budget.may_serve(self, self._intake.backlog[0][0])
+        return self._budget.may_serve(self, self._received.backlog[0][0])
 
     def account(self) -> None:
         """Tell the budget what the connection holds now."""
         if self._is_forgotten:
             return
-        intake, replies = self._intake, self._replies
+        intake, replies = self._received, self._replies
         half_read_bytes = intake.half_read_bytes
         held_bytes = half_read_bytes + intake.queued_bytes + replies.request_bytes + replies.held_bytes
         held_bytes += self._output.unsent_bytes
@@ -91,7 +91,7 @@ class Pacing:
         """Read on or pause, whichever is due."""
         if self._transport.is_closing():
             return
-        is_busy = bool(self._intake.backlog) or self._output.is_full or self._has_enough_in_hand()
+        is_busy = bool(self._received.backlog) or self._output.is_full or self._has_enough_in_hand()
         is_muted = not is_busy and not self._budget.may_read(self)
         if is_muted != self.is_muted:
             self._set_muted(is_muted)
@@ -102,7 +102,7 @@ class Pacing:
         """The connection is gone. The handler may still be at work on its requests: what they hold counts until they
         are answered, or overdue, lest clients that come and go fill the memory with them."""
         self._set_muted(False)
-        self._intake.end()
+        self._received.end()
         self._output.unsent_bytes = 0
         if self._replies.unanswered:
             self._forgetting = self._loop.call_later(self._limits.request_timeout_ms / 1000, self._forget)
@@ -125,9 +125,9 @@ class Pacing:
         self.is_paused = is_paused
         if is_paused:
             self._transport.pause_reading()
-            self._intake.pause(self._loop.time())
+            self._received.pause(self._loop.time())
         else:
-            self._intake.resume(self._loop.time())
+            self._received.resume(self._loop.time())
             self._transport.resume_reading()
 
     def _set_muted(self, is_muted: bool) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from metadata.controller import change_run, sweep, timeline
+from metadata.controller import batched_partition_update, partition_change_batch, timeline
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
 from metadata.controller.transitions import Affected, leader_and_isr_records
@@ -18,8 +18,8 @@ QUIET = ControllerConfig(metadata_max_idle_interval_ms=0)
 
 @pytest.fixture(autouse=True)
 def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "PARTITIONS_PER_SLICE", SLICE)
-    monkeypatch.setattr(change_run, "CHANGES_AT_ONCE", SLICE)
+    monkeypatch.setattr(batched_partition_update, "PARTITIONS_PER_SLICE", SLICE)
+    monkeypatch.setattr(partition_change_batch, "CHANGES_AT_ONCE", SLICE)
 
 
 def world_of(*replicas: tuple[int, ...], brokers: tuple[int, ...] = (0, 1)) -> World:
@@ -94,7 +94,7 @@ def test_what_nobody_else_can_lead_is_not_gone_through_again_for_the_fence(
         decided.extend(each for _, ids in affected for each in ids.tolist())
         return list(leader_and_isr_records(context, affected, **values))
 
-    monkeypatch.setattr(change_run, "leader_and_isr_records", counting)
+    monkeypatch.setattr(partition_change_batch, "leader_and_isr_records", counting)
     start = world.raft.log_end_offset
     fall_silent(world)
     assert is_fenced(world)

@@ -5,6 +5,7 @@ from itertools import islice
 
 from kio.schema.errors import ErrorCode
 
+from raft.delayed_fetches import DelayedFetch, Name
 from raft.elections import is_foreign_cluster
 from raft.messages import (
     FetchRequest,
@@ -14,7 +15,6 @@ from raft.messages import (
     LogSlice,
     SnapshotSlice,
 )
-from raft.parked_fetches import Name, ParkedFetch
 from raft.reads import confirm_by_fetch
 from raft.replica import Replica
 from raft.replication import diverging_point, snapshot_needed
@@ -59,7 +59,7 @@ def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchR
     name = _progress_key(replica, request.replica) if request.replica.id >= 0 else request_id
     is_crowded = len(leader.parked) >= MAX_PARKED and not replica.voters.contains(request.replica)
     wait_ms = min(request.max_wait_ms, CROWDED_WAIT_MS) if is_crowded else request.max_wait_ms
-    leader.parked.add(name, ParkedFetch(request_id, request, now_ms + wait_ms))
+    leader.parked.add(name, DelayedFetch(request_id, request, now_ms + wait_ms))
 
 
 def _displace_earlier_fetch(replica: Replica, leader: Leader, request: FetchRequest) -> None:
@@ -204,7 +204,7 @@ def _progress_key(replica: Replica, fetcher: ReplicaKey) -> ReplicaKey:
     return voter.key if voter is not None and voter.matches(fetcher) else fetcher
 
 
-def complete_parked_fetches(replica: Replica, leader: Leader, now_ms: int) -> None:
+def complete_delayed_fetches(replica: Replica, leader: Leader, now_ms: int) -> None:
     """Answer the fetches for which there are records, a newer high watermark (KIP-1166), or no more time: those of
     voters, and of the others a slice. The rest are due in the next turn."""
     leader.parked.find_due(replica.log.log_end_offset, replica.high_watermark, now_ms)

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import numpy as np
 
+from metadata.controller.affected_partitions import affected_partitions
 from metadata.controller.bulk_elections import BulkDecision, Movement, concerned_rows, decide
-from metadata.controller.concerned import concerned_partitions
 from metadata.controller.context import DecisionContext
 from metadata.controller.record_run import RecordRun
 from metadata.controller.transitions import Affected, leader_and_isr_records
@@ -36,7 +36,7 @@ PARTITIONS_TOUCHED_AT_ONCE: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ChangeRun(RecordRun):
+class PartitionChangeBatch(RecordRun):
     """`values` are all records in their order; `changes` what can be replayed by columns of them, `others` the rest.
 
     No two are of the same partition, so the two may be replayed one after the other.
@@ -64,7 +64,7 @@ class Limits:
 
 def run_of(
     context: DecisionContext, parts: Sequence[Part], movement: Movement, limits: Limits
-) -> tuple[ChangeRun, tuple[int, int] | None]:
+) -> tuple[PartitionChangeBatch, tuple[int, int] | None]:
     """What changes on these partitions; and if a limit was met, the part (its place) and partition that were last."""
     topics = [topic for topic, _ in parts]
     stack = StackedTables([table for _, table in parts])
@@ -83,11 +83,11 @@ def run_of(
     return run, (int(stack.numbers[last]), int(stack.ids[last]))
 
 
-def whole_run(context: DecisionContext, movement: Movement) -> ChangeRun | None:
+def whole_run(context: DecisionContext, movement: Movement) -> PartitionChangeBatch | None:
     """All that a broker's movement changes, to be written with the broker's own change as one decision; None where that
     is more than a batch of Kafka's controller holds, or more work than one turn may have."""
     most = max(min(CHANGES_AT_ONCE, context.config.max_records_per_batch - _OTHER_RECORDS), 0)
-    found = concerned_partitions(context.image.topics, movement, most)
+    found = affected_partitions(context.image.topics, movement, most)
     touched = sum(len(topic.partitions) for topic, _ in found)
     if sum(ids.size for _, ids in found) > most or touched > PARTITIONS_TOUCHED_AT_ONCE:
         return None
@@ -102,7 +102,7 @@ def _assembled(
     stack: StackedTables,
     decision: BulkDecision,
     movement: Movement,
-) -> ChangeRun:
+) -> PartitionChangeBatch:
     version = partition_record_version(context.metadata_version)
     values = change_values(decision.changes, version)
     others: list[PartitionChangeRecord] = []
@@ -115,7 +115,7 @@ def _assembled(
                 others.append(decided[0])
                 placed.append((row, decided[1]))
         values = [value for _, value in sorted(placed, key=lambda pair: pair[0])]
-    return ChangeRun(values=values, changes=decision.changes, others=others)
+    return PartitionChangeBatch(values=values, changes=decision.changes, others=others)
 
 
 class SingleDecisions:

@@ -17,8 +17,8 @@ from itertools import islice
 from uuid import UUID
 
 from metadata.controller.bulk_elections import Movement
-from metadata.controller.change_run import ChangeRun, Limits, Part, run_of
 from metadata.controller.context import DecisionContext
+from metadata.controller.partition_change_batch import Limits, Part, PartitionChangeBatch, run_of
 from metadata.image.cluster import BrokerRegistration
 
 PARTITIONS_PER_SLICE = 4096
@@ -43,7 +43,7 @@ class PartitionWalk:
     def is_done(self) -> bool:
         return not self._places
 
-    def next_run(self, context: DecisionContext, movement: Movement) -> ChangeRun:
+    def next_run(self, context: DecisionContext, movement: Movement) -> PartitionChangeBatch:
         """The changes of the next slice; there may be none in it."""
         most = min(PARTITIONS_PER_SLICE, context.config.max_records_per_batch)
         limits = Limits(partitions=most, one_by_one=ONE_BY_ONE_PER_SLICE)
@@ -86,7 +86,7 @@ class PartitionWalk:
             self._places.appendleft(rest)
 
 
-class PartitionSweep:
+class BatchedPartitionUpdate:
     """A broker moves: if it `is_leaving`, out of ISRs and leaderships; otherwise it may lead what has no leader."""
 
     def __init__(self, context: DecisionContext, broker: BrokerRegistration, movement: Movement) -> None:
@@ -112,7 +112,7 @@ class PartitionSweep:
         is_leaving = broker.fenced or context.liveness.shutdown_offset(broker.id) is not None
         return is_leaving == self.is_leaving
 
-    def next_run(self, context: DecisionContext) -> ChangeRun:
+    def next_run(self, context: DecisionContext) -> PartitionChangeBatch:
         """The changes of the next slice; there may be none in it."""
         return self._walk.next_run(context, self._movement)
 

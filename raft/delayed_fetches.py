@@ -13,7 +13,7 @@ _SPARE_DEADLINES = 64
 
 
 @dataclass(slots=True)
-class ParkedFetch:
+class DelayedFetch:
     """A Fetch that waits for records or for a higher high watermark."""
 
     request_id: int
@@ -21,7 +21,7 @@ class ParkedFetch:
     deadline_ms: int
 
 
-class ParkedFetches:
+class DelayedFetches:
     """By replica, or by request id where a Fetch is anonymous; the oldest first.
 
     Thousands may wait, and each request has a turn of the leader: a turn looks at those that came since the last one,
@@ -29,7 +29,7 @@ class ParkedFetches:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[Name, ParkedFetch] = {}
+        self._waiting: dict[Name, DelayedFetch] = {}
         self._due: dict[Name, None] = {}
         self._unseen: list[Name] = []
         self._seen_at = (-1, -1)
@@ -39,7 +39,7 @@ class ParkedFetches:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def values(self) -> Iterable[ParkedFetch]:
+    def values(self) -> Iterable[DelayedFetch]:
         return self._waiting.values()
 
     @property
@@ -47,7 +47,7 @@ class ParkedFetches:
         """Those that are to be answered, as of the last `find_due`."""
         return self._due.keys()
 
-    def add(self, name: Name, parked: ParkedFetch) -> None:
+    def add(self, name: Name, parked: DelayedFetch) -> None:
         """One of this name must not wait already."""
         assert name not in self._waiting, name
         self._waiting[name] = parked
@@ -57,12 +57,12 @@ class ParkedFetches:
             self._deadlines = [entry for entry in self._deadlines if self._is_waiting(entry)]
             heapify(self._deadlines)
 
-    def pop(self, name: Name) -> ParkedFetch | None:
+    def pop(self, name: Name) -> DelayedFetch | None:
         """Take it out; None where none of this name waits."""
         self._due.pop(name, None)
         return self._waiting.pop(name, None)
 
-    def take(self, names: Iterable[Name]) -> list[ParkedFetch]:
+    def take(self, names: Iterable[Name]) -> list[DelayedFetch]:
         """Take out those of these names that wait, the oldest first."""
         taken = [parked for parked in map(self.pop, names) if parked is not None]
         return sorted(taken, key=lambda parked: parked.request_id)

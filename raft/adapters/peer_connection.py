@@ -28,7 +28,7 @@ _LAST_RECONNECT_BACKOFF_MS = 500
 logger = logging.getLogger(__name__)
 
 
-class PeerLane:
+class PeerConnection:
     """Requests sent while connecting wait for the connection; those sent while backing off fail at once.
 
     Failing at once lets the core turn to another replica; it has its own back-off between tries.

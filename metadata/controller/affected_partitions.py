@@ -21,7 +21,7 @@ TOPICS_AT_ONCE: Final = 1024
 Found = list[tuple[TopicImage, Column]]
 
 
-def concerned_partitions(topics: TopicsImage, movement: Movement, most: int | None = None) -> Found:
+def affected_partitions(topics: TopicsImage, movement: Movement, most: int | None = None) -> Found:
     """Each topic with the ids of those of its partitions, ascending. Once there are more than `most`, further topics
     may be left out: so many are not decided at once."""
     found: Found = []

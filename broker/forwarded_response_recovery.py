@@ -51,7 +51,7 @@ _UNKNOWN = ApiError(
 )
 
 
-class LostAnswers:
+class ForwardedResponseRecovery:
     """`token_secret_key` is the node's `delegation.token.secret.key`, of which the passwords of tokens are derived."""
 
     def __init__(self, configs_of: ConfigsOf, token_secret_key: str | None) -> None:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 
-from metadata.adapters.snapshot_keeper import SnapshotKeeper
+from metadata.adapters.snapshot_manager import SnapshotManager
 from metadata.snapshot_loading import LoadedSnapshot
 from raft.ports import StateMachine
 from wire.log_batch import LogBatch
@@ -14,12 +14,12 @@ LeaderObserver = Callable[[int, int], object]
 """Takes the id of a new leader, -1 while there is none, and its epoch."""
 
 
-class WatchedMachine:
+class ObservedStateMachine:
     """Passes each call on to a state machine, and afterwards to the keeper of the snapshots and to the observers of
     leader changes."""
 
     def __init__(
-        self, inner: StateMachine, leader_observers: Sequence[LeaderObserver], snapshots: SnapshotKeeper
+        self, inner: StateMachine, leader_observers: Sequence[LeaderObserver], snapshots: SnapshotManager
     ) -> None:
         self._inner = inner
         self._leader_observers = leader_observers

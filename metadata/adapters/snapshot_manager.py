@@ -61,7 +61,7 @@ class _Outcome:
     took_ms: int
 
 
-class SnapshotKeeper:
+class SnapshotManager:
     """Build it, add `publish` to the publishers of images, `start` it in the loop; then tell it what was committed and
     what was loaded, each after the state machine."""
 
