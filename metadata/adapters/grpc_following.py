@@ -1,6 +1,5 @@
 """From an offset, or an image, to the changes that are committed now: what every watch of the log begins with."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from typing import Final
 
@@ -39,9 +38,13 @@ async def catch_up(
 ) -> AsyncGenerator[Change]:
     """The changes up to where the feed stands; the watcher is attached in the very turn in which it is reached."""
     while tracker.position < feed.tracker.position:
-        for batch in log.read(tracker.position, feed.tracker.position):
-            for change in tracker.replay(batch):
-                if watcher.wants(change):
-                    yield change
-        await asyncio.sleep(0)
+        async with log.slices:
+            changes = [
+                change
+                for batch in log.read(tracker.position, feed.tracker.position)
+                for change in tracker.replay(batch)
+                if watcher.wants(change)
+            ]
+        for change in changes:
+            yield change
     feed.attach(watcher)

@@ -34,8 +34,9 @@ class RecordFilter:
             )
         self._include_control = include_control or bool(self._types & CONTROL_TYPES)
 
-    def messages(self, batch: LogBatch, start_offset: int, end_offset: int) -> Iterator[pb.LogRecord]:
-        """The wanted records of a batch from `start_offset` to below `end_offset`.
+    def messages(self, batch: LogBatch, start_offset: int, end_offset: int) -> Iterator[pb.LogRecord | None]:
+        """The records of a batch from `start_offset` to below `end_offset`; None for each that is not wanted, which
+        takes its time as well.
 
         Raises DecodeError for a malformed batch; a record that cannot be read is shown as Unknown.
         """
@@ -43,43 +44,47 @@ class RecordFilter:
             return
         for record in batch.records:
             if start_offset <= record.offset < end_offset:
-                message = _message(record, batch)
-                if not self._types or message.type in self._types:
-                    yield message
+                yield (
+                    self._control_message(record, batch) if batch.is_control else self._message(record, batch)
+                )
+
+    def _wants(self, name: str) -> bool:
+        return not self._types or name in self._types
+
+    def _control_message(self, record: Record, batch: LogBatch) -> pb.LogRecord | None:
+        decoded = decode_control_record_lenient(record.key, record.value)
+        if not self._wants(UNKNOWN if decoded.record is None else type_name(decoded.record)):
+            return None
+        message = _empty_message(record, batch)
+        message.api_key = decoded.control_type
+        if decoded.record is None:
+            _fill_unknown(message, record.value or b"", decoded.problem)
+        else:
+            message.type, message.json = type_name(decoded.record), _json(decoded.record)
+            message.version = decoded.record.version
+        return message
+
+    def _message(self, record: Record, batch: LogBatch) -> pb.LogRecord | None:
+        decoded = decode_record_lenient(record.value or b"")
+        if not self._wants(UNKNOWN if decoded.record is None else type_name(decoded.record)):
+            return None
+        message = _empty_message(record, batch)
+        message.api_key, message.version = decoded.api_key, decoded.version
+        if decoded.record is None:
+            hidden = may_hold_secrets(decoded.api_key)
+            _fill_unknown(message, b"" if hidden else decoded.value, decoded.problem)
+        else:
+            message.type, message.json = type_name(decoded.record), _json(decoded.record)
+        return message
 
 
-def _message(record: Record, batch: LogBatch) -> pb.LogRecord:
-    message = pb.LogRecord(
+def _empty_message(record: Record, batch: LogBatch) -> pb.LogRecord:
+    return pb.LogRecord(
         offset=record.offset,
         leader_epoch=batch.leader_epoch,
         timestamp_ms=record.timestamp_ms,
         is_control=batch.is_control,
     )
-    if batch.is_control:
-        _fill_control(message, record)
-    else:
-        _fill_data(message, record)
-    return message
-
-
-def _fill_control(message: pb.LogRecord, record: Record) -> None:
-    decoded = decode_control_record_lenient(record.key, record.value)
-    message.api_key = decoded.control_type
-    if decoded.record is None:
-        _fill_unknown(message, record.value or b"", decoded.problem)
-    else:
-        message.type, message.json = type_name(decoded.record), _json(decoded.record)
-        message.version = decoded.record.version
-
-
-def _fill_data(message: pb.LogRecord, record: Record) -> None:
-    decoded = decode_record_lenient(record.value or b"")
-    message.api_key, message.version = decoded.api_key, decoded.version
-    if decoded.record is None:
-        hidden = may_hold_secrets(decoded.api_key)
-        _fill_unknown(message, b"" if hidden else decoded.value, decoded.problem)
-    else:
-        message.type, message.json = type_name(decoded.record), _json(decoded.record)
 
 
 def _fill_unknown(message: pb.LogRecord, value: bytes, problem: str | None) -> None:

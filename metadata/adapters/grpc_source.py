@@ -24,6 +24,23 @@ IMAGE_SPACING_OFFSETS = 4096
 IMAGES_KEPT = 8
 
 
+class SliceTurns:
+    """One slice of work of all streams in each iteration of the loop: a hundred streams with a slice each would hold it
+    for a second."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    async def __aenter__(self) -> None:
+        await self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await asyncio.sleep(0)
+        finally:
+            self._lock.release()
+
+
 class InspectSource(Protocol):
     """A node, as it lets itself be read; every call and every callback belongs to the node's event loop."""
 
@@ -122,6 +139,7 @@ class CommittedLog:
         self._waiters: set[asyncio.Future[None]] = set()
         self._images: deque[MetadataImage] = deque(maxlen=IMAGES_KEPT)
         self._is_closed = False
+        self.slices = SliceTurns()
         self._unsubscribe = source.subscribe(self._handle_commit)
 
     @property

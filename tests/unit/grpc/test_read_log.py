@@ -1,9 +1,13 @@
 """Inspect.ReadLog over real loopback gRPC."""
 
+import asyncio
 import json
+from collections import Counter
 
 import grpc
+import pytest
 
+from metadata.adapters import grpc_records
 from tests.unit.grpc.fake_source import (
     EPOCH,
     TIMESTAMP_MS,
@@ -19,6 +23,7 @@ from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.features import NoOpRecord
 from wire.metadata_records.security import UserScramCredentialRecord
 from wire.proto import inspect_pb2 as pb
+from wire.record_frame import DecodedRecord, decode_record_lenient
 from wire.uuids import uuid_to_text
 
 UNKNOWN_TYPE = bytes((1, 99, 0)) + b"later kafka"
@@ -222,3 +227,35 @@ def test_a_follower_whose_log_is_cut_off_below_it_is_told() -> None:
     error = run(main)
     assert error.code() == grpc.StatusCode.OUT_OF_RANGE
     assert "8 to 10" in error.details()
+
+
+def test_streams_share_the_turns_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred filtered reads, each with its slice in every iteration, held the loop of a leader for a second."""
+    source = FakeSource()
+    source.commit(*[topic(f"topic-{number}", number) for number in range(1_000)])
+    iteration = 0
+    decoded: Counter[int] = Counter()
+
+    def counting(value: bytes) -> DecodedRecord:
+        decoded[iteration] += 1
+        return decode_record_lenient(value)
+
+    monkeypatch.setattr(grpc_records, "decode_record_lenient", counting)
+    monkeypatch.setattr(grpc_records, "record_to_json", lambda _: pytest.fail("the record is not wanted"))
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+
+        def next_iteration() -> None:
+            nonlocal iteration
+            iteration += 1
+            loop.call_soon(next_iteration)
+
+        async with serving(source) as rig:
+            next_iteration()
+            calls = [rig.stub.ReadLog(pb.ReadLogRequest(types=["ConfigRecord"])) for _ in range(10)]
+            assert await asyncio.gather(*[take_all(call) for call in calls]) == [[]] * 10
+
+    run(main)
+    assert sum(decoded.values()) == 10_000
+    assert max(decoded.values()) <= 128
