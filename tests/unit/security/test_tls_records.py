@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import logging
 import ssl
+from collections.abc import Mapping
 from random import Random
 
 import pytest
@@ -32,7 +33,7 @@ class Pair:
         context = listener("SSL", keys.node).ssl_context
         assert isinstance(context, ServerContext)
         self.server = context.wrap_bio(self.to_server, self.to_client, server_side=True)
-        self.client = Client(keys, self.to_client, self.to_server)
+        self.client = Client(keys.trust, self.to_client, self.to_server)
         done: set[ssl.SSLObject] = set()
         while len(done) < 2:
             for each in (self.client.tls, self.server):
@@ -51,8 +52,8 @@ class Pair:
 class Client:
     """One that can send KeyUpdates."""
 
-    def __init__(self, keys: Keys, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> None:
-        self.tls = client_context(keys.trust).wrap_bio(incoming, outgoing, server_hostname=HOST)
+    def __init__(self, keys: Mapping[str, str], incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> None:
+        self.tls = client_context(keys).wrap_bio(incoming, outgoing, server_hostname=HOST)
         self.outgoing = outgoing
 
     def update_keys(self, times: int) -> None:
@@ -115,7 +116,7 @@ def test_what_comes_with_the_handshake_s_end_counts_too(keys: Keys) -> None:
     context = listener("SSL", keys.node).ssl_context
     assert context is not None
     server = context.wrap_bio(to_server, to_client, server_side=True)
-    client = Client(keys, to_client, to_server)
+    client = Client(keys.trust, to_client, to_server)
     for each in (client.tls, server):
         with contextlib.suppress(ssl.SSLWantReadError):
             each.do_handshake()
@@ -142,7 +143,7 @@ def test_a_listener_closes_the_connection_and_says_why(keys: Keys, caplog: pytes
 
     async def work(server: KafkaServer) -> None:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        client = Client(keys, incoming, outgoing)
+        client = Client(keys.trust, incoming, outgoing)
         reader, writer = await asyncio.open_connection("127.0.0.1", server.bound_port)
         while True:
             with contextlib.suppress(ssl.SSLWantReadError):
