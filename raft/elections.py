@@ -60,7 +60,7 @@ def handle_vote(replica: Replica, now_ms: int, request: VoteRequest) -> VoteResp
 
 def _give_way(replica: Replica, now_ms: int) -> None:
     """A rival is told that it may win. Were this replica told the same and stood in the same moment, both would get
-    one vote, and nobody lead for an election timeout: the random source say who stands first."""
+    one vote, and nobody lead for an election timeout: a random draw decides which stands first."""
     role = replica.role
     if isinstance(role, Prospective) and role.stands_from_ms is None:
         role.stands_from_ms = now_ms + replica.random_source.randint(0, replica.config.pre_vote_retry_ms)

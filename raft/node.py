@@ -5,7 +5,7 @@
 
 `step` digests what was heard; `take_ready` lets time-outs fire, sends what is due, closes the open batch and
 hands all of it over. So everything that arrives in one turn of the driver's loop shares one batch, one flush
-and one answer to each waiting follower. Nothing here reads a clock or rolls random source of its own.
+and one answer to each waiting follower. Nothing here reads a clock or has a random source of its own.
 """
 
 from collections.abc import Sequence

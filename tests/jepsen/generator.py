@@ -1,8 +1,8 @@
 """What to do next: generators answer with an operation, a time to wait for, or nothing more.
 
 They are asked by one thread (tests.jepsen.interpreter) and hear of every operation that enters the history, so
-they need no locks and never block. Time and random source are given to them; two runs with one seed differ only in what
-the cluster answered when.
+they need no locks and never block. The time and a random source are arguments; two runs with one seed differ
+only in what the cluster answered when.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -94,7 +94,7 @@ class Operations:
             network=self._scene.network,
             cluster=self._scene.cluster,
             members=self._scene.members,
-            # A workload's random source are its own: which others run beside it does not change what it asks.
+            # Each workload has a random source of its own: which others run beside it does not change what it asks.
             random_source=Random(f"{kind.name} {options.seed}"),
             rate=options.rate,
             concurrency=max(options.concurrency, kind.seats_min(self._scene.members)),

@@ -112,6 +112,6 @@ def flush(cluster: Cluster, arguments: Arguments) -> None:
 
 
 def dice(cluster: Cluster, arguments: Arguments) -> None:
-    """`random source 2 low|high|N`: what node 2 draws from now on; N is so much above the lowest."""
+    """`dice 2 low|high|N`: what node 2 draws from now on; N is so much above the lowest."""
     host = cluster.host(arguments.number("the node"))
     host.random_source.choice = arguments.word("low, high or a number")

@@ -1,4 +1,4 @@
-"""What a power cut leaves of a file: all that was flushed, and of what came since as much as the random source say."""
+"""What a power cut leaves of a file: all that was flushed, and of what came since a random part."""
 
 from dataclasses import dataclass
 from random import Random
@@ -15,7 +15,7 @@ class History:
     pending: list[Change]
 
     def after_power_cut(self, random_source: Random | None) -> bytes:
-        """Without random source nothing of what is pending is left."""
+        """Without a random source nothing of what is pending is left."""
         if random_source is None or not self.pending:
             return self.durable
         return torn(self.durable, self.pending, random_source)

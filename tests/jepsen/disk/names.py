@@ -25,7 +25,7 @@ class NamesHistory:
     graves: dict[int, int] = field(default_factory=dict)
 
     def after_power_cut(self, random_source: Random | None) -> Entries:
-        """Without random source nothing of what is pending is left."""
+        """Without a random source nothing of what is pending is left."""
         return (
             self.folder.durable
             if random_source is None

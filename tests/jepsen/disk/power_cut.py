@@ -40,7 +40,7 @@ class Lost:
 
 
 def cut_power(data_folder: Path, state_folder: Path, random_source: Random, *, tear: bool) -> dict[str, Any]:
-    """With `tear`, the random source decide what is left of that which was not durable; without, nothing is."""
+    """With `tear`, the random source decides what is left of that which was not durable; without, nothing is."""
     lost = Lost(tear)
     chosen_by = random_source if tear else None
     _restore_names(data_folder, state_folder, chosen_by, lost)

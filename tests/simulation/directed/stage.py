@@ -173,7 +173,7 @@ class Stage(Post):
         """Take a snapshot, and forget the log below it; answers where the log begins now."""
         end_offset = self.take_snapshot(node_id)
         host = self.hosts[node_id]
-        # The newest or an older one, as the random source fall.
+        # The newest or an older one, by a random draw.
         while host.disk.log_start_offset < end_offset:
             self.snapshots.advance(host)
         return end_offset

@@ -1,4 +1,4 @@
-"""Two voters that may both win: the random source say which of them stands first (raft/elections.py, `_give_way`)."""
+"""Two voters that may both win: a random draw decides which of them stands first (raft/elections.py, `_give_way`)."""
 
 from raft.messages import VoteRequest
 from raft.ready import OutboundRequest
