@@ -5,8 +5,9 @@
 
 CreateTopics requests of `a-request` topics, three replicas a partition, on ten brokers, are
 decided (validated, placed), replayed, encoded and put into batches with their checksums, and committed at once, which
-answers the request. A long request is decided in parts, in as many turns; the longest turn is told, for so long the
-leader answers nobody. `--topics 20 --partitions 9900 --a-request 1` makes the largest topics that a request may make.
+answers the request. A long request is decided in parts, in as many turns; the benchmark prints the longest
+turn, in which the leader answers no other request. `--topics 20 --partitions 9900 --a-request 1` makes the largest
+topics that a request may make.
 "replay and encode alone" is what the same records take without any decision: the floor of the plain path. `a_standby`
 is what reading and replaying the batches takes on a follower.
 """

@@ -14,7 +14,7 @@ nothing. It bears this replica's name all the same: the leader may remember that
 must not add it as a voter for that (`raft.fetch_handler`). An empty answer to a Fetch says the same of the offset that
 it asked for. The high watermark does not: of what this replica acknowledged, the last may be committed later, by an
 acknowledgement that is still under way or by another voter's. And who waited for an empty answer alone might wait for
-ever: under load there is always more, and once that leader is gone nobody can give it.
+ever: under load there is always more, and once that leader is gone no node can give it.
 
 Why no record that was committed with its help can be lost by that. Let it have acknowledged record r in an epoch e <=
 E, and a majority with it, so that r is committed. Take the first leader above e whose log lacks r. Some voter both

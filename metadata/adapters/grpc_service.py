@@ -78,10 +78,13 @@ class InspectService(InspectServicer):
         image = source.local_image() if consistency == pb.LOCAL else source.committed_image()
         topics = request.topics
         header = image_header(source, image)
-        for chunk in image_chunks(image, header, topics=topics):
-            yield chunk
+        chunks = iter(image_chunks(image, header, topics=topics))
+        while True:
             async with self._log.slices:
-                pass
+                chunk = next(chunks, None)
+            if chunk is None:
+                return
+            yield chunk
 
     async def _read_log(self, request: pb.ReadLogRequest) -> AsyncGenerator[pb.LogRecord]:
         self._log.check_ready()

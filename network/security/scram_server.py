@@ -89,10 +89,10 @@ class ScramServer:
         find, form = (lookup.token, lookup.token_form) if is_token else (lookup.user, lookup.user_form)
         self._user = find(self._mechanism, first.username)
         # Made for everybody, so that the time it takes tells nothing.
-        nobody = unknown_user_credentials(
+        unknown = unknown_user_credentials(
             self._mechanism, first.username, form(self._mechanism, first.username), lookup.pepper
         )
-        self._keys = nobody if self._user is None else self._user.keys
+        self._keys = unknown if self._user is None else self._user.keys
         if self._keys.iterations < MIN_ITERATIONS:
             raise ScramError(f"the credential has fewer than {MIN_ITERATIONS} iterations: set it anew")
         self._nonce = first.nonce + self._make_nonce()

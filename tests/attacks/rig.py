@@ -157,7 +157,7 @@ def _controller_listener(site: _Site) -> ControllerListener:
 def _controller_server(
     site: _Site, listener: ControllerListener, as_user: Callable[[RequestContext], RequestContext]
 ) -> KafkaServer:
-    """`as_user` says as whom a client is served."""
+    """`as_user` is the principal of every client."""
     return KafkaServer(
         host=HOST,
         port=0,

@@ -118,7 +118,7 @@ def test_the_limit_of_a_listener_is_its_own(run: RunTest) -> None:
 def test_a_full_listener_of_controllers_closes_the_connection_that_was_idle_for_longest(
     run: RunTest, full: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Idle connections would keep out a broker that connects anew, for as long as they stay."""
+    """Idle connections would keep out a broker that connects again, for as long as they stay."""
 
     async def test() -> None:
         most = 2 if full == "listener" else NO_LIMIT

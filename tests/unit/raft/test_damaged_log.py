@@ -262,7 +262,7 @@ def test_who_lost_its_votes_as_well_waits_for_the_witnesses() -> None:
     question = next(fetch for fetch in fetches if fetch.destination_id == 2)
     context.answer(question, context.fetched(high_watermark=2, diverging=OffsetAndEpoch(2, EPOCH)))
     to_leader = fetch_of(context)
-    assert to_leader.request.replica == ANONYMOUS, "nobody in particular"
+    assert to_leader.request.replica == ANONYMOUS, "the request bears no name"
     assert not context.answer(to_leader, context.fetched(high_watermark=2)).has_caught_up
     assert not votes(context, 8)
 

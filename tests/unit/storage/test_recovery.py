@@ -1,4 +1,4 @@
-"""A torn end is cut, and damage elsewhere is told and left alone: byte by byte, whoever's log it is."""
+"""A torn end is cut, and damage elsewhere is reported and left alone, byte by byte, in any log."""
 
 import logging
 from pathlib import Path
