@@ -75,9 +75,10 @@ def _is_start(buffer: memoryview, position: int) -> bool:
     """Whether a sound batch begins there and the one behind it, sound too, continues it.
 
     Otherwise what is said about the latter may depend on what is before both, which a reader from here on cannot know.
+    A reader that starts at a negative offset or leader epoch reports it as damage, and so does the reader before it.
     """
     first = sound_header(buffer, position)
-    if first is None or first.base_offset < 0:
+    if first is None or first.base_offset < 0 or first.partition_leader_epoch < 0:
         return False
     end = position + first.size_in_bytes
     if end == len(buffer):

@@ -98,6 +98,16 @@ def test_every_batch_and_every_damage_once_whatever_the_splits(
         assert rows(data, split_ranges(memoryview(data), hints, split_bytes)) == whole
 
 
+def test_no_piece_begins_with_a_negative_leader_epoch() -> None:
+    """The pieces on both sides of the boundary would report it: found by the test above with a flipped sign bit."""
+    data, begins = segment([1] * 6)
+    broken = bytearray(data)
+    broken[begins[1] + 12] ^= 0x80
+    split = split_ranges(memoryview(broken), b"", 64)
+    assert rows(bytes(broken), split) == rows_of_whole(bytes(broken))
+    assert len(rows_of_whole(bytes(broken))[1]) == 1
+
+
 def test_a_flipped_bit_in_a_magic_costs_one_batch_and_runs_come_again() -> None:
     data, begins = segment([5] * 4000)
     broken = bytearray(data)
