@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from metadata.config_definitions import client_metrics, groups, topics
-from metadata.config_definitions.definition import ConfigDefinition, Update
-from metadata.config_definitions.resolution import TOPIC_SYNONYMS, group_synonym
-from metadata.config_definitions.table import BROKER_PARTS
+from metadata.configs import client_metrics, groups, topics
+from metadata.configs.definition import ConfigDefinition, Update
+from metadata.configs.resolution import TOPIC_SYNONYMS, group_synonym
+from metadata.configs.table import BROKER_PARTS
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "configs.md"
 
 _HEAD = """\
 # Configs
 
-Written by `python -m tools.render_configs` from `metadata/config_definitions`; change that, not this page.
+Written by `python -m tools.render_configs` from `metadata/configs`; change that, not this page.
 
 What is checked when configs are altered and told when they are described (`kquorum configs`). Kafka's names, types,
 defaults and limits are those of Kafka 4.3. A value counts in this order: the resource's own, the broker's, that of all

@@ -1,8 +1,8 @@
 """Broker configs of the log cleaner and of tiered storage."""
 
-from metadata.config_definitions.definition import Importance, Update
-from metadata.config_definitions.kinds import LONG_MAX, boolean, double, integer, long
-from metadata.config_definitions.validators import at_least, between
+from metadata.configs.definition import Importance, Update
+from metadata.configs.kinds import LONG_MAX, boolean, double, integer, long
+from metadata.configs.validators import at_least, between
 
 DEFINITIONS = (
     long(

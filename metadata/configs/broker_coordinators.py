@@ -1,8 +1,8 @@
 """Broker configs of offsets, transactions and classic groups."""
 
-from metadata.config_definitions.definition import Importance, Update
-from metadata.config_definitions.kinds import INT_MAX, boolean, integer, long, names, short
-from metadata.config_definitions.validators import at_least, list_of
+from metadata.configs.definition import Importance, Update
+from metadata.configs.kinds import INT_MAX, boolean, integer, long, names, short
+from metadata.configs.validators import at_least, list_of
 
 DEFINITIONS = (
     integer(

@@ -1,8 +1,8 @@
 """Broker configs of consumer groups and streams groups (KIP-848, KIP-1071)."""
 
-from metadata.config_definitions.definition import Update
-from metadata.config_definitions.kinds import INT_MAX, integer, names, string
-from metadata.config_definitions.validators import at_least, list_of, one_of_any_case
+from metadata.configs.definition import Update
+from metadata.configs.kinds import INT_MAX, integer, names, string
+from metadata.configs.validators import at_least, list_of, one_of_any_case
 
 DEFINITIONS = (
     integer(

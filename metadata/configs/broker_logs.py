@@ -1,8 +1,8 @@
 """Broker configs that topics inherit, and of flushing and retention."""
 
-from metadata.config_definitions.definition import Importance, Update
-from metadata.config_definitions.kinds import LONG_MAX, boolean, integer, long, names, string
-from metadata.config_definitions.validators import at_least, between, between_or_default, list_of, one_of
+from metadata.configs.definition import Importance, Update
+from metadata.configs.kinds import LONG_MAX, boolean, integer, long, names, string
+from metadata.configs.validators import at_least, between, between_or_default, list_of, one_of
 
 DEFINITIONS = (
     integer(

@@ -1,8 +1,8 @@
 """Configs of kquorum's own, and Kafka's that only kquorum's config files have."""
 
-from metadata.config_definitions.definition import Importance
-from metadata.config_definitions.kinds import boolean, long, string
-from metadata.config_definitions.validators import at_least, one_of
+from metadata.configs.definition import Importance
+from metadata.configs.kinds import boolean, long, string
+from metadata.configs.validators import at_least, one_of
 
 DEFINITIONS = (
     string("cluster.id", None, "The cluster's id, which the node's folders must carry too."),

@@ -1,8 +1,8 @@
 """Configs of the node itself, of the quorum and of the metadata log."""
 
-from metadata.config_definitions.definition import Importance
-from metadata.config_definitions.kinds import LONG_MAX, boolean, integer, long, names, string
-from metadata.config_definitions.validators import at_least, list_of
+from metadata.configs.definition import Importance
+from metadata.configs.kinds import LONG_MAX, boolean, integer, long, names, string
+from metadata.configs.validators import at_least, list_of
 
 DEFINITIONS = (
     integer("broker.heartbeat.interval.ms", 2000, "How often a broker tells the controller that it lives."),

@@ -1,8 +1,8 @@
 """Broker configs of replication, quotas and leaders."""
 
-from metadata.config_definitions.definition import Importance, Update
-from metadata.config_definitions.kinds import LONG_MAX, boolean, integer, klass, long, string
-from metadata.config_definitions.validators import at_least
+from metadata.configs.definition import Importance, Update
+from metadata.configs.kinds import LONG_MAX, boolean, integer, klass, long, string
+from metadata.configs.validators import at_least
 
 DEFINITIONS = (
     integer(

@@ -5,10 +5,10 @@ Keys that nobody knows may be those of plugins, so they are taken as they are.
 
 from collections.abc import Iterable, Mapping
 
-from metadata.config_definitions.broker_rest import READ_ONLY_KEYS
-from metadata.config_definitions.definition import ConfigDefinition, Update
-from metadata.config_definitions.table import BROKER_CONFIGS, without_listener
-from metadata.config_definitions.validators import InvalidConfigRequestError
+from metadata.configs.broker_rest import READ_ONLY_KEYS
+from metadata.configs.definition import ConfigDefinition, Update
+from metadata.configs.table import BROKER_CONFIGS, without_listener
+from metadata.configs.validators import InvalidConfigRequestError
 
 # Each listener has its own keys and certificates, so a change names the listener.
 _LISTENER_PREFIXES = ("ssl.key.", "ssl.keystore.", "ssl.truststore.")

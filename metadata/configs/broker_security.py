@@ -1,8 +1,8 @@
 """Broker configs of authentication, authorization and delegation tokens."""
 
-from metadata.config_definitions.definition import Importance, Update
-from metadata.config_definitions.kinds import double, integer, klass, long, names, password, short, string
-from metadata.config_definitions.validators import at_least, list_of, one_of
+from metadata.configs.definition import Importance, Update
+from metadata.configs.kinds import double, integer, klass, long, names, password, short, string
+from metadata.configs.validators import at_least, list_of, one_of
 
 DEFINITIONS = (
     klass(

@@ -1,8 +1,8 @@
 """Broker configs of share groups (KIP-932)."""
 
-from metadata.config_definitions.definition import Importance, Update
-from metadata.config_definitions.kinds import integer, names, short
-from metadata.config_definitions.validators import at_least, between, list_of
+from metadata.configs.definition import Importance, Update
+from metadata.configs.kinds import integer, names, short
+from metadata.configs.validators import at_least, between, list_of
 
 DEFINITIONS = (
     integer(

@@ -1,8 +1,8 @@
 """Broker configs of TLS."""
 
-from metadata.config_definitions.definition import Importance, Update
-from metadata.config_definitions.kinds import boolean, klass, names, password, string
-from metadata.config_definitions.validators import list_of, one_of
+from metadata.configs.definition import Importance, Update
+from metadata.configs.kinds import boolean, klass, names, password, string
+from metadata.configs.validators import list_of, one_of
 
 DEFINITIONS = (
     boolean(

@@ -1,8 +1,8 @@
 """Broker configs of the topics that are created, and of the directories of logs."""
 
-from metadata.config_definitions.definition import Importance, Update
-from metadata.config_definitions.kinds import boolean, integer, long, names
-from metadata.config_definitions.validators import at_least, list_of
+from metadata.configs.definition import Importance, Update
+from metadata.configs.kinds import boolean, integer, long, names
+from metadata.configs.validators import at_least, list_of
 
 DEFINITIONS = (
     boolean(

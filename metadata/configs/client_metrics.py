@@ -1,7 +1,7 @@
 """Configs of a client metrics subscription (KIP-714)."""
 
-from metadata.config_definitions.kinds import integer, names
-from metadata.config_definitions.validators import list_of
+from metadata.configs.kinds import integer, names
+from metadata.configs.validators import list_of
 
 DEFINITIONS = (
     integer("interval.ms", 300_000, "How often clients push their metrics, 100 ms to an hour."),

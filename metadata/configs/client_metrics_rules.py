@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from re import _parser  # type: ignore[attr-defined]
 
-from metadata.config_definitions.table import CLIENT_METRICS_CONFIGS
-from metadata.config_definitions.validators import InvalidConfigError, InvalidConfigRequestError
+from metadata.configs.table import CLIENT_METRICS_CONFIGS
+from metadata.configs.validators import InvalidConfigError, InvalidConfigRequestError
 
 INTERVAL_MS = (100, 3_600_000)
 _MATCH_KEYS = (

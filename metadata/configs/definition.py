@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from metadata.config_definitions.validators import Validator, invalid_value
-from metadata.config_definitions.values import PARSERS, ConfigValue
+from metadata.configs.validators import Validator, invalid_value
+from metadata.configs.values import PARSERS, ConfigValue
 
 
 class ConfigType(IntEnum):

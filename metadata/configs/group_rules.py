@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from metadata.config_definitions.resolution import NodeConfigs, group_synonym
-from metadata.config_definitions.table import BROKER_CONFIGS, GROUP_CONFIGS
-from metadata.config_definitions.validators import InvalidConfigError
+from metadata.configs.resolution import NodeConfigs, group_synonym
+from metadata.configs.table import BROKER_CONFIGS, GROUP_CONFIGS
+from metadata.configs.validators import InvalidConfigError
 
 _KINDS = ("consumer", "share", "streams")
 # The brokers have a smallest and a largest value for these.

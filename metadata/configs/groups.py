@@ -1,7 +1,7 @@
 """Configs of a group (GroupConfig of Kafka 4.3: KIP-848 consumers, KIP-932 shares, KIP-1071 streams)."""
 
-from metadata.config_definitions.kinds import boolean, integer, string
-from metadata.config_definitions.validators import at_least, auto_offset_reset, one_of
+from metadata.configs.kinds import boolean, integer, string
+from metadata.configs.validators import at_least, auto_offset_reset, one_of
 
 DEFINITIONS = (
     integer(

@@ -1,7 +1,7 @@
 """Short ways to write a definition: one function for each type; a default of None means that there is no value."""
 
-from metadata.config_definitions.definition import ConfigDefinition, ConfigType, Importance, Update
-from metadata.config_definitions.validators import Validator
+from metadata.configs.definition import ConfigDefinition, ConfigType, Importance, Update
+from metadata.configs.validators import Validator
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from metadata.config_definitions.table import BROKER_CONFIGS, without_listener
-from metadata.config_definitions.validators import InvalidConfigError
+from metadata.configs.table import BROKER_CONFIGS, without_listener
+from metadata.configs.validators import InvalidConfigError
 from metadata.image.configs import BROKER, CLUSTER_DEFAULT, ConfigResource
 from metadata.image.image import MetadataImage
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from metadata.config_definitions import (
+from metadata.configs import (
     broker_cleaner,
     broker_coordinators,
     broker_groups,
@@ -20,7 +20,7 @@ from metadata.config_definitions import (
     groups,
     topics,
 )
-from metadata.config_definitions.definition import ConfigDefinition
+from metadata.configs.definition import ConfigDefinition
 from metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
 
 Definitions = Mapping[str, ConfigDefinition]

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from metadata.config_definitions.resolution import NodeConfigs
-from metadata.config_definitions.table import TOPIC_CONFIGS
-from metadata.config_definitions.validators import InvalidConfigError, invalid_value
-from metadata.config_definitions.values import ConfigValue
+from metadata.configs.resolution import NodeConfigs
+from metadata.configs.table import TOPIC_CONFIGS
+from metadata.configs.validators import InvalidConfigError, invalid_value
+from metadata.configs.values import ConfigValue
 
 _REMOTE = "remote.storage.enable"
 _COPY_DISABLE = "remote.log.copy.disable"

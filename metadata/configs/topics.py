@@ -1,7 +1,7 @@
 """Configs of a topic (LogConfig and TopicConfig of Kafka 4.3, KIP-405 for tiered storage)."""
 
-from metadata.config_definitions.kinds import LONG_MAX, boolean, double, integer, long, names, string
-from metadata.config_definitions.validators import (
+from metadata.configs.kinds import LONG_MAX, boolean, double, integer, long, names, string
+from metadata.configs.validators import (
     at_least,
     between,
     between_or_default,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from metadata.config_definitions.values import ConfigValue
+from metadata.configs.values import ConfigValue
 
 Check = Callable[[str, ConfigValue, str], None]
 

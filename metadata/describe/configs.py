@@ -6,8 +6,8 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.config_definitions.definition import Update
-from metadata.config_definitions.resolution import (
+from metadata.configs.definition import Update
+from metadata.configs.resolution import (
     SOURCE_CLIENT_METRICS,
     SOURCE_DEFAULT,
     SOURCE_DYNAMIC_DEFAULT_BROKER,
@@ -19,7 +19,7 @@ from metadata.config_definitions.resolution import (
     broker_synonyms,
     group_synonym,
 )
-from metadata.config_definitions.table import (
+from metadata.configs.table import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,

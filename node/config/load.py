@@ -135,8 +135,8 @@ def _text_problems(node: RawNode, texts: Mapping[str, str]) -> Iterator[Problem]
     if not texts:
         return
     # Imported when there is anything to check, which is seldom: the definitions are slow to import.
-    from metadata.config_definitions.table import BROKER_CONFIGS
-    from metadata.config_definitions.validators import InvalidConfigError
+    from metadata.configs.table import BROKER_CONFIGS
+    from metadata.configs.validators import InvalidConfigError
 
     for key, text in texts.items():
         try:

@@ -2,17 +2,17 @@
 
 import pytest
 
-from metadata.config_definitions.broker_rest import READ_ONLY_KEYS
-from metadata.config_definitions.definition import ConfigDefinition, ConfigType, Update
-from metadata.config_definitions.group_rules import check_group_configs
-from metadata.config_definitions.kinds import integer, password
-from metadata.config_definitions.resolution import (
+from metadata.configs.broker_rest import READ_ONLY_KEYS
+from metadata.configs.definition import ConfigDefinition, ConfigType, Update
+from metadata.configs.group_rules import check_group_configs
+from metadata.configs.kinds import integer, password
+from metadata.configs.resolution import (
     TOPIC_SYNONYMS,
     NodeConfigs,
     broker_synonyms,
     group_synonym,
 )
-from metadata.config_definitions.table import (
+from metadata.configs.table import (
     BROKER_CONFIGS,
     BROKER_PARTS,
     DEFINITIONS,
@@ -21,9 +21,9 @@ from metadata.config_definitions.table import (
     definition_of,
     is_sensitive,
 )
-from metadata.config_definitions.topic_rules import check_topic_configs
-from metadata.config_definitions.validators import InvalidConfigError, Validator, at_least, invalid_value
-from metadata.config_definitions.values import ConfigValue
+from metadata.configs.topic_rules import check_topic_configs
+from metadata.configs.validators import InvalidConfigError, Validator, at_least, invalid_value
+from metadata.configs.values import ConfigValue
 from node.config.model import NodeConfig
 from wire.sensitive_configs import is_sensitive_config
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from broker.internal_topics import creatable_topic
-from metadata.config_definitions.group_rules import check_group_configs
-from metadata.config_definitions.resolution import NodeConfigs
-from metadata.config_definitions.table import BROKER_CONFIGS, GROUP_CONFIGS
-from metadata.config_definitions.topic_rules import check_topic_configs
-from metadata.config_definitions.validators import InvalidConfigError
+from metadata.configs.group_rules import check_group_configs
+from metadata.configs.resolution import NodeConfigs
+from metadata.configs.table import BROKER_CONFIGS, GROUP_CONFIGS
+from metadata.configs.topic_rules import check_topic_configs
+from metadata.configs.validators import InvalidConfigError
 from metadata.controller.topic_configs import effective_topic_configs
 from metadata.describe.configs import describe_configs
 from metadata.describe.describe_request import DescribeRequest
@@ -114,7 +114,7 @@ def test_a_key_that_is_told_to_have_no_effect_is_named_nowhere() -> None:
     tables = {"node/config/known_keys.py", "cli/command_keys.py"}
     for path in PRODUCT.glob("[a-z]*/**/*.py"):
         place = path.relative_to(PRODUCT).as_posix()
-        if place.startswith(("tests/", "metadata/config_definitions/", "tools/")) or place in tables:
+        if place.startswith(("tests/", "metadata/configs/", "tools/")) or place in tables:
             continue
         named = {
             node.value
