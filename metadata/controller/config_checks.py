@@ -4,11 +4,13 @@ from collections.abc import Mapping
 
 from kio.schema.errors import ErrorCode
 
-from metadata.configs.broker_rules import check_broker_configs
-from metadata.configs.client_metrics_rules import check_client_metrics_configs
-from metadata.configs.group_rules import check_group_configs
 from metadata.configs.resolution import NodeConfigs
-from metadata.configs.topic_rules import check_topic_configs
+from metadata.configs.rules import (
+    check_broker_configs,
+    check_client_metrics_configs,
+    check_group_configs,
+    check_topic_configs,
+)
 from metadata.configs.validators import InvalidConfigError, InvalidConfigRequestError
 from metadata.controller.context import DecisionContext
 from metadata.controller.requests import ApiError

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from kio.schema.errors import ErrorCode
 
 from metadata.configs.resolution import SOURCE_TOPIC, NodeConfigs
+from metadata.configs.rules import check_topic_configs
 from metadata.configs.table import TOPIC_CONFIGS
-from metadata.configs.topic_rules import check_topic_configs
 from metadata.configs.validators import InvalidConfigError
 from metadata.controller.requests import ApiError, Values
 from metadata.image.configs import TOPIC, ConfigResource

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from metadata.configs.definition import ConfigDefinition, ConfigType
 from metadata.configs.resolution import SOURCE_DEFAULT, Found
 from metadata.configs.table import definition_of, is_sensitive
-from metadata.configs.validators import InvalidConfigError
-from metadata.configs.values import ConfigValue
+from metadata.configs.validators import ConfigValue, InvalidConfigError
 from metadata.controller.requests import Values
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from metadata.configs.client_metrics_rules import check_client_metrics_configs
-from metadata.configs.validators import InvalidConfigError
-from metadata.configs.values import PARSERS
+from metadata.configs.rules import check_client_metrics_configs
+from metadata.configs.validators import PARSERS, InvalidConfigError
 from network.security import distinguished_names
 from network.security.distinguished_names import (
     MOST_NAME_CHARACTERS,
@@ -34,9 +33,9 @@ TEXTS = {
 }
 PROGRAM = """
 from metadata.configs import validators
-from metadata.configs.client_metrics_rules import check_client_metrics_configs
+from metadata.configs.rules import check_client_metrics_configs
 from metadata.configs.validators import InvalidConfigError
-from metadata.configs.values import PARSERS
+from metadata.configs.validators import PARSERS
 from network.api_versions import _SOFTWARE_NAME
 n = {length}
 text = {text}

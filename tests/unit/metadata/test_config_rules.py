@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.configs.broker_rules import check_broker_configs
+from metadata.configs.rules import check_broker_configs
 from metadata.configs.validators import InvalidConfigError, InvalidConfigRequestError
 from metadata.controller.config import ControllerConfig
 from metadata.image.configs import ConfigResource

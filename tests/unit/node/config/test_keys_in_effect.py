@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from broker.internal_topics import creatable_topic
-from metadata.configs.group_rules import check_group_configs
 from metadata.configs.resolution import NodeConfigs
+from metadata.configs.rules import check_group_configs, check_topic_configs
 from metadata.configs.table import BROKER_CONFIGS, GROUP_CONFIGS
-from metadata.configs.topic_rules import check_topic_configs
 from metadata.configs.validators import InvalidConfigError
 from metadata.controller.topic_configs import effective_topic_configs
 from metadata.describe.configs import describe_configs
