@@ -224,7 +224,7 @@ DEFINITIONS = (
         2000,
         "The most partitions that one description of topics is answered with.",
         at_least(1),
-        used_by=never("an answer holds 2000 partitions at the most"),
+        used_by=BROKER,
     ),
     names(
         "metric.reporters",

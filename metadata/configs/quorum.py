@@ -12,7 +12,7 @@ from metadata.configs.used_by import (
     START,
     never,
 )
-from metadata.configs.validators import at_least, list_of, one_of
+from metadata.configs.validators import at_least, list_of, not_empty, one_of
 
 DEFINITIONS = (
     # Kafka has no lower bound.
@@ -37,7 +37,13 @@ DEFINITIONS = (
         at_least(1),
         used_by=CONTROLLER,
     ),
-    string("cluster.id", None, "The cluster's id, which the node's folders must carry too.", used_by=START),
+    string(
+        "cluster.id",
+        None,
+        "The cluster's id, which the node's folders must carry too.",
+        not_empty(),
+        used_by=START,
+    ),
     names(
         "controller.listener.names",
         None,

@@ -123,7 +123,7 @@ def is_sensitive(resource_type: int, name: str) -> bool:
 
 
 def default_number(name: str) -> int:
-    """Of a broker's key that has a number as its default."""
+    """Of a key that has a number as its default."""
     value = _default(name)
     assert isinstance(value, int), name
     assert not isinstance(value, bool), name
@@ -131,13 +131,13 @@ def default_number(name: str) -> int:
 
 
 def default_flag(name: str) -> bool:
-    """Of a broker's key that is true or false."""
+    """Of a key that is true or false."""
     value = _default(name)
     assert isinstance(value, bool), name
     return value
 
 
 def _default(name: str) -> object:
-    definition = BROKER_CONFIGS[name]
+    definition = FILE_CONFIGS[name]
     assert definition.default is not None, name
     return definition.parse(definition.default)

@@ -85,13 +85,14 @@ def invalid_value(name: str, text: str, problem: str) -> InvalidConfigError:
 class Validator:
     """`words` say what is lawful. `check(name, value, text)` raises InvalidConfigError for what is not.
 
-    `low` and `high` are the bounds of a number, for other checks of the same rule.
+    `low` and `high` bound a number, `min_length` a text or list: node.config checks the same rules by them.
     """
 
     words: str
     check: Check
     low: float | None = None
     high: float | None = None
+    min_length: int = 0
 
 
 def _simple(
@@ -149,7 +150,11 @@ def one_of_any_case(*allowed: str) -> Validator:
 
 
 def not_empty() -> Validator:
-    return _simple("not empty", lambda value: None if value else "String must be non-empty")
+    def check(name: str, value: ConfigValue, text: str) -> None:
+        if not value:
+            raise invalid_value(name, text, "String must be non-empty")
+
+    return Validator("not empty", check, min_length=1)
 
 
 def list_of(*allowed: str, may_be_empty: bool = True) -> Validator:
@@ -169,7 +174,7 @@ def list_of(*allowed: str, may_be_empty: bool = True) -> Validator:
             if allowed and item not in allowed:
                 raise invalid_value(name, item, f"String must be one of: {words}")
 
-    return Validator(f"any of {words}" if allowed else "", check)
+    return Validator(f"any of {words}" if allowed else "", check, min_length=0 if may_be_empty else 1)
 
 
 _PAIR = re.compile(r"[0-9]+:[0-9]+")

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator
 
 from metadata.authorizer.authorizer import CLASS_NAME, AuthorizerConfig, parse_super_users
 from network.requests import ANONYMOUS
+from node.config.config_key import config_key
 from node.config.values import as_flag
 
 # Of Kafka with ZooKeeper.
@@ -38,12 +39,12 @@ def _as_super_users(value: object) -> object:
 
 
 class AuthorizerKeys(BaseModel):
-    authorizer_class_name: Annotated[str, BeforeValidator(_as_class_name)] = Field(
-        "", alias="authorizer.class.name"
+    authorizer_class_name: Annotated[str, BeforeValidator(_as_class_name)] = config_key(
+        "authorizer.class.name"
     )
-    super_users: Annotated[str, BeforeValidator(_as_super_users)] = Field("", alias=SUPER_USERS)
-    allow_everyone_if_no_acl_found: Annotated[bool, BeforeValidator(as_flag)] = Field(
-        False, alias="allow.everyone.if.no.acl.found"
+    super_users: Annotated[str, BeforeValidator(_as_super_users)] = config_key(SUPER_USERS)
+    allow_everyone_if_no_acl_found: Annotated[bool, BeforeValidator(as_flag)] = config_key(
+        "allow.everyone.if.no.acl.found"
     )
 
     @property
