@@ -174,7 +174,8 @@ def list_of(*allowed: str, may_be_empty: bool = True) -> Validator:
             if allowed and item not in allowed:
                 raise invalid_value(name, item, f"String must be one of: {words}")
 
-    return Validator(f"any of {words}" if allowed else "", check, min_length=0 if may_be_empty else 1)
+    shown = f"any of {words}" if allowed else "" if may_be_empty else "not empty"
+    return Validator(shown, check, min_length=0 if may_be_empty else 1)
 
 
 _PAIR = re.compile(r"[0-9]+:[0-9]+")
