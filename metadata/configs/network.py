@@ -23,7 +23,7 @@ DEFINITIONS = (
     names(
         "advertised.listeners",
         None,
-        "The addresses that clients are told, when they differ from the listeners.",
+        "The addresses that clients connect to, when they differ from the listeners.",
         list_of(may_be_empty=False),
         importance=Importance.HIGH,
         used_by=LISTENERS,
@@ -229,7 +229,7 @@ DEFINITIONS = (
     names(
         "metric.reporters",
         "org.apache.kafka.common.metrics.JmxReporter",
-        "Classes that are told of metrics.",
+        "Classes that receive the metrics.",
         list_of(),
         importance=Importance.LOW,
         update=Update.CLUSTER_WIDE,

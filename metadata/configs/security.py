@@ -530,7 +530,7 @@ TOKENS_AND_CLASSES = (
     string(
         "authorizer.class.name",
         "",
-        "The class that decides who may do what.",
+        "The class that authorizes requests.",
         importance=Importance.LOW,
         used_by=AUTHORIZER,
     ),
@@ -579,7 +579,7 @@ TOKENS_AND_CLASSES = (
     klass(
         "principal.builder.class",
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
-        "The class that tells who is at the other end of a connection.",
+        "The class that makes the principal of a connection.",
         update=Update.PER_BROKER,
         used_by=never("ssl.principal.mapping.rules makes the names of principals"),
     ),

@@ -1,4 +1,4 @@
-"""Kafka's keys of who may do what; docs/authorization.md says what they do.
+"""Kafka's keys of the authorizer; docs/authorization.md describes them.
 
 The authorizer is imported where a config has one: it takes two thirds of the time in which a config is loaded.
 """
@@ -71,7 +71,7 @@ class AuthorizerKeys(BaseModel):
 
 
 def authorizer_problems(keys: AuthorizerKeys, open_listeners: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """(key, message). `open_listeners` are those controller listeners on which nobody shows who he is.
+    """(key, message). `open_listeners` are the controller listeners without authentication.
 
     Until a controller has read the ACLs it listens to super users alone, and it reads them from the other controllers.
     """

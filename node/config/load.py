@@ -106,7 +106,7 @@ def _derived_voter(node: RawNode) -> str | None:
         try:
             listener = parse_listener(text)
         except ValueError:
-            continue  # told with its place when the node itself is checked
+            continue  # reported with its place when the node itself is checked
         if listener.name == names[0] and listener.host not in WILDCARD_HOSTS:
             return f"{node.keys['node.id'].value}@{text.partition('://')[2]}"
     return None

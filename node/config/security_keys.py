@@ -66,7 +66,7 @@ def listener_keys(keys: Mapping[str, str], name: str, protocol: str) -> dict[str
     """What holds for one listener, under Kafka's plain keys. What is for one mechanism is under `<mechanism in lower
     case>.`.
 
-    On a listener with SASL, who a peer is SASL says: clients are asked for certificates there only if the listener
+    On a listener with SASL, SASL authenticates the peer: clients are asked for certificates there only if the listener
     itself says so (KIP-684).
     """
     prefix = f"{LISTENER_PREFIX}{name.lower()}."

@@ -112,6 +112,12 @@ def test_all_mistakes_of_a_file_are_named_at_once(tmp_path: Path) -> None:
         assert part in found, part
 
 
+def test_all_bad_lines_of_a_properties_file_are_named_at_once(tmp_path: Path) -> None:
+    text = "a=\\u12\nnode.id=1\nb=\\ud800\n"
+    found = messages(tmp_path, text, "server.properties")
+    assert [each.partition(": ")[0] for each in found] == ["server.properties:1", "server.properties:3"]
+
+
 def test_what_follows_from_a_broken_key_alone_is_not_named(tmp_path: Path) -> None:
     """Without its own session timeout the node has the default, which is none of the file's mistakes."""
     text = changed(
