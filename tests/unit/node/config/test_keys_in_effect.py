@@ -169,12 +169,11 @@ def asked_by_name() -> Iterator[str]:
     """`configs.number("a.key")`, wherever it stands."""
     for _, tree in trees("broker", "metadata", "node"):
         for node in ast.walk(tree):
-            is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-            if is_method and node.func.attr in ("number", "value"):
-                yield from (each.value for each in node.args if isinstance(each, ast.Constant))
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("number", "value"):
+                yield from strings(node)
 
 
-def keys_of_security() -> set[str]:
+def keys_of_security() -> frozenset[str]:
     named = [strings(tree) for _, tree in trees("network/security")]
     named += [strings(ast.parse((PRODUCT / path).read_text())) for path in OF_SECURITY]
     return SECURITY_KEYS & set().union(*named)
