@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from metadata.configs.table import default_number
 from wire.protocol.api_keys import ApiKey
 
 NO_EPOCH = -1
@@ -11,11 +12,11 @@ NO_EPOCH = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleConfig:
-    """Times in milliseconds; the defaults are Kafka's."""
+    """Times in milliseconds; the defaults are those of the table of configs."""
 
-    heartbeat_interval_ms: int = 2_000
-    session_timeout_ms: int = 9_000
-    initial_registration_timeout_ms: int = 60_000
+    heartbeat_interval_ms: int = default_number("broker.heartbeat.interval.ms")
+    session_timeout_ms: int = default_number("broker.session.timeout.ms")
+    initial_registration_timeout_ms: int = default_number("initial.broker.registration.timeout.ms")
 
     @property
     def request_retry_timeout_ms(self) -> int:

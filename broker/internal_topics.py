@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from metadata.config_definitions.resolution import NodeConfigs
+from metadata.configs.resolution import NodeConfigs
 from metadata.controller.requests import Values
 
 _AS_THE_CONTROLLER: Final = -1

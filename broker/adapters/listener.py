@@ -30,7 +30,7 @@ from metadata.authorizer.access import Access
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.gate import AuthorizationResult, RequestAuthorizer
 from metadata.authorizer.table import TOKEN_APIS
-from metadata.config_definitions.resolution import NodeConfigs
+from metadata.configs.resolution import NodeConfigs
 from metadata.controller.handlers import HANDLERS, READERS
 from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.table import DESCRIBERS

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.commands.config_keys import keys
 from cli.commands.options import AsJson, BootstrapServer, MaybeConfigPath, Reason, TimeoutMs
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ configs_app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
+
+
+configs_app.command()(keys)
 
 
 @configs_app.command()

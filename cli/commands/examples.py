@@ -102,6 +102,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "kquorum configs describe --topic orders -b localhost:9092",
         "kquorum configs describe --broker 11 --all -c quorum.toml",
     ),
+    "configs keys": (
+        "kquorum configs keys log.retention",
+        "kquorum configs keys num.partitions --json",
+    ),
     "configs alter": (
         "kquorum configs alter --topic orders --set retention.ms=60000 -c q.toml",
         "kquorum configs alter --cluster --delete log.retention.ms -c q.toml",

@@ -8,6 +8,7 @@ from immutables import Map
 
 from metadata.authorizer.acl_index import AclIndex, Decision
 from metadata.authorizer.codes import OPERATIONS
+from metadata.configs.table import default_flag
 from metadata.image.security import AccessControlEntry
 
 # `authorizer.class.name` of Kafka with KRaft.
@@ -25,7 +26,7 @@ class AuthorizerConfig:
     """`super_users` are principals as "Type:name"."""
 
     super_users: frozenset[str] = frozenset()
-    allow_everyone_if_no_acl_found: bool = False
+    allow_everyone_if_no_acl_found: bool = default_flag("allow.everyone.if.no.acl.found")
 
 
 class Authorizer:

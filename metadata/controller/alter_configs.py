@@ -7,8 +7,8 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.config_definitions.definition import ConfigType
-from metadata.config_definitions.table import definition_of
+from metadata.configs.definition import ConfigType
+from metadata.configs.table import definition_of
 from metadata.controller.config_checks import check_change, check_records, check_resource, check_resource_type
 from metadata.controller.context import DecisionContext
 from metadata.controller.elr import clear_elr_records

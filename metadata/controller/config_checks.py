@@ -4,12 +4,14 @@ from collections.abc import Mapping
 
 from kio.schema.errors import ErrorCode
 
-from metadata.config_definitions.broker_rules import check_broker_configs
-from metadata.config_definitions.client_metrics_rules import check_client_metrics_configs
-from metadata.config_definitions.group_rules import check_group_configs
-from metadata.config_definitions.resolution import NodeConfigs
-from metadata.config_definitions.topic_rules import check_topic_configs
-from metadata.config_definitions.validators import InvalidConfigError, InvalidConfigRequestError
+from metadata.configs.resolution import NodeConfigs
+from metadata.configs.rules import (
+    check_broker_configs,
+    check_client_metrics_configs,
+    check_group_configs,
+    check_topic_configs,
+)
+from metadata.configs.validators import InvalidConfigError, InvalidConfigRequestError
 from metadata.controller.context import DecisionContext
 from metadata.controller.requests import ApiError
 from metadata.controller.topic_names import check_topic_name

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.config_definitions.resolution import SOURCE_TOPIC
+from metadata.configs.resolution import SOURCE_TOPIC
 from metadata.controller.assignments import (
     Placed,
     automatic_partitions,

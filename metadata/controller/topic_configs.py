@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 from kio.schema.errors import ErrorCode
 
-from metadata.config_definitions.resolution import SOURCE_TOPIC, NodeConfigs
-from metadata.config_definitions.table import TOPIC_CONFIGS
-from metadata.config_definitions.topic_rules import check_topic_configs
-from metadata.config_definitions.validators import InvalidConfigError
+from metadata.configs.resolution import SOURCE_TOPIC, NodeConfigs
+from metadata.configs.rules import check_topic_configs
+from metadata.configs.table import TOPIC_CONFIGS
+from metadata.configs.validators import InvalidConfigError
 from metadata.controller.requests import ApiError, Values
 from metadata.image.configs import TOPIC, ConfigResource
 from metadata.image.image import MetadataImage

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from metadata.config_definitions.definition import ConfigDefinition, ConfigType
-from metadata.config_definitions.resolution import SOURCE_DEFAULT, Found
-from metadata.config_definitions.table import definition_of, is_sensitive
-from metadata.config_definitions.validators import InvalidConfigError
-from metadata.config_definitions.values import ConfigValue
+from metadata.configs.definition import ConfigDefinition, ConfigType
+from metadata.configs.resolution import SOURCE_DEFAULT, Found
+from metadata.configs.table import definition_of, is_sensitive
+from metadata.configs.validators import ConfigValue, InvalidConfigError
 from metadata.controller.requests import Values
 
 

@@ -6,20 +6,20 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.config_definitions.definition import Update
-from metadata.config_definitions.resolution import (
+from metadata.configs.definition import Update
+from metadata.configs.resolution import (
     SOURCE_CLIENT_METRICS,
     SOURCE_DEFAULT,
     SOURCE_DYNAMIC_DEFAULT_BROKER,
     SOURCE_GROUP,
     SOURCE_TOPIC,
-    TOPIC_SYNONYMS,
     Found,
     NodeConfigs,
     broker_synonyms,
     group_synonym,
+    topic_synonyms,
 )
-from metadata.config_definitions.table import (
+from metadata.configs.table import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,
@@ -89,7 +89,7 @@ def _topic(
     for name in _names(TOPIC_CONFIGS, own):
         definition = TOPIC_CONFIGS.get(name)
         value, _ = node.for_topic(name, definition.default if definition else None)
-        synonyms = TOPIC_SYNONYMS.get(name, ())
+        synonyms = topic_synonyms(name)
         found = _of_base(synonyms[0].name, node.found(broker_synonyms(synonyms[0].name))) if synonyms else []
         if name in own:
             value = own[name]

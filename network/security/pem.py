@@ -36,7 +36,7 @@ def read_key_store(keys: Mapping[str, str], now_s: float) -> KeyPair | None:
 
     Raises SecurityConfigError.
     """
-    _check_type(keys, "ssl.keystore")
+    _check_type(keys, "ssl.keystore.type")
     location, chain = keys.get("ssl.keystore.location"), keys.get("ssl.keystore.certificate.chain")
     if location:
         at_fault, key_at_fault, place = "ssl.keystore.location", "ssl.keystore.location", f"{location}: "
@@ -58,7 +58,7 @@ def read_trust_store(keys: Mapping[str, str], now_s: float) -> bytes | None:
 
     Raises SecurityConfigError.
     """
-    _check_type(keys, "ssl.truststore")
+    _check_type(keys, "ssl.truststore.type")
     if location := keys.get("ssl.truststore.location"):
         at_fault, place = "ssl.truststore.location", f"{location}: "
         data = _read(at_fault, location)
@@ -72,8 +72,7 @@ def read_trust_store(keys: Mapping[str, str], now_s: float) -> bytes | None:
     return b"".join(map(_certificate_pem, certificates))
 
 
-def _check_type(keys: Mapping[str, str], prefix: str) -> None:
-    key = f"{prefix}.type"
+def _check_type(keys: Mapping[str, str], key: str) -> None:
     if (kind := keys.get(key, "PEM").upper()) != "PEM":
         raise SecurityConfigError(key, f"{kind} cannot be read here, only PEM: {_AS_PEM}; then set {key}=PEM")
 

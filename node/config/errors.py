@@ -7,7 +7,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value of the config was written; the line is None where it cannot be told."""
+    """Where a value of the config was written; the line is None where it is not known."""
 
     path: Path
     line: int | None = None

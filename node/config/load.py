@@ -1,46 +1,58 @@
-"""From a file to a checked config; every broken rule is told at once."""
+"""From a file to a checked config; every broken rule is reported at once."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from metadata.configs.removed import removed_key
+from metadata.configs.table import ALIASES, FILE_CONFIGS
+from metadata.configs.used_by import Effect
+from metadata.configs.validators import InvalidConfigError
 from node.config.addresses import WILDCARD_HOSTS, parse_listener
 from node.config.checks import cluster_problems, node_problems
 from node.config.config_file import why_unreadable
 from node.config.errors import ConfigError, Place, Problem
-from node.config.known_keys import ALIASES, IGNORED_KEYS, READ_AS_TEXT, REFUSED_KEYS, nearest
+from node.config.key_hints import unknown_key, value_in_a_unit
 from node.config.model import KNOWN_KEYS, ClusterConfig, NodeConfig
-from node.config.network_keys import LISTENER_LIMITS, is_listener_limit
+from node.config.network_keys import is_listener_limit
 from node.config.properties_file import read_properties
 from node.config.raw import RawCluster, RawNode, RawValue
-from node.config.security_keys import LISTENER_PREFIX, SECURITY_KEYS, is_secret_key, is_security_key
+from node.config.security_keys import is_secret_key, is_security_key
 from node.config.toml_file import read_toml
 from node.config.values import as_items, as_text
 
-_OTHER_KEYS = READ_AS_TEXT | IGNORED_KEYS
 FOLDER_KEYS = ("log.dirs", "metadata.log.dir")
 _VOTERS = "controller.quorum.voters"
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """A node as it was read. `config` lacks the `broken` keys; None if the rest makes no config either."""
+
+    config: NodeConfig | None
+    problems: tuple[Problem, ...]
+    broken: frozenset[str]
 
 
 def load_config(path: Path, *, data_dir: Path | None = None) -> ClusterConfig:
     """Read and check a quorum config (`.toml`) or the config of one node (`.properties`).
 
-    Relative folders are beneath `data_dir`, by default beneath the current directory. Raises ConfigError.
+    Relative folders are beneath `data_dir`, by default beneath the current directory. Raises ConfigError with all
+    problems: the rules that take several keys are checked with what is left of a node whose keys are broken.
     """
     raw = read_raw(path)
     data_dir = (data_dir or Path()).absolute()
     if data_dir.exists() and not data_dir.is_dir():
         raise ConfigError([Problem(f"--data-dir {data_dir} is a file, not a folder", Place(path))])
-    nodes = [_node_config(node, data_dir) for node in raw.nodes]
-    problems = [problem for outcome in nodes if isinstance(outcome, list) for problem in outcome]
+    outcomes = [_outcome(node, data_dir) for node in raw.nodes]
+    problems = [*raw.problems, *(problem for outcome in outcomes for problem in outcome.problems)]
+    problems += _broken_rules(raw, outcomes)
     if problems:
         raise ConfigError(dict.fromkeys(problems))
-    configs = [node for node in nodes if isinstance(node, NodeConfig)]
-    problems = list(_broken_rules(raw, configs))
-    if problems:
-        raise ConfigError(dict.fromkeys(problems))
+    configs = [outcome.config for outcome in outcomes if outcome.config is not None]
     configs.sort(key=lambda node: node.node_id)
     return ClusterConfig(
         path=path, cluster_id=configs[0].cluster_id, nodes=tuple(configs), warnings=tuple(_warnings(raw))
@@ -58,7 +70,7 @@ def read_raw(path: Path) -> RawCluster:
             [Problem(f"the config file cannot be read: {why_unreadable(error)}", Place(path))]
         ) from error
     nodes = tuple(RawNode(dict(_canonical(node)), node.place) for node in raw.nodes)
-    return RawCluster(path, tuple(_with_voters(nodes)))
+    return RawCluster(path, tuple(_with_voters(nodes)), raw.problems)
 
 
 def _canonical(node: RawNode) -> Iterator[tuple[str, RawValue]]:
@@ -94,65 +106,74 @@ def _derived_voter(node: RawNode) -> str | None:
         try:
             listener = parse_listener(text)
         except ValueError:
-            continue  # told with its place when the node itself is checked
+            continue  # reported with its place when the node itself is checked
         if listener.name == names[0] and listener.host not in WILDCARD_HOSTS:
             return f"{node.keys['node.id'].value}@{text.partition('://')[2]}"
     return None
 
 
-def _node_config(node: RawNode, data_dir: Path) -> NodeConfig | list[Problem]:
-    problems = list(_key_problems(node))
+def _outcome(node: RawNode, data_dir: Path) -> _Outcome:
+    problems = [*_key_problems(node), *_text_problems(node)]
+    values = _values(node, data_dir)
+    try:
+        return _Outcome(NodeConfig.model_validate(values), tuple(problems), frozenset())
+    except ValidationError as error:
+        details = error.errors()
+    problems += [_as_problem(node, detail) for detail in details if _is_ours(detail)]
+    broken = frozenset(str(detail["loc"][0]) for detail in details)
+    left = {key: value for key, value in values.items() if key not in broken}
+    try:
+        return _Outcome(NodeConfig.model_validate(left), tuple(problems), broken)
+    except ValidationError:
+        return _Outcome(None, tuple(problems), broken)
+
+
+def _values(node: RawNode, data_dir: Path) -> dict[str, Any]:
+    """The fields of the node's config, as they stand in the file."""
     values = {key: raw.value for key, raw in node.keys.items() if key in KNOWN_KEYS}
     for key in FOLDER_KEYS:
         if key in values:
             folders = tuple(data_dir / str(item) for item in as_items(values[key]))
             values[key] = folders if key == "log.dirs" else folders[0] if folders else ""
-    others = {key: as_text(raw.value) for key, raw in sorted(node.keys.items()) if key in _OTHER_KEYS}
-    problems += _text_problems(node, {key: text for key, text in others.items() if key in READ_AS_TEXT})
-    values["other_keys"] = tuple(others.items())
-    protection = ((key, as_text(raw.value)) for key, raw in sorted(node.keys.items()) if is_security_key(key))
-    values["security_keys"] = tuple(protection)
-    limits = ((key, as_text(raw.value)) for key, raw in sorted(node.keys.items()) if is_listener_limit(key))
-    values["listener_limits"] = tuple(limits)
-    try:
-        config = NodeConfig.model_validate(values)
-    except ValidationError as error:
-        return problems + [_as_problem(node, detail) for detail in error.errors() if _is_ours(detail)]
-    return problems or config
+    texts = [(key, as_text(raw.value)) for key, raw in sorted(node.keys.items())]
+    values["other_keys"] = tuple((key, text) for key, text in texts if _is_other(key))
+    values["security_keys"] = tuple((key, text) for key, text in texts if is_security_key(key))
+    values["listener_limits"] = tuple((key, text) for key, text in texts if is_listener_limit(key))
+    return values
+
+
+def _is_other(key: str) -> bool:
+    """Read by its name, or without effect: neither a field of NodeConfig nor a key of TLS and SASL."""
+    if key in KNOWN_KEYS or is_security_key(key):
+        return False
+    return key in FILE_CONFIGS or removed_key(key) is not None
 
 
 def _key_problems(node: RawNode) -> Iterator[Problem]:
     for key, raw in node.keys.items():
-        if key in REFUSED_KEYS:
-            yield Problem(f"{key} cannot be used: {REFUSED_KEYS[key]}", raw.place)
-        elif key not in KNOWN_KEYS and key not in _OTHER_KEYS and not _is_of_a_listener(key):
-            known = [*KNOWN_KEYS, *_OTHER_KEYS, *SECURITY_KEYS]
-            yield Problem(f"unknown key {key}{_meant_for_listener(key) or nearest(key, known)}", raw.place)
+        reason = _refusal(key)
+        if reason is not None:
+            yield Problem(f"{key} cannot be used: {reason}", raw.place)
+        elif key not in FILE_CONFIGS and removed_key(key) is None and not _is_of_a_listener(key):
+            yield Problem(f"unknown key {key}{unknown_key(key)}", raw.place)
 
 
-def _text_problems(node: RawNode, texts: Mapping[str, str]) -> Iterator[Problem]:
+def _refusal(key: str) -> str | None:
+    definition, removed = FILE_CONFIGS.get(key), removed_key(key)
+    if definition is not None and definition.used_by.effect is Effect.REFUSED:
+        return definition.used_by.words
+    return str(removed) if removed is not None and removed.is_refused else None
+
+
+def _text_problems(node: RawNode) -> Iterator[Problem]:
     """A value that makes no sense would be passed over where it is looked up."""
-    if not texts:
-        return
-    # Imported when there is anything to check, which is seldom: the definitions are slow to import.
-    from metadata.config_definitions.table import BROKER_CONFIGS
-    from metadata.config_definitions.validators import InvalidConfigError
-
-    for key, text in texts.items():
-        try:
-            BROKER_CONFIGS[key].parse(text)
-        except InvalidConfigError as error:
-            yield Problem(f"{key}: {error}", _place(node, key))
-
-
-def _meant_for_listener(key: str) -> str:
-    """` (did you mean listener.name.client.plain.sasl.jaas.config?)` for what is misspelt behind the listener."""
-    parts = key.split(".")
-    if not key.startswith(LISTENER_PREFIX):
-        return ""
-    heads = (".".join(parts[:end]) for end in range(3, len(parts)))
-    bases = (*SECURITY_KEYS, *LISTENER_LIMITS)
-    return nearest(key, [f"{head}.{base}" for head in heads for base in bases])
+    for key, raw in node.keys.items():
+        if key in FILE_CONFIGS and _is_other(key) and _refusal(key) is None:
+            text = as_text(raw.value)
+            try:
+                FILE_CONFIGS[key].parse(text)
+            except InvalidConfigError as error:
+                yield Problem(f"{key}: {error}{value_in_a_unit(key, text)}", raw.place)
 
 
 def _is_of_a_listener(key: str) -> bool:
@@ -173,25 +194,46 @@ def _as_problem(node: RawNode, detail: Mapping[str, Any]) -> Problem:
     message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
     if not str(detail["msg"]).startswith("Value error"):
         shown = "the value" if is_secret_key(key) else repr(detail["input"])
-        message = f"{shown} must be {message}"
+        message = f"{shown} must be {message}{value_in_a_unit(key, detail['input'])}"
     return Problem(f"{key}: {message}", _place(node, key))
 
 
-def _broken_rules(raw: RawCluster, configs: Iterable[NodeConfig]) -> Iterator[Problem]:
-    configs = list(configs)
-    for node, config in zip(raw.nodes, configs, strict=True):
-        for key, message in node_problems(config):
-            yield Problem(f"node {config.node_id}: {message}", _place(node, key))
+def _broken_rules(raw: RawCluster, outcomes: Iterable[_Outcome]) -> Iterator[Problem]:
+    """Of nodes, and of all nodes together. What follows from a broken key alone is left out."""
+    outcomes = list(outcomes)
+    for node, outcome in zip(raw.nodes, outcomes, strict=True):
+        if outcome.config is not None:
+            for key, message in node_problems(outcome.config):
+                if _is_sound(key, message, outcome.broken):
+                    yield Problem(f"node {outcome.config.node_id}: {message}", _place(node, key))
+    configs = [outcome.config for outcome in outcomes if outcome.config is not None]
+    if len(configs) < len(outcomes):
+        return
+    broken = frozenset().union(*(outcome.broken for outcome in outcomes))
     for index, key, message in cluster_problems(configs):
-        yield Problem(message, _place(raw.nodes[index], key))
+        if _is_sound(key, message, broken):
+            yield Problem(message, _place(raw.nodes[index], key))
+
+
+def _is_sound(key: str, message: str, broken: frozenset[str]) -> bool:
+    return key not in broken and not any(name in message for name in broken)
 
 
 def _warnings(raw: RawCluster) -> Iterator[str]:
-    places = {
-        key: value.place for node in raw.nodes for key, value in node.keys.items() if key in IGNORED_KEYS
-    }
+    places = {key: value.place for node in raw.nodes for key, value in node.keys.items()}
     for key, place in places.items():
-        yield f"{place}: {key} has no effect here"
+        reason = _without_effect(key)
+        if reason is not None:
+            yield f"{place}: {key} {reason}"
+
+
+def _without_effect(key: str) -> str | None:
+    definition, removed = FILE_CONFIGS.get(key), removed_key(key)
+    if definition is not None and definition.used_by.effect is Effect.NOT_YET:
+        return f"has no effect here yet: it comes with {definition.used_by.words}"
+    if definition is not None and definition.used_by.effect is Effect.NONE:
+        return f"has no effect here: {definition.used_by.words}"
+    return None if removed is None else f"has no effect here: {removed}"
 
 
 def _place(node: RawNode, key: str) -> Place:

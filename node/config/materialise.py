@@ -20,7 +20,7 @@ _DROPPED_KEYS = ("controller.quorum.voters", "controller.quorum.bootstrap.server
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Different loopback ports which nobody listens on at this moment.
+    """Different loopback ports on which no process listens at this moment.
 
     They are below the range from which the system takes the near ends of outgoing connections: a port of that range
     can be taken by any connection between this moment and the one when a node listens there.

@@ -1,4 +1,5 @@
-"""The config of a node and of a cluster; field aliases are Kafka's keys, and the only list of known keys."""
+"""The config of a node and of a cluster. Each field is a key of the table of configs (metadata.configs), which has its
+default and its bounds; the annotation here says what the text is parsed to."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from node.config.addresses import (
     parse_voter,
 )
 from node.config.authorizer_keys import AuthorizerKeys
+from node.config.config_key import REQUIRED, config_key
 from node.config.errors import ConfigError, Place, Problem
 from node.config.network_keys import NetworkKeys
 from node.config.security_keys import is_secret_key, listener_keys, protocol_name
@@ -25,10 +27,6 @@ Role = Literal["broker", "controller"]
 Names = Annotated[tuple[str, ...], BeforeValidator(as_upper_names)]
 Flag = Annotated[bool, BeforeValidator(as_flag)]
 T = TypeVar("T")
-Positive = Annotated[int, Field(ge=1)]
-NotNegative = Annotated[int, Field(ge=0)]
-# -1 means that there is no limit.
-Limit = Annotated[int, Field(ge=-1)]
 Listeners = Annotated[tuple[Listener, ...], BeforeValidator(as_tuple(parse_listener))]
 ClusterId = Annotated[str, AfterValidator(check_cluster_id)]
 Address = Annotated[HostPort | None, BeforeValidator(as_optional(parse_host_port))]
@@ -59,109 +57,93 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    cluster_id: ClusterId | None = Field(None, alias="cluster.id", min_length=1)
-    node_id: NotNegative = Field(alias="node.id")
-    broker_id: int | None = Field(None, alias="broker.id")
-    process_roles: Annotated[tuple[Role, ...], BeforeValidator(as_tuple(str))] = Field(
-        alias="process.roles", min_length=1
+    cluster_id: ClusterId | None = config_key("cluster.id")
+    node_id: int = config_key("node.id", unless_set=REQUIRED)
+    broker_id: int | None = config_key("broker.id", unless_set=None)
+    process_roles: Annotated[tuple[Role, ...], BeforeValidator(as_tuple(str))] = config_key(
+        "process.roles", unless_set=REQUIRED
     )
-    broker_rack: str | None = Field(None, alias="broker.rack")
+    broker_rack: str | None = config_key("broker.rack")
 
-    listeners: Listeners = Field((Listener("PLAINTEXT", "", 9092),), alias="listeners", min_length=1)
-    advertised_listeners: Listeners = Field(default_factory=_listeners, alias="advertised.listeners")
-    controller_listener_names: Names = Field((), alias="controller.listener.names")
-    inter_broker_listener_name: str | None = Field(None, alias="inter.broker.listener.name")
-    listener_security_protocol_map: Names = Field((), alias="listener.security.protocol.map")
-    request_timeout_ms: Positive = Field(30_000, alias="request.timeout.ms")
+    listeners: Listeners = config_key("listeners")
+    advertised_listeners: Listeners = config_key("advertised.listeners", derived=_listeners)
+    controller_listener_names: Names = config_key("controller.listener.names", unless_set=())
+    inter_broker_listener_name: str | None = config_key("inter.broker.listener.name")
+    # Not set: a listener's name says its protocol, and any other name is PLAINTEXT (Kafka wants CONTROLLER mapped).
+    listener_security_protocol_map: Names = config_key("listener.security.protocol.map", unless_set=())
+    request_timeout_ms: int = config_key("request.timeout.ms")
 
-    log_dirs: Annotated[tuple[Path, ...], BeforeValidator(as_tuple(Path))] = Field(
-        alias="log.dirs", min_length=1
+    log_dirs: Annotated[tuple[Path, ...], BeforeValidator(as_tuple(Path))] = config_key(
+        "log.dirs", unless_set=REQUIRED
     )
-    metadata_log_dir: Path = Field(default_factory=_first_log_dir, alias="metadata.log.dir")
-    metadata_log_segment_bytes: int = Field(1_073_741_824, alias="metadata.log.segment.bytes", ge=1024)
-    metadata_log_segment_ms: Positive = Field(604_800_000, alias="metadata.log.segment.ms")
+    metadata_log_dir: Path = config_key("metadata.log.dir", derived=_first_log_dir)
+    metadata_log_segment_bytes: int = config_key("metadata.log.segment.bytes")
+    metadata_log_segment_ms: int = config_key("metadata.log.segment.ms")
     # Of the log and of snapshots.
-    metadata_log_compression: Literal["none", "lz4"] = Field("lz4", alias="metadata.log.compression")
-    metadata_max_idle_interval_ms: NotNegative = Field(500, alias="metadata.max.idle.interval.ms")
+    metadata_log_compression: Literal["none", "lz4"] = config_key("metadata.log.compression")
+    metadata_max_idle_interval_ms: int = config_key("metadata.max.idle.interval.ms")
 
     # A snapshot is due after so many bytes of committed records, or (0: never) after so long with any.
-    metadata_log_max_record_bytes_between_snapshots: Positive = Field(
-        20_971_520, alias="metadata.log.max.record.bytes.between.snapshots"
+    metadata_log_max_record_bytes_between_snapshots: int = config_key(
+        "metadata.log.max.record.bytes.between.snapshots"
     )
-    metadata_log_max_snapshot_interval_ms: NotNegative = Field(
-        3_600_000, alias="metadata.log.max.snapshot.interval.ms"
-    )
+    metadata_log_max_snapshot_interval_ms: int = config_key("metadata.log.max.snapshot.interval.ms")
     # Of the log and all snapshots together, and of the oldest snapshot: beyond, the oldest goes.
-    metadata_max_retention_bytes: Limit = Field(104_857_600, alias="metadata.max.retention.bytes")
-    metadata_max_retention_ms: Limit = Field(604_800_000, alias="metadata.max.retention.ms")
+    metadata_max_retention_bytes: int = config_key("metadata.max.retention.bytes")
+    metadata_max_retention_ms: int = config_key("metadata.max.retention.ms")
     # What is kept for the writes that a full disk must not stop; 0: nothing.
-    kquorum_reserved_space_bytes: NotNegative = Field(16_777_216, alias="kquorum.reserved.space.bytes")
+    kquorum_reserved_space_bytes: int = config_key("kquorum.reserved.space.bytes")
 
     controller_quorum_voters: Annotated[tuple[VoterAddress, ...], BeforeValidator(as_tuple(parse_voter))] = (
-        Field((), alias="controller.quorum.voters")
+        config_key("controller.quorum.voters")
     )
     controller_quorum_bootstrap_servers: Annotated[
         tuple[HostPort, ...], BeforeValidator(as_tuple(parse_host_port))
-    ] = Field((), alias="controller.quorum.bootstrap.servers")
-    controller_quorum_auto_join_enable: Flag = Field(False, alias="controller.quorum.auto.join.enable")
-    controller_quorum_election_timeout_ms: Positive = Field(
-        1000, alias="controller.quorum.election.timeout.ms"
-    )
-    controller_quorum_fetch_timeout_ms: Positive = Field(2000, alias="controller.quorum.fetch.timeout.ms")
-    controller_quorum_election_backoff_max_ms: Positive = Field(
-        1000, alias="controller.quorum.election.backoff.max.ms"
-    )
-    controller_quorum_request_timeout_ms: Positive = Field(2000, alias="controller.quorum.request.timeout.ms")
-    controller_quorum_retry_backoff_ms: Positive = Field(20, alias="controller.quorum.retry.backoff.ms")
+    ] = config_key("controller.quorum.bootstrap.servers")
+    controller_quorum_auto_join_enable: Flag = config_key("controller.quorum.auto.join.enable")
+    controller_quorum_election_timeout_ms: int = config_key("controller.quorum.election.timeout.ms")
+    controller_quorum_fetch_timeout_ms: int = config_key("controller.quorum.fetch.timeout.ms")
+    controller_quorum_election_backoff_max_ms: int = config_key("controller.quorum.election.backoff.max.ms")
+    controller_quorum_request_timeout_ms: int = config_key("controller.quorum.request.timeout.ms")
+    controller_quorum_retry_backoff_ms: int = config_key("controller.quorum.retry.backoff.ms")
 
-    broker_heartbeat_interval_ms: Positive = Field(2000, alias="broker.heartbeat.interval.ms")
-    broker_session_timeout_ms: Positive = Field(9000, alias="broker.session.timeout.ms")
-    initial_broker_registration_timeout_ms: Positive = Field(
-        60_000, alias="initial.broker.registration.timeout.ms"
-    )
-    controlled_shutdown_enable: Flag = Field(True, alias="controlled.shutdown.enable")
+    broker_heartbeat_interval_ms: int = config_key("broker.heartbeat.interval.ms")
+    broker_session_timeout_ms: int = config_key("broker.session.timeout.ms")
+    initial_broker_registration_timeout_ms: int = config_key("initial.broker.registration.timeout.ms")
+    controlled_shutdown_enable: Flag = config_key("controlled.shutdown.enable")
 
-    num_partitions: Positive = Field(1, alias="num.partitions")
-    default_replication_factor: Positive = Field(1, alias="default.replication.factor")
-    min_insync_replicas: Positive = Field(1, alias="min.insync.replicas")
-    auto_create_topics_enable: Flag = Field(True, alias="auto.create.topics.enable")
-    delete_topic_enable: Flag = Field(True, alias="delete.topic.enable")
-    unclean_leader_election_enable: Flag = Field(False, alias="unclean.leader.election.enable")
-    unclean_leader_election_interval_ms: Positive = Field(
-        300_000, alias="unclean.leader.election.interval.ms"
-    )
-    auto_leader_rebalance_enable: Flag = Field(True, alias="auto.leader.rebalance.enable")
-    leader_imbalance_check_interval_seconds: Positive = Field(
-        300, alias="leader.imbalance.check.interval.seconds"
-    )
+    num_partitions: int = config_key("num.partitions")
+    default_replication_factor: int = config_key("default.replication.factor")
+    min_insync_replicas: int = config_key("min.insync.replicas")
+    auto_create_topics_enable: Flag = config_key("auto.create.topics.enable")
+    delete_topic_enable: Flag = config_key("delete.topic.enable")
+    unclean_leader_election_enable: Flag = config_key("unclean.leader.election.enable")
+    unclean_leader_election_interval_ms: int = config_key("unclean.leader.election.interval.ms")
+    auto_leader_rebalance_enable: Flag = config_key("auto.leader.rebalance.enable")
+    leader_imbalance_check_interval_seconds: int = config_key("leader.imbalance.check.interval.seconds")
 
     # How much of its controller_mutation_rate a client may save up: so many samples of so many seconds.
-    controller_quota_window_num: Positive = Field(11, alias="controller.quota.window.num")
-    controller_quota_window_size_seconds: Positive = Field(1, alias="controller.quota.window.size.seconds")
+    controller_quota_window_num: int = config_key("controller.quota.window.num")
+    controller_quota_window_size_seconds: int = config_key("controller.quota.window.size.seconds")
 
     # The same on all nodes; without it there are no delegation tokens.
-    delegation_token_secret_key: str | None = Field(None, alias="delegation.token.secret.key", repr=False)
-    delegation_token_max_lifetime_ms: Positive = Field(604_800_000, alias="delegation.token.max.lifetime.ms")
-    delegation_token_expiry_time_ms: Positive = Field(86_400_000, alias="delegation.token.expiry.time.ms")
-    delegation_token_expiry_check_interval_ms: Positive = Field(
-        3_600_000, alias="delegation.token.expiry.check.interval.ms"
-    )
-    kquorum_delegation_token_max_per_owner: Positive = Field(
-        200, alias="kquorum.delegation.token.max.per.owner"
-    )
+    delegation_token_secret_key: str | None = config_key("delegation.token.secret.key")
+    delegation_token_max_lifetime_ms: int = config_key("delegation.token.max.lifetime.ms")
+    delegation_token_expiry_time_ms: int = config_key("delegation.token.expiry.time.ms")
+    delegation_token_expiry_check_interval_ms: int = config_key("delegation.token.expiry.check.interval.ms")
+    kquorum_delegation_token_max_per_owner: int = config_key("kquorum.delegation.token.max.per.owner")
 
     # What the file says of TLS and SASL (see node.config.security_keys), as text, with secrets among it.
     security_keys: tuple[tuple[str, str], ...] = Field((), repr=False)
-    kquorum_allow_exposed_log_dirs: Flag = Field(False, alias="kquorum.allow.exposed.log.dirs")
-    kquorum_allow_unsecured_listeners: Flag = Field(False, alias="kquorum.allow.unsecured.listeners")
-    kquorum_grpc_security: Literal["plaintext", "ssl"] = Field("plaintext", alias="kquorum.grpc.security")
+    kquorum_allow_exposed_log_dirs: Flag = config_key("kquorum.allow.exposed.log.dirs")
+    kquorum_allow_unsecured_listeners: Flag = config_key("kquorum.allow.unsecured.listeners")
+    kquorum_grpc_security: Literal["plaintext", "ssl"] = config_key("kquorum.grpc.security")
 
-    # What the file says of Kafka's keys that are looked up by name, and of those that have no effect here: clients are
-    # told of either.
+    # What the file says of the keys that are read by name, and of those that have no effect: DescribeConfigs has both.
     other_keys: tuple[tuple[str, str], ...] = ()
 
-    kquorum_grpc_listener: Address = Field(None, alias="kquorum.grpc.listener")
-    kquorum_metrics_listener: Address = Field(None, alias="kquorum.metrics.listener")
+    kquorum_grpc_listener: Address = config_key("kquorum.grpc.listener")
+    kquorum_metrics_listener: Address = config_key("kquorum.metrics.listener")
 
     @property
     def is_broker(self) -> bool:
@@ -212,7 +194,7 @@ class NodeConfig(NetworkKeys, AuthorizerKeys):
         return voters + self.controller_quorum_bootstrap_servers
 
 
-# Kafka's key -> field of NodeConfig.
+# Key -> field of NodeConfig.
 KNOWN_KEYS: Mapping[str, str] = {
     field.alias: name for name, field in NodeConfig.model_fields.items() if field.alias is not None
 }

@@ -8,20 +8,17 @@ import socket
 from collections.abc import Iterator, Mapping
 from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator
 
-from network.limits import ENTRIES_KEY, MOST_ENTRIES, NO_LIMIT, BudgetLimits, ServerLimits
+from metadata.configs.table import LISTENER_LIMITS
+from network.limits import NO_LIMIT
 from node.config.addresses import format_address
+from node.config.config_key import config_key
 from node.config.security_keys import LISTENER_PREFIX, case_problem
 from node.config.values import as_tuple
 from wire.addresses import normal_address
 
 CREATION_RATE = "max.connection.creation.rate"
-LISTENER_LIMITS = ("max.connections", CREATION_RATE)
-
-_DEFAULTS = ServerLimits()
-_Positive = Annotated[int, Field(ge=1)]
-_UpTo31Bits = Annotated[int, Field(ge=0, le=NO_LIMIT)]
 
 
 class AddressLimit(NamedTuple):
@@ -50,28 +47,22 @@ def parse_address_limit(text: str) -> AddressLimit:
 
 
 class NetworkKeys(BaseModel):
-    socket_request_max_bytes: _Positive = Field(_DEFAULTS.max_request_bytes, alias="socket.request.max.bytes")
-    kquorum_request_max_elements: _Positive = Field(
-        _DEFAULTS.max_request_elements, alias="kquorum.request.max.elements"
-    )
-    kquorum_request_max_entries: _Positive = Field(MOST_ENTRIES, alias=ENTRIES_KEY)
-    connections_max_idle_ms: _Positive = Field(_DEFAULTS.max_idle_ms, alias="connections.max.idle.ms")
-    max_connections: _UpTo31Bits = Field(NO_LIMIT, alias="max.connections")
-    max_connections_per_ip: _UpTo31Bits = Field(NO_LIMIT, alias="max.connections.per.ip")
+    socket_request_max_bytes: int = config_key("socket.request.max.bytes")
+    kquorum_request_max_elements: int = config_key("kquorum.request.max.elements")
+    kquorum_request_max_entries: int = config_key("kquorum.request.max.entries")
+    connections_max_idle_ms: int = config_key("connections.max.idle.ms")
+    max_connections: int = config_key("max.connections")
+    max_connections_per_ip: int = config_key("max.connections.per.ip")
     max_connections_per_ip_overrides: Annotated[
         tuple[AddressLimit, ...], BeforeValidator(as_tuple(parse_address_limit))
-    ] = Field((), alias="max.connections.per.ip.overrides")
-    max_connection_creation_rate: _UpTo31Bits = Field(NO_LIMIT, alias="max.connection.creation.rate")
-    queued_max_requests: _Positive = Field(BudgetLimits().max_requests, alias="queued.max.requests")
+    ] = config_key("max.connections.per.ip.overrides")
+    max_connection_creation_rate: int = config_key("max.connection.creation.rate")
+    queued_max_requests: int = config_key("queued.max.requests")
     # -1: kquorum's own bound, not none as in Kafka.
-    queued_max_request_bytes: int = Field(-1, alias="queued.max.request.bytes", ge=-1)
-    kquorum_frame_timeout_ms: _Positive = Field(_DEFAULTS.frame_timeout_ms, alias="kquorum.frame.timeout.ms")
-    kquorum_output_timeout_ms: _Positive = Field(
-        _DEFAULTS.write_timeout_ms, alias="kquorum.output.timeout.ms"
-    )
-    kquorum_unanswered_request_timeout_ms: _Positive = Field(
-        _DEFAULTS.request_timeout_ms, alias="kquorum.unanswered.request.timeout.ms"
-    )
+    queued_max_request_bytes: int = config_key("queued.max.request.bytes")
+    kquorum_frame_timeout_ms: int = config_key("kquorum.frame.timeout.ms")
+    kquorum_output_timeout_ms: int = config_key("kquorum.output.timeout.ms")
+    kquorum_unanswered_request_timeout_ms: int = config_key("kquorum.unanswered.request.timeout.ms")
     # What the file says for single listeners: whole keys, with their values as text.
     listener_limits: tuple[tuple[str, str], ...] = ()
 

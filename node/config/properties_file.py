@@ -32,11 +32,17 @@ def read_properties(path: Path) -> RawCluster:
 
 
 def properties_of(path: Path) -> list[tuple[int, str, str]]:
-    """(line, key, value). Raises ConfigError, OSError and UnicodeDecodeError."""
-    try:
-        return list(parse_properties(read_config_text(path)))
-    except PropertiesError as error:
-        raise ConfigError([Problem(str(error), Place(path, error.line))]) from error
+    """(line, key, value). Raises ConfigError with every bad line, OSError and UnicodeDecodeError."""
+    found: list[tuple[int, str, str]] = []
+    problems: list[Problem] = []
+    for number, line in _logical_lines(read_config_text(path)):
+        try:
+            found.append(_key_and_value(number, line))
+        except PropertiesError as error:
+            problems.append(Problem(str(error), Place(path, error.line)))
+    if problems:
+        raise ConfigError(problems)
+    return found
 
 
 def parse_properties(text: str) -> Iterator[tuple[int, str, str]]:
@@ -45,18 +51,23 @@ def parse_properties(text: str) -> Iterator[tuple[int, str, str]]:
     Raises PropertiesError.
     """
     for number, line in _logical_lines(text):
-        end = _end_of_key(line)
-        rest = line[end:].lstrip()
-        if rest[:1] in ("=", ":"):
-            rest = rest[1:].lstrip()
-        try:
-            key, value = _unescape(line[:end]), _unescape(rest).rstrip()
-        except ValueError as error:
-            raise PropertiesError(number, str(error)) from error
-        if "\0" in key + value:
-            name = "a key" if "\0" in key else key
-            raise PropertiesError(number, f"{name} holds the character U+0000, which no value may hold")
-        yield number, key, value
+        yield _key_and_value(number, line)
+
+
+def _key_and_value(number: int, line: str) -> tuple[int, str, str]:
+    """Raises PropertiesError."""
+    end = _end_of_key(line)
+    rest = line[end:].lstrip()
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip()
+    try:
+        key, value = _unescape(line[:end]), _unescape(rest).rstrip()
+    except ValueError as error:
+        raise PropertiesError(number, str(error)) from error
+    if "\0" in key + value:
+        name = "a key" if "\0" in key else key
+        raise PropertiesError(number, f"{name} holds the character U+0000, which no value may hold")
+    return number, key, value
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

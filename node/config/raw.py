@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from node.config.errors import Place
+from node.config.errors import Place, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,5 +28,8 @@ class RawNode:
 
 @dataclass(frozen=True, slots=True)
 class RawCluster:
+    """`problems` are those of values and sections; the nodes lack these."""
+
     path: Path
     nodes: tuple[RawNode, ...]
+    problems: tuple[Problem, ...] = ()

@@ -7,6 +7,8 @@ is said for all. A login, and how long it counts, may be for one mechanism:
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from metadata.configs.table import FILE_CONFIGS
+from metadata.configs.used_by import TLS_AND_SASL
 from network.security.names import MECHANISMS, PROTOCOLS
 
 LISTENER_PREFIX = "listener.name."
@@ -18,30 +20,7 @@ DEFAULT_PROTOCOL = "PLAINTEXT"
 # Keys for the gRPC listener alone are said as if it were a listener of this name.
 GRPC = "GRPC"
 
-SECRET_KEYS = frozenset(
-    {
-        "ssl.key.password",
-        "ssl.keystore.key",
-        "ssl.keystore.certificate.chain",
-        "ssl.truststore.certificates",
-        JAAS,
-    }
-)
-SECURITY_KEYS = SECRET_KEYS | {
-    "ssl.keystore.type",
-    "ssl.keystore.location",
-    "ssl.truststore.type",
-    "ssl.truststore.location",
-    "ssl.client.auth",
-    "ssl.endpoint.identification.algorithm",
-    "ssl.enabled.protocols",
-    "ssl.principal.mapping.rules",
-    MECHANISMS_KEY,
-    CONTROLLER_MECHANISM,
-    MAX_REAUTH,
-    "connection.failed.authentication.delay.ms",
-    "sasl.server.max.receive.size",
-}
+SECURITY_KEYS = frozenset(each.name for each in FILE_CONFIGS.values() if each.used_by is TLS_AND_SASL)
 _NUMBERS = (
     MAX_REAUTH,
     "connection.failed.authentication.delay.ms",
@@ -67,7 +46,8 @@ def is_security_key(key: str) -> bool:
 
 def is_secret_key(key: str) -> bool:
     """Whether its value must not be shown: passwords, keys, and logins."""
-    return key == "delegation.token.secret.key" or base_key(key) in SECRET_KEYS
+    definition = FILE_CONFIGS.get(base_key(key) or key)
+    return definition is not None and definition.is_sensitive
 
 
 def listener_of(key: str) -> str | None:
@@ -86,7 +66,7 @@ def listener_keys(keys: Mapping[str, str], name: str, protocol: str) -> dict[str
     """What holds for one listener, under Kafka's plain keys. What is for one mechanism is under `<mechanism in lower
     case>.`.
 
-    On a listener with SASL, who a peer is SASL says: clients are asked for certificates there only if the listener
+    On a listener with SASL, SASL authenticates the peer: clients are asked for certificates there only if the listener
     itself says so (KIP-684).
     """
     prefix = f"{LISTENER_PREFIX}{name.lower()}."

@@ -11,11 +11,13 @@ from typing import Any
 
 from node.config.config_file import read_config_text
 from node.config.errors import ConfigError, Place, Problem
-from node.config.known_keys import CONTROLLERS_ONLY, nearest
+from node.config.key_hints import nearest
 from node.config.raw import RawCluster, RawNode, RawValue
 from node.config.values import as_items
 
 _SECTIONS = ("cluster", "defaults", "nodes")
+# In [defaults] these are meant for the controllers; a broker that has one itself is a mistake.
+CONTROLLERS_ONLY = frozenset({"controller.quorum.auto.join.enable"})
 _HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(#.*)?")
 _ASSIGNMENT = re.compile(r"""\s*([A-Za-z0-9_."'-]+(?:\s*\.\s*[A-Za-z0-9_"'-]+)*)\s*=""")
 
@@ -26,7 +28,7 @@ _Lines = dict[tuple[str, int, str], int]
 
 
 def read_toml(path: Path) -> RawCluster:
-    """Raises ConfigError when it is not TOML, has other sections or no node."""
+    """Raises ConfigError when it is not TOML or has no node."""
     text = read_config_text(path)
     try:
         return _read(path, text, _document(path, text))
@@ -45,15 +47,19 @@ def _document(path: Path, text: str) -> dict[str, Any]:
 
 def _read(path: Path, text: str, document: dict[str, Any]) -> RawCluster:
     lines = _lines_of(text)
-    _check_sections(path, document, lines)
-    common = dict(_keys(path, document.get("cluster", {}), ("cluster", 0), lines))
-    common |= _keys(path, document.get("defaults", {}), ("defaults", 0), lines)
+    problems = list(_section_problems(path, document, lines))
+    common = _keys(path, document.get("cluster", {}), ("cluster", 0), lines, problems)
+    common |= _keys(path, document.get("defaults", {}), ("defaults", 0), lines, problems)
+    tables = document.get("nodes")
+    if not isinstance(tables, list) or not tables:
+        problems.append(Problem("there are no nodes: add a [[nodes]] table for each", Place(path)))
+        raise ConfigError(problems)
     nodes = []
-    for number, table in enumerate(document["nodes"]):
-        own = dict(_keys(path, table, ("nodes", number), lines))
+    for number, table in enumerate(tables):
+        own = _keys(path, table, ("nodes", number), lines, problems)
         place = Place(path, lines.get(("nodes", number, "")))
         nodes.append(RawNode(_with_node_id(_inherited(common, own) | own), place))
-    return RawCluster(path, tuple(nodes))
+    return RawCluster(path, tuple(nodes), tuple(problems))
 
 
 def flatten(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -66,15 +72,20 @@ def flatten(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
 
 
 def _keys(
-    path: Path, table: object, section: tuple[str, int], lines: _Lines
-) -> Iterator[tuple[str, RawValue]]:
+    path: Path, table: object, section: tuple[str, int], lines: _Lines, problems: list[Problem]
+) -> dict[str, RawValue]:
+    """What is wrong is added to `problems`, and left out."""
     if not isinstance(table, Mapping):
-        raise ConfigError([Problem(f"[{section[0]}] must be a table", Place(path))])
+        problems.append(Problem(f"[{section[0]}] must be a table", Place(path)))
+        return {}
+    keys: dict[str, RawValue] = {}
     for key, value in flatten(table):
         place = Place(path, lines.get((*section, key)))
-        if (fault := _fault(value)) is not None:
-            raise ConfigError([Problem(f"{key} {fault}", place)])
-        yield key, RawValue(value, place)
+        if (fault := _fault(value)) is None:
+            keys[key] = RawValue(value, place)
+        else:
+            problems.append(Problem(f"{key} {fault}", place))
+    return keys
 
 
 def _fault(value: object) -> str | None:
@@ -110,21 +121,14 @@ def _with_node_id(keys: dict[str, RawValue]) -> dict[str, RawValue]:
     }
 
 
-def _check_sections(path: Path, document: Mapping[str, object], lines: _Lines) -> None:
-    problems = [
-        Problem(
-            f"unknown section [{name}]{nearest(name, _SECTIONS)}; "
-            "a quorum config has [cluster], [defaults] and [[nodes]]",
-            Place(path, lines.get((name, 0, "")) or lines.get(("", 0, name))),
-        )
-        for name in document
-        if name not in _SECTIONS
-    ]
-    nodes = document.get("nodes")
-    if not isinstance(nodes, list) or not nodes:
-        problems.append(Problem("there are no nodes: add a [[nodes]] table for each", Place(path)))
-    if problems:
-        raise ConfigError(problems)
+def _section_problems(path: Path, document: Mapping[str, object], lines: _Lines) -> Iterator[Problem]:
+    for name in document:
+        if name not in _SECTIONS:
+            yield Problem(
+                f"unknown section [{name}]{nearest(name, _SECTIONS)}; "
+                "a quorum config has [cluster], [defaults] and [[nodes]]",
+                Place(path, lines.get((name, 0, "")) or lines.get(("", 0, name))),
+            )
 
 
 def _lines_of(text: str) -> _Lines:

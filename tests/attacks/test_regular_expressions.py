@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from metadata.config_definitions.client_metrics_rules import check_client_metrics_configs
-from metadata.config_definitions.validators import InvalidConfigError
-from metadata.config_definitions.values import PARSERS
+from metadata.configs.rules import check_client_metrics_configs
+from metadata.configs.validators import PARSERS, InvalidConfigError
 from network.security import distinguished_names
 from network.security.distinguished_names import (
     MOST_NAME_CHARACTERS,
@@ -33,10 +32,10 @@ TEXTS = {
     "pattern": '"client_id=(?i)" + "[\\u00e0-\\uffff]" * (n // 5)',
 }
 PROGRAM = """
-from metadata.config_definitions import validators
-from metadata.config_definitions.client_metrics_rules import check_client_metrics_configs
-from metadata.config_definitions.validators import InvalidConfigError
-from metadata.config_definitions.values import PARSERS
+from metadata.configs import validators
+from metadata.configs.rules import check_client_metrics_configs
+from metadata.configs.validators import InvalidConfigError
+from metadata.configs.validators import PARSERS
 from network.api_versions import _SOFTWARE_NAME
 n = {length}
 text = {text}

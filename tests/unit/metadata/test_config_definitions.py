@@ -2,17 +2,17 @@
 
 import pytest
 
-from metadata.config_definitions.broker_rest import READ_ONLY_KEYS
-from metadata.config_definitions.definition import ConfigDefinition, ConfigType, Update
-from metadata.config_definitions.group_rules import check_group_configs
-from metadata.config_definitions.kinds import integer, password
-from metadata.config_definitions.resolution import (
-    TOPIC_SYNONYMS,
+from metadata.configs import client_metrics, groups, topics
+from metadata.configs.definition import ConfigDefinition, ConfigType, Update, integer, password
+from metadata.configs.resolution import (
     NodeConfigs,
     broker_synonyms,
     group_synonym,
+    topic_synonyms,
 )
-from metadata.config_definitions.table import (
+from metadata.configs.rules import check_group_configs, check_topic_configs
+from metadata.configs.security import AUTHORIZER_DEFINITIONS
+from metadata.configs.table import (
     BROKER_CONFIGS,
     BROKER_PARTS,
     DEFINITIONS,
@@ -21,13 +21,13 @@ from metadata.config_definitions.table import (
     definition_of,
     is_sensitive,
 )
-from metadata.config_definitions.topic_rules import check_topic_configs
-from metadata.config_definitions.validators import InvalidConfigError, Validator, at_least, invalid_value
-from metadata.config_definitions.values import ConfigValue
+from metadata.configs.used_by import never
+from metadata.configs.validators import ConfigValue, InvalidConfigError, Validator, at_least, invalid_value
 from node.config.model import NodeConfig
 from wire.sensitive_configs import is_sensitive_config
 
 EVERY = [(kind, each) for kind, definitions in DEFINITIONS.items() for each in definitions.values()]
+NOT_USED = never("a test makes it")
 NOWHERE = NodeConfigs({}, {}, {})
 BROKER = 4
 # Kafka hands these to its authorizer unread: they are no keys of its brokers.
@@ -41,9 +41,10 @@ def test_defaults_are_lawful() -> None:
 
 
 def test_a_name_is_defined_once() -> None:
-    names = [each.name for part in BROKER_PARTS for each in part.DEFINITIONS]
+    names = [each.name for part in (*BROKER_PARTS.values(), AUTHORIZER_DEFINITIONS) for each in part]
     assert len(set(names)) == len(names)
-    assert not READ_ONLY_KEYS & set(names)
+    for part in (topics, groups, client_metrics):
+        assert len({each.name for each in part.DEFINITIONS}) == len(part.DEFINITIONS)
 
 
 def test_each_has_words_of_its_own_and_only_brokers_are_changed_while_they_run() -> None:
@@ -75,9 +76,8 @@ def test_the_node_knows_its_own_keys_and_defaults() -> None:
 
 
 def test_synonyms_are_brokers_keys() -> None:
-    for name, synonyms in TOPIC_SYNONYMS.items():
-        assert name in TOPIC_CONFIGS
-        assert {synonym.name for synonym in synonyms} <= BROKER_CONFIGS.keys()
+    for name in TOPIC_CONFIGS:
+        assert {synonym.name for synonym in topic_synonyms(name)} <= BROKER_CONFIGS.keys()
     for name in GROUP_CONFIGS:
         assert (group_synonym(name) or "node.id") in BROKER_CONFIGS, name
 
@@ -151,16 +151,16 @@ def test_what_is_no_value_of_the_type(kind: ConfigType, text: str) -> None:
 
 
 def definition(name: str, kind: ConfigType) -> ConfigDefinition:
-    made = integer(name, None, "A test's.")
-    return ConfigDefinition(made.name, kind, None, made.importance, made.documentation)
+    made = integer(name, None, "A test's.", used_by=NOT_USED)
+    return ConfigDefinition(made.name, kind, None, made.importance, made.documentation, NOT_USED)
 
 
 def test_a_secret_is_not_quoted() -> None:
     with pytest.raises(InvalidConfigError) as refused:
-        password("p", None, "A test's.", refusing()).parse("hush")
+        password("p", None, "A test's.", refusing(), used_by=NOT_USED).parse("hush")
     assert "hush" not in str(refused.value)
     with pytest.raises(InvalidConfigError, match="Invalid value 1 for"):
-        integer("i", None, "A test's.", at_least(2)).parse("1")
+        integer("i", None, "A test's.", at_least(2), used_by=NOT_USED).parse("1")
 
 
 def refusing() -> Validator:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.config_definitions.broker_rules import check_broker_configs
-from metadata.config_definitions.validators import InvalidConfigError, InvalidConfigRequestError
+from metadata.configs.rules import check_broker_configs
+from metadata.configs.validators import InvalidConfigError, InvalidConfigRequestError
 from metadata.controller.config import ControllerConfig
 from metadata.image.configs import ConfigResource
 from snapshots.bootstrap import bootstrap_records

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.config_definitions.table import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
+from metadata.configs.table import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
 from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.table import DESCRIBERS
 from metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC

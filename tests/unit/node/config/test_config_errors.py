@@ -65,7 +65,8 @@ _CASES = {
     ),
     "a key of ZooKeeper times": (
         changed("node.id = 11", 'node.id = 11\nzookeeper.connect = "zk:2181"'),
-        "quorum.toml:15: zookeeper.connect cannot be used: KRaft needs no ZooKeeper; take this key out",
+        "quorum.toml:15: zookeeper.connect cannot be used: KRaft needs no ZooKeeper; take this key out "
+        "(Kafka 4.0 removed it)",
     ),
     "an id given twice": (changed("node.id = 11", "node.id = 1"), "quorum.toml:14: node 1 is there twice"),
     "two ids for one node": (

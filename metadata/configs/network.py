@@ -1,16 +1,32 @@
-"""Broker configs of listeners, connections, threads and metrics."""
+"""Brokers: listeners, connections, limits, threads and metrics."""
 
-from metadata.config_definitions.definition import Importance, Update
-from metadata.config_definitions.kinds import INT_MAX, boolean, integer, long, names, string
-from metadata.config_definitions.validators import at_least, list_of
+from metadata.configs.definition import INT_MAX, Importance, Update, boolean, integer, long, names, string
+from metadata.configs.used_by import (
+    BROKER,
+    CLIENT_METRICS,
+    CONTROLLER_PEERS,
+    DATA_PLANE,
+    GRPC,
+    LISTENERS,
+    METRICS,
+    NETWORK_LIMITS,
+    ONE_EVENT_LOOP,
+    OWN_METRICS,
+    REPLICATION,
+    SYSTEM_SOCKETS,
+    never,
+    refused,
+)
+from metadata.configs.validators import at_least, list_of, one_of
 
 DEFINITIONS = (
     names(
         "advertised.listeners",
         None,
-        "The addresses that clients are told, when they differ from the listeners.",
+        "The addresses that clients connect to, when they differ from the listeners.",
         list_of(may_be_empty=False),
         importance=Importance.HIGH,
+        used_by=LISTENERS,
     ),
     integer(
         "background.threads",
@@ -19,6 +35,7 @@ DEFINITIONS = (
         at_least(1),
         importance=Importance.HIGH,
         update=Update.CLUSTER_WIDE,
+        used_by=ONE_EVENT_LOOP,
     ),
     names(
         "config.providers",
@@ -27,22 +44,21 @@ DEFINITIONS = (
         list_of(),
         importance=Importance.LOW,
         update=Update.CLUSTER_WIDE,
+        used_by=refused("kquorum does not resolve references to other files; write the values themselves"),
     ),
-    integer(
-        "connection.failed.authentication.delay.ms",
-        100,
-        "How long a connection stays open after its authentication failed.",
-        at_least(0),
-        importance=Importance.LOW,
-    ),
-    long("connections.max.idle.ms", 600_000, "After how long an idle connection is closed."),
+    # Kafka has no lower bound.
     long(
-        "connections.max.reauth.ms",
-        0,
-        "For how long a SASL session may last before the client must authenticate again; 0 never ends it.",
+        "connections.max.idle.ms",
+        600_000,
+        "After how long an idle connection is closed.",
+        at_least(1),
+        used_by=NETWORK_LIMITS,
     ),
     boolean(
-        "controlled.shutdown.enable", True, "Whether a broker that stops hands over its leaderships first."
+        "controlled.shutdown.enable",
+        True,
+        "Whether a broker that stops hands over its leaderships first.",
+        used_by=BROKER,
     ),
     names(
         "early.start.listeners",
@@ -50,20 +66,34 @@ DEFINITIONS = (
         "Listeners that open before the broker has caught up.",
         list_of(),
         importance=Importance.HIGH,
+        used_by=never("a listener opens when its role can serve"),
     ),
-    integer("fetch.max.bytes", 57_671_680, "The most bytes that one fetch is answered with.", at_least(1024)),
+    integer(
+        "fetch.max.bytes",
+        57_671_680,
+        "The most bytes that one fetch is answered with.",
+        at_least(1024),
+        used_by=DATA_PLANE,
+    ),
     integer(
         "fetch.purgatory.purge.interval.requests",
         1000,
         "After how many finished fetches the waiting ones are tidied up.",
+        used_by=DATA_PLANE,
     ),
-    string("inter.broker.listener.name", None, "The listener that brokers use among themselves."),
+    string(
+        "inter.broker.listener.name",
+        None,
+        "The listener that brokers use among themselves.",
+        used_by=LISTENERS,
+    ),
     integer(
         "kafka.metrics.polling.interval.secs",
         10,
         "How often Kafka's older metrics reporters look.",
         at_least(1),
         importance=Importance.LOW,
+        used_by=OWN_METRICS,
     ),
     names(
         "kafka.metrics.reporters",
@@ -71,6 +101,68 @@ DEFINITIONS = (
         "Kafka's older metrics reporters.",
         list_of(),
         importance=Importance.LOW,
+        used_by=OWN_METRICS,
+    ),
+    boolean(
+        "kquorum.allow.unsecured.listeners",
+        False,
+        "Whether listeners without TLS may be at addresses other than loopback.",
+        used_by=LISTENERS,
+    ),
+    long(
+        "kquorum.frame.timeout.ms",
+        30_000,
+        "How long a peer may take over a request that it has begun to send, and a second more for each 256 KiB.",
+        at_least(1),
+        used_by=NETWORK_LIMITS,
+    ),
+    string(
+        "kquorum.grpc.listener",
+        None,
+        "The address of the gRPC service; none turns it off. listener.name.grpc.max.connections bounds it.",
+        used_by=GRPC,
+    ),
+    string(
+        "kquorum.grpc.security",
+        "plaintext",
+        "How the gRPC listener is protected: ssl takes the ssl keys, or those for a listener named grpc, and needs "
+        "both versions of TLS.",
+        one_of("plaintext", "ssl"),
+        used_by=GRPC,
+    ),
+    string(
+        "kquorum.metrics.listener",
+        None,
+        "The address that metrics are read from; none turns it off.",
+        used_by=METRICS,
+    ),
+    long(
+        "kquorum.output.timeout.ms",
+        30_000,
+        "How long a peer may take nothing of the output that waits for it.",
+        at_least(1),
+        used_by=NETWORK_LIMITS,
+    ),
+    long(
+        "kquorum.request.max.elements",
+        200_000,
+        "How many elements all arrays of a request may have together; most administrative requests take a quarter.",
+        at_least(1),
+        used_by=NETWORK_LIMITS,
+    ),
+    long(
+        "kquorum.request.max.entries",
+        2000,
+        "How many entries an administrative request, or a question about configs, ACLs, quotas or users, may have.",
+        at_least(1),
+        used_by=NETWORK_LIMITS,
+    ),
+    long(
+        "kquorum.unanswered.request.timeout.ms",
+        300_000,
+        "How long a request may have no answer before its connection is closed.",
+        at_least(1),
+        used_by=NETWORK_LIMITS,
     ),
     string(
         "listener.security.protocol.map",
@@ -78,6 +170,7 @@ DEFINITIONS = (
         "Which security protocol each listener speaks.",
         importance=Importance.LOW,
         update=Update.PER_BROKER,
+        used_by=LISTENERS,
     ),
     names(
         "listeners",
@@ -86,6 +179,7 @@ DEFINITIONS = (
         list_of(may_be_empty=False),
         importance=Importance.HIGH,
         update=Update.PER_BROKER,
+        used_by=LISTENERS,
     ),
     integer(
         "max.connection.creation.rate",
@@ -93,6 +187,7 @@ DEFINITIONS = (
         "How many connections are taken per second.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
+        used_by=NETWORK_LIMITS,
     ),
     integer(
         "max.connections",
@@ -100,6 +195,7 @@ DEFINITIONS = (
         "How many connections may be open at once.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
+        used_by=NETWORK_LIMITS,
     ),
     integer(
         "max.connections.per.ip",
@@ -107,32 +203,37 @@ DEFINITIONS = (
         "How many connections may be open at once from one address.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
+        used_by=NETWORK_LIMITS,
     ),
     string(
         "max.connections.per.ip.overrides",
         "",
         "Limits for single addresses, as address:number.",
         update=Update.CLUSTER_WIDE,
+        used_by=NETWORK_LIMITS,
     ),
     integer(
         "max.incremental.fetch.session.cache.slots",
         1000,
         "How many fetch sessions are remembered.",
         at_least(0),
+        used_by=DATA_PLANE,
     ),
     integer(
         "max.request.partition.size.limit",
         2000,
         "The most partitions that one description of topics is answered with.",
         at_least(1),
+        used_by=BROKER,
     ),
     names(
         "metric.reporters",
         "org.apache.kafka.common.metrics.JmxReporter",
-        "Classes that are told of metrics.",
+        "Classes that receive the metrics.",
         list_of(),
         importance=Importance.LOW,
         update=Update.CLUSTER_WIDE,
+        used_by=OWN_METRICS,
     ),
     integer(
         "metrics.num.samples",
@@ -140,14 +241,22 @@ DEFINITIONS = (
         "How many samples a metric is made of.",
         at_least(1),
         importance=Importance.LOW,
+        used_by=OWN_METRICS,
     ),
-    string("metrics.recording.level", "INFO", "How finely metrics are recorded.", importance=Importance.LOW),
+    string(
+        "metrics.recording.level",
+        "INFO",
+        "How finely metrics are recorded.",
+        importance=Importance.LOW,
+        used_by=OWN_METRICS,
+    ),
     long(
         "metrics.sample.window.ms",
         30_000,
         "How long a sample of a metric lasts.",
         at_least(1),
         importance=Importance.LOW,
+        used_by=OWN_METRICS,
     ),
     integer(
         "num.io.threads",
@@ -156,6 +265,7 @@ DEFINITIONS = (
         at_least(1),
         importance=Importance.HIGH,
         update=Update.CLUSTER_WIDE,
+        used_by=ONE_EVENT_LOOP,
     ),
     integer(
         "num.network.threads",
@@ -164,17 +274,22 @@ DEFINITIONS = (
         at_least(1),
         importance=Importance.HIGH,
         update=Update.CLUSTER_WIDE,
+        used_by=ONE_EVENT_LOOP,
     ),
     integer(
         "num.replica.alter.log.dirs.threads",
         None,
         "Threads that move replicas between directories.",
         importance=Importance.HIGH,
+        used_by=REPLICATION,
     ),
+    # Kafka has no lower bound.
     long(
         "queued.max.request.bytes",
         -1,
         "How many bytes of requests may wait before no more are read; -1 stands for 256 MiB.",
+        at_least(-1),
+        used_by=NETWORK_LIMITS,
     ),
     integer(
         "queued.max.requests",
@@ -182,27 +297,42 @@ DEFINITIONS = (
         "How many requests may wait before no more are read.",
         at_least(1),
         importance=Importance.HIGH,
+        used_by=NETWORK_LIMITS,
     ),
+    # Kafka has no lower bound.
     integer(
         "request.timeout.ms",
         30_000,
         "How long a request of this node waits for its answer.",
+        at_least(1),
         importance=Importance.HIGH,
+        used_by=BROKER,
     ),
     long(
         "socket.connection.setup.timeout.max.ms",
         30_000,
         "The longest wait for a connection, after repeated failures.",
+        used_by=CONTROLLER_PEERS,
     ),
     long(
-        "socket.connection.setup.timeout.ms", 10_000, "How long the first attempt at a connection may take."
+        "socket.connection.setup.timeout.ms",
+        10_000,
+        "How long the first attempt at a connection may take.",
+        used_by=CONTROLLER_PEERS,
     ),
-    integer("socket.listen.backlog.size", 50, "How many connections may wait to be accepted.", at_least(1)),
+    integer(
+        "socket.listen.backlog.size",
+        50,
+        "How many connections may wait to be accepted.",
+        at_least(1),
+        used_by=SYSTEM_SOCKETS,
+    ),
     integer(
         "socket.receive.buffer.bytes",
         102_400,
         "The receive buffer of a server socket; -1 is the system's.",
         importance=Importance.HIGH,
+        used_by=SYSTEM_SOCKETS,
     ),
     integer(
         "socket.request.max.bytes",
@@ -210,12 +340,14 @@ DEFINITIONS = (
         "The largest request that is read.",
         at_least(1),
         importance=Importance.HIGH,
+        used_by=NETWORK_LIMITS,
     ),
     integer(
         "socket.send.buffer.bytes",
         102_400,
         "The send buffer of a server socket; -1 is the system's.",
         importance=Importance.HIGH,
+        used_by=SYSTEM_SOCKETS,
     ),
     integer(
         "telemetry.max.bytes",
@@ -223,5 +355,6 @@ DEFINITIONS = (
         "The largest push of client metrics that is taken.",
         at_least(1),
         importance=Importance.LOW,
+        used_by=CLIENT_METRICS,
     ),
 )

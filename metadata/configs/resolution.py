@@ -9,8 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from metadata.config_definitions.table import BROKER_CONFIGS, without_listener
-from metadata.config_definitions.validators import InvalidConfigError
+from metadata.configs.definition import Synonym
+from metadata.configs.table import BROKER_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, without_listener
+from metadata.configs.validators import InvalidConfigError
 from metadata.image.configs import BROKER, CLUSTER_DEFAULT, ConfigResource
 from metadata.image.image import MetadataImage
 
@@ -23,16 +24,6 @@ SOURCE_DEFAULT = 5
 SOURCE_CLIENT_METRICS = 7
 SOURCE_GROUP = 8
 
-_MINUTE_MS = 60_000
-_HOUR_MS = 3_600_000
-
-
-class Synonym(NamedTuple):
-    """A broker's key for a topic's; its value times `factor` is the topic's."""
-
-    name: str
-    factor: int = 1
-
 
 class Found(NamedTuple):
     """A value under one of its names."""
@@ -41,41 +32,6 @@ class Found(NamedTuple):
     value: str
     source: int
 
-
-TOPIC_SYNONYMS: Mapping[str, tuple[Synonym, ...]] = {
-    "cleanup.policy": (Synonym("log.cleanup.policy"),),
-    "compression.gzip.level": (Synonym("compression.gzip.level"),),
-    "compression.lz4.level": (Synonym("compression.lz4.level"),),
-    "compression.type": (Synonym("compression.type"),),
-    "compression.zstd.level": (Synonym("compression.zstd.level"),),
-    "delete.retention.ms": (Synonym("log.cleaner.delete.retention.ms"),),
-    "file.delete.delay.ms": (Synonym("log.segment.delete.delay.ms"),),
-    "flush.messages": (Synonym("log.flush.interval.messages"),),
-    "flush.ms": (Synonym("log.flush.interval.ms"), Synonym("log.flush.scheduler.interval.ms")),
-    "index.interval.bytes": (Synonym("log.index.interval.bytes"),),
-    "local.retention.bytes": (Synonym("log.local.retention.bytes"),),
-    "local.retention.ms": (Synonym("log.local.retention.ms"),),
-    "max.compaction.lag.ms": (Synonym("log.cleaner.max.compaction.lag.ms"),),
-    "max.message.bytes": (Synonym("message.max.bytes"),),
-    "message.timestamp.after.max.ms": (Synonym("log.message.timestamp.after.max.ms"),),
-    "message.timestamp.before.max.ms": (Synonym("log.message.timestamp.before.max.ms"),),
-    "message.timestamp.type": (Synonym("log.message.timestamp.type"),),
-    "min.cleanable.dirty.ratio": (Synonym("log.cleaner.min.cleanable.ratio"),),
-    "min.compaction.lag.ms": (Synonym("log.cleaner.min.compaction.lag.ms"),),
-    "min.insync.replicas": (Synonym("min.insync.replicas"),),
-    "preallocate": (Synonym("log.preallocate"),),
-    "retention.bytes": (Synonym("log.retention.bytes"),),
-    "retention.ms": (
-        Synonym("log.retention.ms"),
-        Synonym("log.retention.minutes", _MINUTE_MS),
-        Synonym("log.retention.hours", _HOUR_MS),
-    ),
-    "segment.bytes": (Synonym("log.segment.bytes"),),
-    "segment.index.bytes": (Synonym("log.index.size.max.bytes"),),
-    "segment.jitter.ms": (Synonym("log.roll.jitter.ms"), Synonym("log.roll.jitter.hours", _HOUR_MS)),
-    "segment.ms": (Synonym("log.roll.ms"), Synonym("log.roll.hours", _HOUR_MS)),
-    "unclean.leader.election.enable": (Synonym("unclean.leader.election.enable"),),
-}
 
 # Keys of a broker that mean the same, the one that counts most first.
 _SAME = (
@@ -87,7 +43,12 @@ _SAME = (
 _BROKER_SYNONYMS = {
     name: group for group in _SAME for name in group if name != "log.flush.scheduler.interval.ms"
 }
-_WITHOUT_BROKER_KEY = ("share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable")
+
+
+def topic_synonyms(name: str) -> tuple[Synonym, ...]:
+    """The broker's keys that are the default of a topic's config, the one that counts most first."""
+    definition = TOPIC_CONFIGS.get(name)
+    return () if definition is None else definition.synonyms
 
 
 def broker_synonyms(name: str) -> tuple[str, ...]:
@@ -97,8 +58,9 @@ def broker_synonyms(name: str) -> tuple[str, ...]:
 
 
 def group_synonym(name: str) -> str | None:
-    """The broker's default for a group's config."""
-    return None if name in _WITHOUT_BROKER_KEY else f"group.{name}"
+    """The broker's key that is the default of a group's config; None if there is none."""
+    definition = GROUP_CONFIGS.get(name)
+    return definition.synonyms[0].name if definition is not None and definition.synonyms else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +113,7 @@ class NodeConfigs:
 
     def for_topic(self, name: str, default: str | None) -> tuple[str | None, int]:
         """What a topic's config is when the topic has none of its own, and where that comes from."""
-        factors = {synonym.name: synonym.factor for synonym in TOPIC_SYNONYMS.get(name, ())}
+        factors = {synonym.name: synonym.factor for synonym in topic_synonyms(name)}
         for found in self.found(factors):
             if found.source == SOURCE_DEFAULT:
                 break

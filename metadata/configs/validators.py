@@ -1,10 +1,70 @@
-"""What a config's value may be, and what is said of one that it may not; clients know the words from Kafka."""
+"""From a config's text to its value, as Kafka's ConfigDef reads it; what the value may be; and the words for a value
+that is not lawful, which clients know from Kafka."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from metadata.config_definitions.values import ConfigValue
+ConfigValue = bool | int | float | str | tuple[str, ...]
+
+# What Java's `trim` takes off: everything up to a blank.
+_TRIMMED = "".join(map(chr, range(33)))
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?)[fFdD]?)", re.ASCII)
+# What Java takes for blanks around commas.
+_BLANKS = " \t\n\r\f\v"
+_DIGITS_AT_MOST = 40
+
+
+def _boolean(text: str) -> bool:
+    word = text.strip(_TRIMMED).lower()
+    if word not in ("true", "false"):
+        raise ValueError("Expected value to be either true or false")
+    return word == "true"
+
+
+def _integer(kind: str, bits: int) -> Callable[[str], int]:
+    limit = 1 << (bits - 1)
+
+    def parse(text: str) -> int:
+        trimmed = text.strip(_TRIMMED)
+        if _INTEGER.fullmatch(trimmed) and len(trimmed) <= _DIGITS_AT_MOST:
+            number = int(trimmed)
+            if -limit <= number < limit:
+                return number
+        raise ValueError(f"Not a number of type {kind}")
+
+    return parse
+
+
+def _double(text: str) -> float:
+    trimmed = text.strip(_TRIMMED)
+    if _DOUBLE.fullmatch(trimmed) is None:
+        raise ValueError("Not a number of type DOUBLE")
+    return float(trimmed if trimmed.endswith(("NaN", "Infinity")) else trimmed.rstrip("fFdD"))
+
+
+def _string(text: str) -> str:
+    return text.strip(_TRIMMED)
+
+
+def _list(text: str) -> tuple[str, ...]:
+    trimmed = text.strip(_TRIMMED)
+    return tuple(item.strip(_BLANKS) for item in trimmed.split(",")) if trimmed else ()
+
+
+# By the name of the type.
+PARSERS: Mapping[str, Callable[[str], ConfigValue]] = {
+    "BOOLEAN": _boolean,
+    "STRING": _string,
+    "CLASS": _string,
+    "PASSWORD": _string,
+    "SHORT": _integer("SHORT", 16),
+    "INT": _integer("INT", 32),
+    "LONG": _integer("LONG", 64),
+    "DOUBLE": _double,
+    "LIST": _list,
+}
 
 Check = Callable[[str, ConfigValue, str], None]
 
@@ -23,23 +83,35 @@ def invalid_value(name: str, text: str, problem: str) -> InvalidConfigError:
 
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """`words` say what is lawful. `check(name, value, text)` raises InvalidConfigError for what is not."""
+    """`words` say what is lawful. `check(name, value, text)` raises InvalidConfigError for what is not.
+
+    `low` and `high` bound a number, `min_length` a text or list: node.config checks the same rules by them.
+    """
 
     words: str
     check: Check
+    low: float | None = None
+    high: float | None = None
+    min_length: int = 0
 
 
-def _simple(words: str, problem_of: Callable[[ConfigValue], str | None]) -> Validator:
+def _simple(
+    words: str,
+    problem_of: Callable[[ConfigValue], str | None],
+    *,
+    low: float | None = None,
+    high: float | None = None,
+) -> Validator:
     def check(name: str, value: ConfigValue, text: str) -> None:
         problem = problem_of(value)
         if problem is not None:
             raise invalid_value(name, text.strip(), problem)
 
-    return Validator(words, check)
+    return Validator(words, check, low, high)
 
 
 def at_least(low: int) -> Validator:
-    return _simple(f"at least {low}", lambda value: _below(value, low))
+    return _simple(f"at least {low}", lambda value: _below(value, low), low=low)
 
 
 def between(low: float, high: float) -> Validator:
@@ -47,7 +119,7 @@ def between(low: float, high: float) -> Validator:
         assert isinstance(value, int | float)
         return _below(value, low) or (f"Value must be no more than {high}" if value > high else None)
 
-    return _simple(f"{low} to {high}", problem)
+    return _simple(f"{low} to {high}", problem, low=low, high=high)
 
 
 def _below(value: ConfigValue, low: float) -> str | None:
@@ -77,6 +149,14 @@ def one_of_any_case(*allowed: str) -> Validator:
     return _simple(words, lambda value: None if str(value).upper() in allowed else problem)
 
 
+def not_empty() -> Validator:
+    def check(name: str, value: ConfigValue, text: str) -> None:
+        if not value:
+            raise invalid_value(name, text, "String must be non-empty")
+
+    return Validator("not empty", check, min_length=1)
+
+
 def list_of(*allowed: str, may_be_empty: bool = True) -> Validator:
     """Without `allowed`, anything; no item may be empty."""
     words = ", ".join(allowed) or "any values"
@@ -94,7 +174,8 @@ def list_of(*allowed: str, may_be_empty: bool = True) -> Validator:
             if allowed and item not in allowed:
                 raise invalid_value(name, item, f"String must be one of: {words}")
 
-    return Validator(f"any of {words}" if allowed else "", check)
+    shown = f"any of {words}" if allowed else "" if may_be_empty else "not empty"
+    return Validator(shown, check, min_length=0 if may_be_empty else 1)
 
 
 _PAIR = re.compile(r"[0-9]+:[0-9]+")

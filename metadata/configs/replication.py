@@ -1,8 +1,15 @@
-"""Broker configs of replication, quotas and leaders."""
+"""Brokers: replication, leaders and quotas."""
 
-from metadata.config_definitions.definition import Importance, Update
-from metadata.config_definitions.kinds import LONG_MAX, boolean, integer, klass, long, string
-from metadata.config_definitions.validators import at_least
+from metadata.configs.definition import LONG_MAX, Importance, Update, boolean, integer, klass, long, string
+from metadata.configs.used_by import (
+    CLIENT_QUOTAS,
+    CONTROLLER,
+    DATA_PLANE,
+    JAVA_CLASS,
+    REPLICATION,
+    TRANSACTION_COORDINATOR,
+)
+from metadata.configs.validators import at_least
 
 DEFINITIONS = (
     integer(
@@ -11,6 +18,7 @@ DEFINITIONS = (
         "How many windows the quota of moves between directories looks back.",
         at_least(1),
         importance=Importance.LOW,
+        used_by=REPLICATION,
     ),
     integer(
         "alter.log.dirs.replication.quota.window.size.seconds",
@@ -18,18 +26,21 @@ DEFINITIONS = (
         "How long such a window is.",
         at_least(1),
         importance=Importance.LOW,
+        used_by=REPLICATION,
     ),
     boolean(
         "auto.leader.rebalance.enable",
         True,
         "Whether leadership goes back to preferred replicas by itself.",
         importance=Importance.HIGH,
+        used_by=CONTROLLER,
     ),
     klass(
         "client.quota.callback.class",
         None,
         "A class that decides on the quotas of clients.",
         importance=Importance.LOW,
+        used_by=JAVA_CLASS,
     ),
     integer(
         "controller.quota.window.num",
@@ -37,6 +48,7 @@ DEFINITIONS = (
         "How many windows the quota of administrative changes looks back.",
         at_least(1),
         importance=Importance.LOW,
+        used_by=CONTROLLER,
     ),
     integer(
         "controller.quota.window.size.seconds",
@@ -44,11 +56,13 @@ DEFINITIONS = (
         "How long such a window is.",
         at_least(1),
         importance=Importance.LOW,
+        used_by=CONTROLLER,
     ),
     integer(
         "delete.records.purgatory.purge.interval.requests",
         1,
         "After how many finished deletions of records the waiting ones are tidied up.",
+        used_by=DATA_PLANE,
     ),
     long(
         "follower.replication.throttled.rate",
@@ -56,6 +70,7 @@ DEFINITIONS = (
         "How many bytes per second throttled followers on this broker may fetch.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
+        used_by=REPLICATION,
     ),
     long(
         "leader.imbalance.check.interval.seconds",
@@ -63,6 +78,7 @@ DEFINITIONS = (
         "How often it is looked whether leadership should go back to preferred replicas.",
         at_least(1),
         importance=Importance.HIGH,
+        used_by=CONTROLLER,
     ),
     long(
         "leader.replication.throttled.rate",
@@ -70,6 +86,7 @@ DEFINITIONS = (
         "How many bytes per second throttled replicas led by this broker may be sent.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
+        used_by=REPLICATION,
     ),
     integer(
         "num.replica.fetchers",
@@ -78,6 +95,7 @@ DEFINITIONS = (
         at_least(1),
         importance=Importance.HIGH,
         update=Update.CLUSTER_WIDE,
+        used_by=REPLICATION,
     ),
     integer(
         "producer.id.expiration.ms",
@@ -86,11 +104,13 @@ DEFINITIONS = (
         at_least(1),
         importance=Importance.LOW,
         update=Update.CLUSTER_WIDE,
+        used_by=TRANSACTION_COORDINATOR,
     ),
     integer(
         "producer.purgatory.purge.interval.requests",
         1000,
         "After how many finished writes the waiting ones are tidied up.",
+        used_by=DATA_PLANE,
     ),
     integer(
         "quota.window.num",
@@ -98,9 +118,15 @@ DEFINITIONS = (
         "How many windows client quotas look back.",
         at_least(1),
         importance=Importance.LOW,
+        used_by=CLIENT_QUOTAS,
     ),
     integer(
-        "quota.window.size.seconds", 1, "How long such a window is.", at_least(1), importance=Importance.LOW
+        "quota.window.size.seconds",
+        1,
+        "How long such a window is.",
+        at_least(1),
+        importance=Importance.LOW,
+        used_by=CLIENT_QUOTAS,
     ),
     long(
         "replica.alter.log.dirs.io.max.bytes.per.second",
@@ -108,56 +134,76 @@ DEFINITIONS = (
         "How many bytes per second may move between directories.",
         at_least(0),
         update=Update.CLUSTER_WIDE,
+        used_by=REPLICATION,
     ),
-    integer("replica.fetch.backoff.ms", 1000, "How long a fetcher rests after an error.", at_least(0)),
+    integer(
+        "replica.fetch.backoff.ms",
+        1000,
+        "How long a fetcher rests after an error.",
+        at_least(0),
+        used_by=REPLICATION,
+    ),
     integer(
         "replica.fetch.max.bytes",
         1_048_576,
         "How many bytes of a partition a follower asks for at once.",
         at_least(0),
+        used_by=REPLICATION,
     ),
     integer(
         "replica.fetch.min.bytes",
         1,
         "From how many bytes on a follower's fetch is answered at once.",
         importance=Importance.HIGH,
+        used_by=REPLICATION,
     ),
     integer(
         "replica.fetch.response.max.bytes",
         10_485_760,
         "How many bytes a follower asks for at once in all.",
         at_least(0),
+        used_by=REPLICATION,
     ),
     integer(
         "replica.fetch.wait.max.ms",
         500,
         "How long a follower's fetch may wait for data.",
         importance=Importance.HIGH,
+        used_by=REPLICATION,
     ),
     long(
         "replica.high.watermark.checkpoint.interval.ms",
         5000,
         "How often high watermarks are noted on disk.",
         importance=Importance.HIGH,
+        used_by=REPLICATION,
     ),
     long(
         "replica.lag.time.max.ms",
         30_000,
         "After how long without catching up a follower falls out of the in-sync replicas.",
         importance=Importance.HIGH,
+        used_by=REPLICATION,
     ),
-    string("replica.selector.class", None, "A class that chooses which replica a consumer reads from."),
+    string(
+        "replica.selector.class",
+        None,
+        "A class that chooses which replica a consumer reads from.",
+        used_by=DATA_PLANE,
+    ),
     integer(
         "replica.socket.receive.buffer.bytes",
         65_536,
         "The receive buffer of a follower's connection.",
         importance=Importance.HIGH,
+        used_by=REPLICATION,
     ),
     integer(
         "replica.socket.timeout.ms",
         30_000,
         "How long a follower waits for an answer.",
         importance=Importance.HIGH,
+        used_by=REPLICATION,
     ),
     integer(
         "replication.quota.window.num",
@@ -165,6 +211,7 @@ DEFINITIONS = (
         "How many windows the replication quota looks back.",
         at_least(1),
         importance=Importance.LOW,
+        used_by=REPLICATION,
     ),
     integer(
         "replication.quota.window.size.seconds",
@@ -172,5 +219,14 @@ DEFINITIONS = (
         "How long such a window is.",
         at_least(1),
         importance=Importance.LOW,
+        used_by=REPLICATION,
+    ),
+    long(
+        "unclean.leader.election.interval.ms",
+        300_000,
+        "How often leaderless partitions are offered to replicas that are not in sync.",
+        at_least(1),
+        is_internal=True,
+        used_by=CONTROLLER,
     ),
 )

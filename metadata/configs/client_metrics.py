@@ -1,20 +1,28 @@
 """Configs of a client metrics subscription (KIP-714)."""
 
-from metadata.config_definitions.kinds import integer, names
-from metadata.config_definitions.validators import list_of
+from metadata.configs.definition import integer, names
+from metadata.configs.used_by import CLIENT_METRICS
+from metadata.configs.validators import list_of
 
 DEFINITIONS = (
-    integer("interval.ms", 300_000, "How often clients push their metrics, 100 ms to an hour."),
+    integer(
+        "interval.ms",
+        300_000,
+        "How often clients push their metrics, 100 ms to an hour.",
+        used_by=CLIENT_METRICS,
+    ),
     names(
         "match",
         "",
         "Which clients the subscription means: pairs of a client's property and a regular expression; none means all.",
         list_of(),
+        used_by=CLIENT_METRICS,
     ),
     names(
         "metrics",
         "",
         'Which metrics are subscribed to: prefixes of their names, "*" for all; none turns the subscription off.',
         list_of(),
+        used_by=CLIENT_METRICS,
     ),
 )

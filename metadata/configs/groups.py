@@ -1,7 +1,8 @@
-"""Configs of a group (GroupConfig of Kafka 4.3: KIP-848 consumers, KIP-932 shares, KIP-1071 streams)."""
+"""Configs of a group (GroupConfig of Kafka 4.3)."""
 
-from metadata.config_definitions.kinds import boolean, integer, string
-from metadata.config_definitions.validators import at_least, auto_offset_reset, one_of
+from metadata.configs.definition import Synonym, boolean, integer, string
+from metadata.configs.used_by import GROUP_COORDINATOR, SHARE_COORDINATOR
+from metadata.configs.validators import at_least, auto_offset_reset, one_of
 
 DEFINITIONS = (
     integer(
@@ -9,93 +10,131 @@ DEFINITIONS = (
         1000,
         "At least how long lies between two assignments of a consumer group.",
         at_least(0),
+        synonyms=(Synonym("group.consumer.assignment.interval.ms"),),
+        used_by=GROUP_COORDINATOR,
     ),
     integer(
         "consumer.heartbeat.interval.ms",
         5000,
         "How often a consumer of the group tells that it lives.",
         at_least(1),
+        synonyms=(Synonym("group.consumer.heartbeat.interval.ms"),),
+        used_by=GROUP_COORDINATOR,
     ),
     integer(
         "consumer.session.timeout.ms",
         45_000,
         "After how long without a heartbeat a consumer is taken out of the group.",
         at_least(1),
+        synonyms=(Synonym("group.consumer.session.timeout.ms"),),
+        used_by=GROUP_COORDINATOR,
     ),
     integer(
         "share.assignment.interval.ms",
         1000,
         "At least how long lies between two assignments of a share group.",
         at_least(0),
+        synonyms=(Synonym("group.share.assignment.interval.ms"),),
+        used_by=SHARE_COORDINATOR,
     ),
     string(
         "share.auto.offset.reset",
         "latest",
         "Where a share group begins: latest, earliest, or by_duration: with an ISO duration before now.",
         auto_offset_reset(),
+        used_by=SHARE_COORDINATOR,
     ),
     integer(
         "share.delivery.count.limit",
         5,
         "How often a record is handed out before it is given up.",
         at_least(2),
+        synonyms=(Synonym("group.share.delivery.count.limit"),),
+        used_by=SHARE_COORDINATOR,
     ),
     integer(
         "share.heartbeat.interval.ms",
         5000,
         "How often a member of the share group tells that it lives.",
         at_least(1),
+        synonyms=(Synonym("group.share.heartbeat.interval.ms"),),
+        used_by=SHARE_COORDINATOR,
     ),
     string(
         "share.isolation.level",
         "read_uncommitted",
         "Whether members are given records of transactions that are not committed.",
         one_of("read_committed", "read_uncommitted"),
+        used_by=SHARE_COORDINATOR,
     ),
     integer(
         "share.partition.max.record.locks",
         2000,
         "How many records of a partition may be handed out and not yet acknowledged.",
         at_least(100),
+        synonyms=(Synonym("group.share.partition.max.record.locks"),),
+        used_by=SHARE_COORDINATOR,
     ),
     integer(
         "share.record.lock.duration.ms",
         30_000,
         "For how long a record handed out belongs to its reader.",
         at_least(1000),
+        synonyms=(Synonym("group.share.record.lock.duration.ms"),),
+        used_by=SHARE_COORDINATOR,
     ),
-    boolean("share.renew.acknowledge.enable", True, "Whether a reader may prolong its hold of a record."),
+    boolean(
+        "share.renew.acknowledge.enable",
+        True,
+        "Whether a reader may prolong its hold of a record.",
+        used_by=SHARE_COORDINATOR,
+    ),
     integer(
         "share.session.timeout.ms",
         45_000,
         "After how long without a heartbeat a member is taken out of the share group.",
         at_least(1),
+        synonyms=(Synonym("group.share.session.timeout.ms"),),
+        used_by=SHARE_COORDINATOR,
     ),
     integer(
         "streams.assignment.interval.ms",
         1000,
         "At least how long lies between two assignments of a streams group.",
         at_least(0),
+        synonyms=(Synonym("group.streams.assignment.interval.ms"),),
+        used_by=GROUP_COORDINATOR,
     ),
     integer(
         "streams.heartbeat.interval.ms",
         5000,
         "How often a member of the streams group tells that it lives.",
         at_least(1),
+        synonyms=(Synonym("group.streams.heartbeat.interval.ms"),),
+        used_by=GROUP_COORDINATOR,
     ),
     integer(
         "streams.initial.rebalance.delay.ms",
         3000,
         "How long a new streams group waits for more members before its first assignment.",
         at_least(0),
+        synonyms=(Synonym("group.streams.initial.rebalance.delay.ms"),),
+        used_by=GROUP_COORDINATOR,
     ),
     integer(
-        "streams.num.standby.replicas", 0, "How many standby copies each stateful task has.", at_least(0)
+        "streams.num.standby.replicas",
+        0,
+        "How many standby copies each stateful task has.",
+        at_least(0),
+        synonyms=(Synonym("group.streams.num.standby.replicas"),),
+        used_by=GROUP_COORDINATOR,
     ),
     integer(
         "streams.session.timeout.ms",
         45_000,
         "After how long without a heartbeat a member is taken out of the streams group.",
         at_least(1),
+        synonyms=(Synonym("group.streams.session.timeout.ms"),),
+        used_by=GROUP_COORDINATOR,
     ),
 )
