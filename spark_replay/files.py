@@ -4,36 +4,18 @@ The folder of a log may come from another user: what was found by listing it is 
 followed.
 """
 
-import errno
 import mmap
 import os
 import stat
 from pathlib import Path
 from typing import BinaryIO
 
-
-class NotRegular(OSError):
-    """A symbolic link, a pipe, a device or a socket has the name of a file."""
+from storage.file_system import open_resolved
 
 
 def open_listed(path: Path) -> BinaryIO:
-    """To read a file that was found in a folder. Raises NotRegular: the writer of the folder chose where a
-    link leads, and a pipe may never end; and OSError."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise NotRegular(errno.ELOOP, "it is a symbolic link, which is not followed", str(path)) from None
-        if error.errno == errno.ENXIO:  # a socket, or a device without a driver
-            raise NotRegular(errno.EINVAL, "it is no regular file", str(path)) from None
-        raise
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return os.fdopen(descriptor, "rb")
-    os.close(descriptor)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise NotRegular(errno.EINVAL, "it is no regular file", str(path))
+    """To read a file that was found in a folder, by a path that was resolved before. Raises NotRegular and OSError."""
+    return os.fdopen(open_resolved(path), "rb")
 
 
 def is_regular(path: Path) -> bool:

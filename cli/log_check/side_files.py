@@ -24,7 +24,7 @@ from snapshots.naming import DELETED_SUFFIX, PART_SUFFIX, SnapshotId
 from storage.corruption_marker import FILE_NAME as CORRUPTION_MARKER
 from storage.corruption_marker import CorruptionMarker, read_corruption_marker
 from storage.errors import StorageFailed
-from storage.file_system import read_regular
+from storage.file_system import RESOLVED
 from storage.leader_epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
 from storage.leader_epoch_checkpoint import decode_epochs
 from storage.meta_properties import FILE_NAME as META_PROPERTIES
@@ -65,10 +65,10 @@ class SideFiles:
         self._replacement: Replacement | None = None
         with suppress(StorageFailed):
             # What cannot be read at all is told as a leftover file.
-            self._marker = read_corruption_marker(folder)
-            self._replacement = replacement_under_way(folder)
+            self._marker = read_corruption_marker(folder, RESOLVED)
+            self._replacement = replacement_under_way(folder, RESOLVED)
         try:
-            self._durable_end = read_recovery_point(folder)
+            self._durable_end = read_recovery_point(folder, RESOLVED)
         except StorageFailed as error:
             self._recovery_point_error = error.error
 
@@ -123,7 +123,7 @@ class SideFiles:
     def _read(self, path: Path, check: Check, parse: Callable[[bytes], object]) -> None:
         """Parse a file; one that cannot be read or makes no sense (ValueError) is damaged."""
         try:
-            content = read_regular(path)
+            content = RESOLVED.read(path)
         except FileNotFoundError:
             self._missing(path, check)
             return
