@@ -46,11 +46,17 @@ def _document(path: Path, text: str) -> dict[str, Any]:
 def _read(path: Path, text: str, document: dict[str, Any]) -> RawCluster:
     lines = _lines_of(text)
     _check_sections(path, document, lines)
-    common = dict(_keys(path, document.get("cluster", {}), ("cluster", 0), lines))
-    common |= _keys(path, document.get("defaults", {}), ("defaults", 0), lines)
+    problems: list[Problem] = []
+    common = _keys(path, document.get("cluster", {}), ("cluster", 0), lines, problems)
+    common |= _keys(path, document.get("defaults", {}), ("defaults", 0), lines, problems)
+    tables = [
+        _keys(path, table, ("nodes", number), lines, problems)
+        for number, table in enumerate(document["nodes"])
+    ]
+    if problems:
+        raise ConfigError(problems)
     nodes = []
-    for number, table in enumerate(document["nodes"]):
-        own = dict(_keys(path, table, ("nodes", number), lines))
+    for number, own in enumerate(tables):
         place = Place(path, lines.get(("nodes", number, "")))
         nodes.append(RawNode(_with_node_id(_inherited(common, own) | own), place))
     return RawCluster(path, tuple(nodes))
@@ -66,15 +72,19 @@ def flatten(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
 
 
 def _keys(
-    path: Path, table: object, section: tuple[str, int], lines: _Lines
-) -> Iterator[tuple[str, RawValue]]:
+    path: Path, table: object, section: tuple[str, int], lines: _Lines, problems: list[Problem]
+) -> dict[str, RawValue]:
+    """The keys of one table; what is wrong with a value, whatever its key is, is added to `problems`."""
     if not isinstance(table, Mapping):
-        raise ConfigError([Problem(f"[{section[0]}] must be a table", Place(path))])
+        problems.append(Problem(f"[{section[0]}] must be a table", Place(path)))
+        return {}
+    keys = {}
     for key, value in flatten(table):
         place = Place(path, lines.get((*section, key)))
         if (fault := _fault(value)) is not None:
-            raise ConfigError([Problem(f"{key} {fault}", place)])
-        yield key, RawValue(value, place)
+            problems.append(Problem(f"{key} {fault}", place))
+        keys[key] = RawValue(value, place)
+    return keys
 
 
 def _fault(value: object) -> str | None:
