@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
-from spark_replay.files import is_regular
-from storage.file_system import scan_resolved
+from spark_replay.files import is_regular, scan_resolved
 from wire.safe_text import safe_text
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,6 @@ import errno
 import mmap
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -17,8 +15,6 @@ from storage.spare_descriptors import SpareDescriptors
 
 Content = mmap.mmap | bytes
 _PIECE_BYTES = 1024 * 1024
-# Of a folder on the way to a file: Linux asks for no right to list it.
-_PASSING = getattr(os, "O_PATH", os.O_RDONLY)
 # For `FileSystem.open`, of a file that was found by its name: links are refused, and a pipe is not waited for.
 READ_LISTED = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -171,89 +167,26 @@ def _map(path: Path) -> Content:
             raise OSError(errno.EIO, f"it became shorter while it was read ({error})") from error
 
 
-class NotRegular(OSError):
-    """A symbolic link, a pipe, a device or a socket has the name of a file."""
-
-
 def open_regular(path: Path, *, follows_links: bool = False) -> int:
-    """A descriptor to read a file that was found in a folder. Raises NotRegular for a symbolic link and for what is no
-    file: the writer of the folder chose where the link leads, and a pipe may never end; and OSError. `follows_links` is
-    for a path that the operator chose."""
-    return _open_regular(path, path, None, follows_links=follows_links)
-
-
-def open_resolved(path: Path) -> int:
-    """As `open_regular`, of a path that was resolved before: a folder on the way that is a link by now is refused too.
-
-    The writer of a folder can put a link in the place of one inside it at any moment, so a check before the opening is
-    no protection. Each folder is opened in the one above it.
-    """
-    with opened_folder(path.parent) as folder:
-        return _open_regular(path.name, path, folder, follows_links=False)
-
-
-@contextmanager
-def opened_folder(path: Path, flags: int = _PASSING) -> Iterator[int]:
-    """A descriptor of a folder, to open what is in it. `path` was resolved before: no part of it may be a link. Raises
-    NotRegular for a link, and OSError."""
-    descriptor = _opened_folder(path, flags)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def scan_resolved(path: Path) -> "Iterator[Iterator[os.DirEntry[str]]]":
-    """What is in a folder, the path of which was resolved before; the entries know their names, not their paths."""
-    with opened_folder(path, os.O_RDONLY) as folder, os.scandir(folder) as entries:
-        yield entries
-
-
-def _opened_folder(path: Path, flags: int) -> int:
-    names = path.parts[1:] if path.is_absolute() else path.parts
-    above = os.open(path.anchor or ".", (flags if not names else _PASSING) | os.O_DIRECTORY | os.O_CLOEXEC)
-    for index, name in enumerate(names, 1):
-        wanted = (flags if index == len(names) else _PASSING) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        place = Path(*path.parts[: len(path.parts) - len(names) + index])
-        try:
-            descriptor = os.open(name, wanted, dir_fd=above)
-        except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENOTDIR) and _is_link(name, above):
-                raise NotRegular(
-                    errno.ELOOP, "it is a symbolic link, which is not followed", str(place)
-                ) from None
-            raise OSError(error.errno, error.strerror, str(place)) from None
-        finally:
-            os.close(above)
-        above = descriptor
-    return above
-
-
-def _is_link(name: str, folder: int) -> bool:
-    try:
-        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    except OSError:
-        return False
-
-
-def _open_regular(name: Path | str, path: Path, folder: int | None, *, follows_links: bool) -> int:
+    """A descriptor to read a file that was found in a folder. Raises OSError for a symbolic link and for what is no
+    file: the writer of the folder chose where the link leads, and a pipe may never end. `follows_links` is for a path
+    that the operator chose."""
     no_links = 0 if follows_links else os.O_NOFOLLOW
     try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | no_links, dir_fd=folder)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | no_links)
     except OSError as error:
         if error.errno == errno.ELOOP and not follows_links:
-            raise NotRegular(errno.ELOOP, "it is a symbolic link, which is not followed", str(path)) from None
+            raise OSError(errno.ELOOP, "it is a symbolic link, which is not followed", str(path)) from None
         if error.errno == errno.ENXIO:  # a socket, or a device without a driver
-            raise NotRegular(errno.EINVAL, "it is no regular file", str(path)) from None
-        raise OSError(error.errno, error.strerror, str(path)) from None
+            raise OSError(errno.EINVAL, "it is no regular file", str(path)) from None
+        raise
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return descriptor
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise NotRegular(errno.EINVAL, "it is no regular file", str(path))
+    raise OSError(errno.EINVAL, "it is no regular file", str(path))
 
 
 def read_regular(path: Path) -> bytes:
@@ -277,13 +210,4 @@ def _read_through(descriptor: int, size: int) -> None:
         position += count
 
 
-class ResolvedFileSystem(PosixFileSystem):
-    """To read somebody else's folder, by paths that were resolved before (`open_resolved`)."""
-
-    def read(self, path: Path) -> bytes:
-        with os.fdopen(open_resolved(path), "rb") as file:
-            return file.read()
-
-
 POSIX = PosixFileSystem()
-RESOLVED = ResolvedFileSystem()

@@ -7,8 +7,8 @@ from cli.commands.log_dump import refuse_what_is_no_log
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, SnapshotId, snapshot_id_of
+from spark_replay.files import scan_resolved
 from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, NoLogFound, find_log_files, is_log_name
-from storage.file_system import scan_resolved
 
 _NAMED_MAX = 6
 

@@ -6,7 +6,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from storage.file_system import open_resolved
+from spark_replay.files import open_resolved
 
 _RELEASE_BYTES = 32 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024

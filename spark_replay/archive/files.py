@@ -13,9 +13,8 @@ from typing import BinaryIO, Final
 
 from spark_replay.archive.manifest import FileEntry
 from spark_replay.bases import is_whole_snapshot
-from spark_replay.files import map_file, open_listed
+from spark_replay.files import NotRegular, map_file, open_listed
 from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile
-from storage.file_system import NotRegular
 from wire.log_scan import Damage, scan_batches
 
 PART_SUFFIX: Final = ".part"

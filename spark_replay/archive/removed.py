@@ -11,9 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from spark_replay.files import is_regular, map_file
+from spark_replay.files import is_regular, map_file, scan_resolved
 from spark_replay.sources import LogFile, log_file
-from storage.file_system import scan_resolved
 from wire.log_scan import Damage, scan_batches
 
 DELETED_SUFFIX: Final = ".deleted"

@@ -19,10 +19,9 @@ from spark_replay.archive.pending import Pending, PendingCopy
 from spark_replay.archive.plan import MemberPlan, PlannedCopy, log_folder_of
 from spark_replay.archive.removed import DELETED_SUFFIX
 from spark_replay.archive.report import Gap, MemberReport, gaps_of
-from spark_replay.files import is_regular, read_listed
+from spark_replay.files import NotRegular, is_regular, read_listed
 from spark_replay.members import META_PROPERTIES, QUORUM_STATE
 from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, metadata_folder_of, printable
-from storage.file_system import NotRegular
 
 Progress = Callable[[str], None]
 COMMIT_BYTES: Final = 256 * 1024 * 1024

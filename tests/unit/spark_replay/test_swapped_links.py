@@ -13,11 +13,10 @@ from metadata.log_check.log_checker import LogFacts
 from spark_replay import sources
 from spark_replay.archive.archiving import archive
 from spark_replay.archive.files import ArchiveFiles, Digest
-from spark_replay.files import is_regular, map_file
+from spark_replay.files import NotRegular, is_regular, map_file, open_resolved, scan_resolved
 from spark_replay.members import member_of
 from spark_replay.source import read_split, splits_of
 from spark_replay.sources import find_log_files
-from storage.file_system import NotRegular, open_resolved, scan_resolved
 from tests.support.sample_logs import write_sample
 
 LOG = "__cluster_metadata-0"
