@@ -11,7 +11,7 @@ from network.security.errors import UnnamedCertificate
 from network.security.handshake import CONNECTION
 from network.security.tls_reasons import tls_reason
 from network.server_connection import ServerConnection
-from network.server_state import Lease, Peer, ServerState
+from network.server_state import Claim, Lease, Peer, ServerState
 from wire.addresses import normal_address
 
 log = logging.getLogger("network.server")
@@ -93,7 +93,7 @@ class Acceptance(asyncio.Protocol):
     def check_deadlines(self, now_s: float) -> None:
         """The handshake has a deadline of its own."""
 
-    def idle_since_s(self) -> float | None:
+    def may_go_since(self) -> tuple[Claim, float] | None:
         return None
 
     def make_room(self) -> None:

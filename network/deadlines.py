@@ -13,11 +13,11 @@ CHECKS_PER_PERIOD = 4
 class Deadlines:
     """Of one connection. Times are of the loop's clock; `active_at_s` is when something last came or went."""
 
-    __slots__ = ("_opened_at_s", "_state", "active_at_s")
+    __slots__ = ("_state", "active_at_s", "opened_at_s")
 
     def __init__(self, state: ServerState, now_s: float) -> None:
         self._state = state
-        self._opened_at_s = self.active_at_s = now_s
+        self.opened_at_s = self.active_at_s = now_s
 
     def stuck_output(self, output: Output, now_s: float) -> str | None:
         """Why to close, for the log; None if nothing is wrong."""
@@ -28,16 +28,22 @@ class Deadlines:
         return f"it left {output.unsent_bytes} bytes of output waiting for {timeout_ms} ms"
 
     def late_peer(
-        self, now_s: float, intake: ReceiveBuffer | None, authentication: Authentication
+        self, now_s: float, intake: ReceiveBuffer | None, authentication: Authentication, *, has_asked: bool
     ) -> str | None:
-        """Why to close; `intake` is None while we do not read, for which the peer is not to blame."""
+        """Why to close; `intake` is None while we do not read, for which the peer is not to blame. `has_asked`: a whole
+        request has come, which is due soon at a listener that is not to be filled by strangers."""
         if intake is not None and intake.is_overdue(now_s):
             self._state.counters.unfinished_frames_closed += 1
             return f"it sent {intake.half_read_bytes} bytes of a frame and did not complete it in time"
         timeout_ms = self._state.security.handshake_timeout_ms
-        if authentication.principal is None and now_s - self._opened_at_s > timeout_ms / 1000:
+        if authentication.principal is None and now_s - self.opened_at_s > timeout_ms / 1000:
             self._state.counters.unauthenticated_connections_closed += 1
             return f"it did not authenticate within {timeout_ms} ms"
+        if self._state.limits.evicts_after_idle_ms is None or has_asked or intake is None:
+            return None
+        if now_s - self.opened_at_s > timeout_ms / 1000:
+            self._state.counters.unfinished_frames_closed += 1
+            return f"it sent no whole request within {timeout_ms} ms"
         return None
 
     def unanswered(self, replies: ReplyQueue, now_s: float) -> PendingReply | None:
@@ -57,6 +63,6 @@ def check_period_s(state: ServerState) -> float:
     shortest_ms = min(
         limits.max_idle_ms, limits.frame_timeout_ms, limits.write_timeout_ms, limits.request_timeout_ms
     )
-    if state.security.new_session is not None:
+    if state.security.new_session is not None or limits.evicts_after_idle_ms is not None:
         shortest_ms = min(shortest_ms, state.security.handshake_timeout_ms)
     return shortest_ms / 1000 / CHECKS_PER_PERIOD

@@ -20,7 +20,7 @@ from network.receive_buffer import ReceiveBuffer
 from network.replies import ReplyQueue
 from network.security.sasl_session import SaslAnswer
 from network.security.tls_reasons import PLAIN_LISTENER, TLS_HANDSHAKE, tls_reason
-from network.server_state import Lease, ServerState
+from network.server_state import Claim, Lease, ServerState
 from network.serving import Reading, Refused, RequestServing, request_text
 from network.turns import goes_first, turns_of
 from wire.errors import DecodeError
@@ -61,6 +61,7 @@ class ServerConnection(asyncio.Protocol):
             state, transport, self._received, self._output, self._replies, loop, self._advance
         )
         self._advancing = False
+        self._has_asked = False  # a whole request has come
         self._is_reading = False  # a long request or the classes of an old version, in another thread
         # A long request that was read, and waits for the connection's turn.
         self._was_read: Callable[[], None] | None = None
@@ -85,6 +86,7 @@ class ServerConnection(asyncio.Protocol):
             self._refuse(PLAIN_LISTENER if data.startswith(TLS_HANDSHAKE) else str(error))
             return
         if is_complete:
+            self._has_asked = True
             self._flow_control.frame_is_complete()
         self._advance()
 
@@ -140,7 +142,10 @@ class ServerConnection(asyncio.Protocol):
         elif self._ending:
             return
         elif reason := deadlines.late_peer(
-            now_s, None if self._flow_control.is_paused else self._received, self._authentication
+            now_s,
+            None if self._flow_control.is_paused else self._received,
+            self._authentication,
+            has_asked=self._has_asked,
         ):
             self._refuse(reason)
         elif (late := deadlines.unanswered(self._replies, now_s)) is not None:
@@ -155,8 +160,17 @@ class ServerConnection(asyncio.Protocol):
         is_busy = self._ending or self._replies or self._received.backlog or self._flow_control.is_muted
         return None if is_busy else self._deadlines.active_at_s
 
+    def may_go_since(self) -> tuple[Claim, float] | None:
+        claim = self._serving.claim
+        if claim is Claim.STRANGER:
+            return None if self._ending else (claim, self._deadlines.opened_at_s)
+        since_s = self.idle_since_s()
+        return None if since_s is None else (claim, since_s)
+
     def make_room(self) -> None:
-        self._warn_of_closing("it was idle for longest, and the listener is full")
+        is_stranger = self._serving.claim is Claim.STRANGER
+        reason = "it has asked nothing yet" if is_stranger else "it was idle for longest"
+        self._warn_of_closing(f"{reason}, and the listener is full")
         self.abort()
 
     # From frame to reply

@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from itertools import count
 from operator import itemgetter
 from typing import Protocol
@@ -43,11 +44,23 @@ class Peer:
     port: int
 
 
+class Claim(IntEnum):
+    """What a connection has shown to its listener; a full one closes those with the least claim first.
+
+    A stranger has asked nothing that was admitted and could be read, besides ApiVersions and SASL. A node has asked
+    what keeps the quorum and its brokers together.
+    """
+
+    STRANGER = 0
+    CLIENT = 1
+    NODE = 2
+
+
 class Member(Protocol):
     """A connection as its server knows it, open or on the way to it; `closed` is done once it is gone or replaced.
 
-    `idle_since_s` is None while a request is under way, and on the way to an open connection. `make_room` closes it
-    for another one.
+    `may_go_since` is its claim and since when it is idle, a stranger since it came. None while a request is under way,
+    and on the way to an open connection. `make_room` closes it for another one.
     """
 
     closed: "asyncio.Future[None]"
@@ -55,7 +68,7 @@ class Member(Protocol):
     def drain(self) -> None: ...
     def abort(self) -> None: ...
     def check_deadlines(self, now_s: float) -> None: ...
-    def idle_since_s(self) -> float | None: ...
+    def may_go_since(self) -> tuple[Claim, float] | None: ...
     def make_room(self) -> None: ...
 
 
@@ -85,8 +98,8 @@ class ServerState:
     connection_ids: "count[int]" = field(default_factory=lambda: count(1))
     stopping: bool = False
     admitted: int = 0
-    # Those that were idle for longest when the listener was last found full, the longest last, and since when.
-    evictable: list[tuple[float, Member]] = field(default_factory=list)
+    # Those with the least claim when the listener was last found full, the first to go last.
+    evictable: list[tuple[tuple[Claim, float], Member]] = field(default_factory=list)
     looks_for_idle_at_s: float = -math.inf
 
     def admit(self, lease: "Lease", address: str, now_s: float, descriptor: int) -> Refusal | float:
@@ -113,25 +126,23 @@ class ServerState:
         return Refusal.DESCRIPTORS if descriptor >= self.limits.max_open_files else None
 
     def _evict_one(self, now_s: float) -> bool:
-        """Idle connections must not keep the nodes of the cluster out. Looking at all of them takes milliseconds where
-        there are thousands, so that is done once in a while only."""
+        """Idle connections, and those that ask nothing, must not keep the nodes of the cluster out. Looking at all of
+        them takes milliseconds where there are thousands, so that is done once in a while only."""
         least_ms = self.limits.evicts_after_idle_ms
         if least_ms is None:
             return False
         if not self.evictable and now_s >= self.looks_for_idle_at_s:
             self.looks_for_idle_at_s = now_s + _LOOKS_FOR_IDLE_EVERY_S
-            idle = (
-                (since_s, each) for each in self.connections if (since_s := each.idle_since_s()) is not None
-            )
+            idle = ((since, each) for each in self.connections if (since := each.may_go_since()) is not None)
             found = sorted(
-                (entry for entry in idle if entry[0] <= now_s - least_ms / 1000), key=itemgetter(0)
+                (entry for entry in idle if entry[0][1] <= now_s - least_ms / 1000), key=itemgetter(0)
             )
             self.evictable = found[::-1]
         while self.evictable:
-            since_s, longest = self.evictable.pop()
-            if longest.idle_since_s() == since_s:
+            since, first = self.evictable.pop()
+            if first.may_go_since() == since:
                 self.counters.idle_connections_closed += 1
-                longest.make_room()
+                first.make_room()
                 return True
         return False
 

@@ -9,7 +9,7 @@ from network.authentication import BEFORE_AUTHENTICATION, Authentication
 from network.replies import PendingReply, ReplyQueue
 from network.requests import RequestContext
 from network.security.sasl_session import SaslAnswer
-from network.server_state import Peer, ServerState
+from network.server_state import Claim, Peer, ServerState
 from network.turns import goes_first
 from wire.codec import decode_bounded, elements_read
 from wire.errors import DecodeError
@@ -56,6 +56,7 @@ class RequestServing:
         "_replies",
         "_requests_of_stranger",
         "_state",
+        "claim",
     )
 
     def __init__(
@@ -73,6 +74,8 @@ class RequestServing:
         self._authentication = authentication
         self._is_gated = authentication.principal is None
         self._requests_of_stranger = 0
+        # The weightiest request that was admitted and could be read.
+        self.claim = Claim.STRANGER
         self._now_s = now_s
         self._on_sasl = on_sasl
 
@@ -115,6 +118,7 @@ class RequestServing:
 
         if not is_long_to_read(frame):
             request, elements = read()
+            self._note_claim(frame)
             reply = self._open(context, api, received_at_s)
             if elements:
                 reply.weigh_more(elements * _ELEMENT_BYTES)
@@ -123,11 +127,15 @@ class RequestServing:
         reply = self._open(context, api, received_at_s)
 
         def go_on(request: "RequestPayload", elements: int) -> None:
+            self._note_claim(frame)
             reply.weigh_more(elements * _ELEMENT_BYTES)
             waited_ms = round((self._now_s() - received_at_s) * 1000)
             state.handler(replace(context, elements=elements, waited_ms=waited_ms), request, reply)
 
         return Reading(read, go_on, reply)
+
+    def _note_claim(self, frame: bytes) -> None:
+        self.claim = max(self.claim, Claim.NODE if goes_first(frame) else Claim.CLIENT)
 
     def reads(self, api_key: int, version: int) -> bool:
         """Whether more than the header's beginning is read of such requests: only of what is offered, and open to the

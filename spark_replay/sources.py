@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
-from spark_replay.files import is_regular
+from spark_replay.files import is_regular, scan_resolved
 from wire.safe_text import safe_text
 
 log = logging.getLogger(__name__)
@@ -109,9 +109,10 @@ def _what_of_an_audit(folder: Path) -> str | None:
 
 
 def log_file(path: Path, *, source: str) -> LogFile:
-    """Describe one file by its name; what is named neither segment nor snapshot is read as a segment."""
+    """Describe one file by its name; what is named neither segment nor snapshot is read as a segment. `path` is of a
+    folder that was resolved before."""
     size = path.lstat().st_size
-    absolute, name = str(path.parent.resolve() / path.name), printable(path.name)
+    absolute, name = str(path), printable(path.name)
     if (snapshot := snapshot_id_of(path.name)) is not None:
         return LogFile(
             path=absolute,
@@ -131,7 +132,8 @@ def log_file(path: Path, *, source: str) -> LogFile:
 
 
 def files_of_folder(folder: Path, source: str) -> list[LogFile]:
-    """The segments and snapshots that lie in `folder` itself, and the bootstrap checkpoint of its node.
+    """The segments and snapshots that lie in `folder` itself, and the bootstrap checkpoint of its node. The path of
+    `folder` was resolved before.
 
     Links, pipes and the like are reported and passed over.
 
@@ -139,7 +141,7 @@ def files_of_folder(folder: Path, source: str) -> list[LogFile]:
     (`*.deleted`), to swap in (`.cleaned`, `.swap`) or has not finished (`.part`), and what it notes of producers
     (`*.snapshot`): none of them has the name of a segment or snapshot.
     """
-    with os.scandir(folder) as entries:
+    with scan_resolved(folder) as entries:
         paths = [folder / entry.name for entry in entries if is_log_name(entry.name)]
     if folder.name == METADATA_FOLDER:
         paths.append(folder.parent / BOOTSTRAP_CHECKPOINT_NAME)
@@ -227,7 +229,7 @@ def _log_folders(folder: Path, depth: int) -> Iterator[Path]:
     if _holds_log(folder):
         yield folder
     elif depth > 0:
-        with os.scandir(folder) as entries:
+        with scan_resolved(folder) as entries:
             found = [each for each in entries if not each.name.startswith(".") and _may_be_folder(each)]
         for entry in sorted(found, key=lambda each: each.name):
             if entry.is_symlink():
@@ -238,7 +240,7 @@ def _log_folders(folder: Path, depth: int) -> Iterator[Path]:
 
 def _holds_log(folder: Path) -> bool:
     is_metadata_log = folder.name == METADATA_FOLDER
-    with os.scandir(folder) as entries:
+    with scan_resolved(folder) as entries:
         names = {entry.name for entry in entries if is_metadata_log or entry.is_file(follow_symlinks=False)}
     return holds_log(folder.name, names)
 

@@ -15,6 +15,8 @@ from storage.spare_descriptors import SpareDescriptors
 
 Content = mmap.mmap | bytes
 _PIECE_BYTES = 1024 * 1024
+# For `FileSystem.open`, of a file that was found by its name: links are refused, and a pipe is not waited for.
+READ_LISTED = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class FileSystem(Protocol):

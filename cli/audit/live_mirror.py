@@ -28,6 +28,7 @@ class Mirror:
 
     def __init__(self, folder: Path, node_id: int, cluster_id: str) -> None:
         """Raises MirrorRefused where the copy is of another node or cluster."""
+        folder = folder.resolve()
         self.folder = folder / f"node-{node_id}"
         self._log_folder = self.folder / METADATA_FOLDER
         for path in (folder, self.folder, self._log_folder):

@@ -17,7 +17,7 @@ from spark_replay.decode import RecordDecoder, batch_row, origin_of, scan
 from spark_replay.files import map_file
 from spark_replay.probe import why_not_a_log
 from spark_replay.rows import BatchRow, DamageRow, RecordRow
-from spark_replay.sources import FileKind, LogFile, NoLogFound, find_log_files
+from spark_replay.sources import FileKind, LogFile, NoLogFound, files_of_folder, find_log_files
 
 Shown = tuple[RecordRow, str | None] | BatchRow | DamageRow
 
@@ -127,7 +127,7 @@ def _files_before(first: LogFile, *, thorough: bool) -> list[LogFile]:
     """What to read for the names of topics made before the first file shown: snapshots, and segments if thorough."""
     if first.kind is not FileKind.LOG or not first.base_offset:
         return []
-    neighbours = find_log_files(Path(first.path).parent)
+    neighbours = files_of_folder(Path(first.path).parent, first.source)
     segments = [file for file in neighbours if file.kind is FileKind.LOG]
     earlier = [file for file in segments if (file.base_offset or 0) < first.base_offset]
     return [file for file in neighbours if file.kind is FileKind.SNAPSHOT] + (earlier if thorough else [])

@@ -29,7 +29,8 @@ def verify(path: Path, *, as_json: bool, keep: int) -> ExitStatus:
     found: list[tuple[Path, LoadedSnapshot | None, Findings]] = []
     for file in _files(path):
         findings = Findings(keep)
-        loaded = load_if_readable(file, snapshot_id_of(file.name), findings)
+        place = path.resolve() if path.is_file() else file  # only of a file that is named a link is followed
+        loaded = load_if_readable(place, snapshot_id_of(file.name), findings)
         _maybe_tell_name(file.name, findings)
         if loaded is not None:
             findings.checked(Check.BATCHES, loaded.batch_count)
@@ -80,7 +81,7 @@ def _state(path: Path) -> State:
         raise CliError(f"{path} is no file: name two snapshots", status=ExitStatus.USAGE)
     _refuse_what_is_no_snapshot(path, "log diff")
     findings = Findings(1)
-    loaded = load_snapshot(path, snapshot_id_of(path.name), findings)
+    loaded = load_snapshot(path.resolve(), snapshot_id_of(path.name), findings)
     if not loaded.is_sound:
         reason = findings.results()[0].first[0].reason
         message = f"{path}: {reason}; `kquorum snapshot verify` tells all that is wrong"
@@ -104,7 +105,7 @@ def _refuse_what_is_no_snapshot(path: Path, command: str) -> None:
 
 def _begins_as_a_log(path: Path) -> bool:
     """Whether the first batch is sound and no snapshot's; of a damaged one it is not known."""
-    view = MappedFile(path).view
+    view = MappedFile(path.resolve()).view
     if not isinstance(next(scan_batches(view), None), ScannedBatch):
         return False
     try:

@@ -62,7 +62,7 @@ def not_written(error: StorageFailed) -> CliError:
 def _difference(part: Path, snapshot_id: SnapshotId, image: MetadataImage) -> str | None:
     """Everything that `snapshot verify` checks, and whether the records make the same image."""
     findings = Findings(1)
-    loaded = load_snapshot(part, snapshot_id, findings)
+    loaded = load_snapshot(part.resolve(), snapshot_id, findings)
     if not loaded.is_sound:
         return findings.results()[0].first[0].reason
     change = next(diff_images(image, loaded.image), None)

@@ -7,6 +7,7 @@ from cli.commands.log_dump import refuse_what_is_no_log
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, SnapshotId, snapshot_id_of
+from spark_replay.files import scan_resolved
 from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, NoLogFound, find_log_files, is_log_name
 
 _NAMED_MAX = 6
@@ -68,14 +69,17 @@ def misplaced_snapshots(log: MetadataLogFiles) -> list[Path]:
 def _folder_without_log(path: Path) -> Path | None:
     """A metadata folder in which nothing was written yet."""
     for candidate in (path.resolve(), path.resolve() / METADATA_FOLDER):
-        if candidate.name == METADATA_FOLDER and candidate.is_dir():
+        if candidate.name == METADATA_FOLDER and candidate.is_dir() and not candidate.is_symlink():
             return candidate
     return None
 
 
 def _misplaced(folder: Path) -> tuple[Path, ...]:
-    named_so = (path for path in folder.iterdir() if is_log_name(path.name))
-    return tuple(sorted(path for path in named_so if path.is_symlink() or not path.is_file()))
+    with scan_resolved(folder) as entries:
+        named_so = [each for each in entries if is_log_name(each.name)]
+        return tuple(
+            sorted(folder / each.name for each in named_so if not each.is_file(follow_symlinks=False))
+        )
 
 
 def _folder_of(files: list[LogFile]) -> Path:

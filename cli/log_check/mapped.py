@@ -6,7 +6,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from storage.file_system import open_regular
+from spark_replay.files import open_resolved
 
 _RELEASE_BYTES = 32 * 1024 * 1024
 _PIECE_BYTES = 1024 * 1024
@@ -21,12 +21,12 @@ class MappedFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError. Of a file that is cut while it is copied, `view` is what was left."""
+        """`path` was resolved before. Raises OSError. `view` is what was left of a file that is cut meanwhile."""
         self._mapped: mmap.mmap | None = None
         self._released = 0
         self.view = memoryview(b"")
         try:
-            with os.fdopen(open_regular(path), "rb", buffering=0) as file:
+            with os.fdopen(open_resolved(path), "rb", buffering=0) as file:
                 self._copy(file.fileno(), os.fstat(file.fileno()).st_size)
         except OSError as error:
             # Only the failed open names its file.

@@ -21,10 +21,11 @@ from raft.adapters.quorum_state_file import decode_quorum_state
 from raft.adapters.replacement_mark import FILE_NAME as REPLACEMENT_MARK
 from raft.adapters.replacement_mark import Replacement, replacement_under_way
 from snapshots.naming import DELETED_SUFFIX, PART_SUFFIX, SnapshotId
+from spark_replay.files import read_listed
 from storage.corruption_marker import FILE_NAME as CORRUPTION_MARKER
 from storage.corruption_marker import CorruptionMarker, read_corruption_marker
 from storage.errors import StorageFailed
-from storage.file_system import read_regular
+from storage.file_system import PosixFileSystem
 from storage.leader_epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
 from storage.leader_epoch_checkpoint import decode_epochs
 from storage.meta_properties import FILE_NAME as META_PROPERTIES
@@ -41,6 +42,16 @@ recovery_point_logger.addHandler(NullHandler())
 DAMAGED_SUFFIX = ".damaged"
 PARTITION_METADATA = "partition.metadata"
 _LEFTOVER_SUFFIXES = (PART_SUFFIX, DELETED_SUFFIX, ".deleted", ".rolling", ".tmp", ".swap", ".cleaned")
+
+
+class _ListedFiles(PosixFileSystem):
+    """Reads small files without following a link at any place of their paths."""
+
+    def read(self, path: Path) -> bytes:
+        return read_listed(path)
+
+
+_LISTED = _ListedFiles()
 
 
 class SideFiles:
@@ -65,10 +76,10 @@ class SideFiles:
         self._replacement: Replacement | None = None
         with suppress(StorageFailed):
             # What cannot be read at all is told as a leftover file.
-            self._marker = read_corruption_marker(folder)
-            self._replacement = replacement_under_way(folder)
+            self._marker = read_corruption_marker(folder, _LISTED)
+            self._replacement = replacement_under_way(folder, _LISTED)
         try:
-            self._durable_end = read_recovery_point(folder)
+            self._durable_end = read_recovery_point(folder, _LISTED)
         except StorageFailed as error:
             self._recovery_point_error = error.error
 
@@ -123,7 +134,7 @@ class SideFiles:
     def _read(self, path: Path, check: Check, parse: Callable[[bytes], object]) -> None:
         """Parse a file; one that cannot be read or makes no sense (ValueError) is damaged."""
         try:
-            content = read_regular(path)
+            content = read_listed(path)
         except FileNotFoundError:
             self._missing(path, check)
             return

@@ -209,6 +209,12 @@ def _sound_batches(segment: LogFile, following: int, *, is_last: bool) -> Iterat
 
 def _take(replay: StateReplay, segment: LogFile, found: ScannedBatch, following: int, wanted: int) -> None:
     header = found.header
+    if header.partition_leader_epoch < 0:  # which the checksum does not cover
+        epoch = header.partition_leader_epoch
+        reason = (
+            f"the batch at offset {header.base_offset} has the leader epoch {epoch}, and epochs begin at 0"
+        )
+        raise DamagedLog(segment, found.position, following, reason)
     try:
         records = read_records(found.data, 0, header)[following - header.base_offset : wanted]
         if header.is_control:

@@ -77,8 +77,7 @@ class MemberWatcher(Watcher):
         change = PictureChange(self._concerns)
         while self._queue:
             change.take(self._queue.popleft())
-        self._is_stuck = False
-        self._has_room.set()
+        self._note_room()
         return change
 
     async def _woken(self, timeout_s: float | None) -> None:

@@ -1,8 +1,9 @@
 """Changes as they are committed, decoded once and handed to every watcher.
 
 Each watcher has a bounded queue. A burst, as when a broker with many partitions dies, is handed out at the pace at
-which the watchers take it. One that takes nothing for a while is not waited for any more, and is cut off when its queue
-is full: the log keeps what it missed, and it comes back with the offset from which to resume.
+which the watchers take it; the feed waits for all of them at the same time. One that takes next to nothing for a while
+is not waited for before it has caught up, and is cut off when its queue is full: the log keeps what it missed, and it
+comes back with the offset from which to resume.
 """
 
 import asyncio
@@ -73,12 +74,16 @@ class Watcher:
 
     async def wait_for_room(self) -> None:
         """Return when the queue is half empty, or the watcher has failed, or takes next to nothing."""
-        while self._failure is None and not self._is_stuck and self._is_half_full:
+        while self.is_waited_for:
             before = self._taken
             try:
                 await asyncio.wait_for(self._has_room.wait(), PATIENCE_SECONDS)
             except TimeoutError:
                 self._is_stuck = self._taken - before < max(1, self._limit // TAKEN_IN_TIME)
+
+    @property
+    def is_waited_for(self) -> bool:
+        return self._failure is None and not self._is_stuck and self._is_half_full
 
     def fail(self, failure: Exception) -> None:
         self._queue.clear()
@@ -95,6 +100,14 @@ class Watcher:
     def _is_half_full(self) -> bool:
         return len(self._queue) > self._limit // 2
 
+    def _note_room(self) -> None:
+        """Something was taken. One that was given up is waited for again once it has caught up: a change now and then
+        is not enough, or it would hold up the others at each batch."""
+        if not self._is_half_full:
+            self._has_room.set()
+        if not self._queue:
+            self._is_stuck = False
+
     async def changes(self) -> AsyncGenerator[Change]:
         """Endless; raises what `fail` was given."""
         while True:
@@ -102,9 +115,7 @@ class Watcher:
                 change = self._queue.popleft()
                 self._taken += 1
                 yield change
-                self._is_stuck = False
-                if not self._is_half_full:
-                    self._has_room.set()
+                self._note_room()
             if self._failure is not None:
                 raise self._failure
             self._wakeup.clear()
@@ -172,5 +183,5 @@ class ChangeFeed:
             for watcher in self._watchers:
                 watcher.offer(changes)
                 watcher.note_position(tracker.resume_offset)
-            for watcher in tuple(self._watchers):
-                await watcher.wait_for_room()
+            if slow := [watcher for watcher in self._watchers if watcher.is_waited_for]:
+                await asyncio.gather(*(watcher.wait_for_room() for watcher in slow))

@@ -3,10 +3,12 @@
 OpenSSL says `[SSL] PEM lib` to most mistakes; the checks here say which key, which file and what to do.
 """
 
+import errno
+import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from network.security.errors import SecurityConfigError
@@ -79,7 +81,7 @@ def _check_type(keys: Mapping[str, str], key: str) -> None:
 
 def _read(key: str, location: str) -> bytes:
     try:
-        data = Path(location).read_bytes()
+        data = _content(location)
     except OSError as error:
         remedy = "`kquorum certs make` makes one to try things with"
         raise SecurityConfigError(key, f"{location} cannot be read: {error.strerror}; {remedy}") from error
@@ -90,6 +92,15 @@ def _read(key: str, location: str) -> bytes:
     if data.startswith(_DER_SEQUENCE):
         raise SecurityConfigError(key, f"{location} is PKCS12 or DER, only PEM can be read: {_AS_PEM}")
     return data
+
+
+def _content(location: str) -> bytes:
+    """Raises OSError, also for a pipe or a device: one of these may never end."""
+    descriptor = os.open(location, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        return file.read()
 
 
 def _certificates(key: str, place: str, data: bytes) -> "list[Certificate]":

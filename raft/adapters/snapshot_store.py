@@ -14,7 +14,7 @@ from raft.adapters.snapshot_files import problem_of, set_snapshot_aside, snapsho
 from raft.ready import SnapshotChunk
 from storage.durable_files import rename_durably
 from storage.errors import FsyncFailed, StorageFailed, StorageFull, storage_failure
-from storage.file_system import POSIX, FileSystem
+from storage.file_system import POSIX, READ_LISTED, FileSystem
 from wire.log_batch import OffsetAndEpoch
 
 
@@ -63,7 +63,7 @@ class SnapshotStore:
         if position == 0:
             self._check(path, snapshot_id)
         try:
-            descriptor = self._fs.open(path, os.O_RDONLY)
+            descriptor = self._fs.open(path, READ_LISTED)
             try:
                 size = self._fs.size(descriptor)
                 return self._fs.pread(descriptor, max_bytes, position), size

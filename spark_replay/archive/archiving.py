@@ -59,6 +59,7 @@ def archive(
     found = find_log_files_of(roots)
     _check_place(to, found)
     disk.make_folder(to)
+    to, named = to.resolve(), to
     with locked(to):
         for part in sorted(to.rglob(f".*{PART_SUFFIX}")):  # of a run that was stopped
             disk.remove(part)
@@ -73,7 +74,7 @@ def archive(
         run = Run(to, manifest, pending, disk, progress, written=written)
         reports = [run.carry_out(plan) for plan in plans]
         return ArchiveReport(
-            folder=str(to),
+            folder=str(named),
             cluster_id=manifest.cluster_id,
             head=manifest.head,
             members=tuple(_with_others(manifest, report) for report in reports),

@@ -8,11 +8,10 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from os import scandir
 from pathlib import Path
 from typing import Final
 
-from spark_replay.files import is_regular, map_file
+from spark_replay.files import is_regular, map_file, scan_resolved
 from spark_replay.sources import LogFile, log_file
 from wire.log_scan import Damage, scan_batches
 
@@ -40,7 +39,7 @@ def has_removed_segments(log_folder: Path) -> bool:
 
 
 def _names(log_folder: Path) -> list[str]:
-    with scandir(log_folder) as entries:
+    with scan_resolved(log_folder) as entries:
         names = sorted(entry.name for entry in entries if _DELETED_SEGMENT.fullmatch(entry.name))
     return [name for name in names if is_regular(log_folder / name)]
 

@@ -83,12 +83,13 @@ def verify_archive(
     """
     if not is_archive(folder):
         raise NoArchive(f"{folder} holds no archive: there is no {MANIFEST} in it")
+    folder, named = folder.resolve(), folder
     with locked(folder, shared=True):
         try:
             manifest = read_manifest(folder)
         except ManifestBroken as error:
             finding = Finding(kind="manifest", path=MANIFEST, message=str(error))
-            return Verified(folder=str(folder), head=None, lines=0, members=(), findings=(finding,))
+            return Verified(folder=str(named), head=None, lines=0, members=(), findings=(finding,))
         findings = [*_head(manifest, head)]
         for member in manifest.members.values():
             link = link_in(folder / member.folder)
@@ -103,7 +104,7 @@ def verify_archive(
             findings += _gaps(manifest, member.folder)
         findings += _unlisted(folder, manifest)
         return Verified(
-            folder=str(folder),
+            folder=str(named),
             head=manifest.head,
             lines=len(manifest.lines),
             members=tuple(_verified(manifest, member) for member in manifest.members.values()),
@@ -184,7 +185,7 @@ def _gaps(manifest: ArchiveManifest, member: str) -> Iterator[Finding]:
 def _unlisted(folder: Path, manifest: ArchiveManifest) -> Iterator[Finding]:
     """Segments and snapshots that readers of the archive would take for archived ones."""
     listed = {
-        str((folder_in(folder / member, entry.file_kind) / entry.name).resolve())
+        str(folder_in(folder / member, entry.file_kind) / entry.name)
         for member in manifest.members
         for entry in manifest.files(member).values()
     }
@@ -195,7 +196,7 @@ def _unlisted(folder: Path, manifest: ArchiveManifest) -> Iterator[Finding]:
     for file in found:
         if file.path not in listed:
             message = "is in no line of the manifest: by a run that was stopped (archive again), or put there by others"
-            path = str(Path(file.path).relative_to(folder.resolve()))
+            path = str(Path(file.path).relative_to(folder))
             yield Finding(kind="unlisted", path=path, message=message)
 
 

@@ -318,3 +318,25 @@ def test_the_chain_of_audit_notes_goes_on_behind_a_taken_snapshot(
         path = tmp_path / f"until-{offset}.checkpoint"
         assert run(["snapshot", "take", str(segment), "--offset", offset, "--output", str(path)]) == 0
         assert load_snapshot(path.read_bytes(), OffsetAndEpoch(int(offset), 1)).last_audit_note == expected
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_batch_with_a_negative_leader_epoch_is_damage_of_the_log_and_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, *, is_last: bool
+) -> None:
+    """The checksum does not cover the epoch; no snapshot has a name for one below 0."""
+    log = LogBuilder().leader(1_000, 1, 1, 2, epoch=1).records(2_000, NoOpRecord())
+    log.epoch = -5
+    damaged_at = log.next_offset
+    log.records(3_000, NoOpRecord())
+    if not is_last:
+        log.epoch = 1
+        log.records(4_000, NoOpRecord())
+    folder = tmp_path / "node" / "__cluster_metadata-0"
+    folder.mkdir(parents=True)
+    (folder / "00000000000000000000.log").write_bytes(log.data)
+    assert run(["snapshot", "take", str(folder), "--output", str(tmp_path)]) == DAMAGED
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"the batch at offset {damaged_at} has the leader epoch -5" in said
+    assert "disk" not in said
+    assert not list(tmp_path.glob("*.checkpoint*"))

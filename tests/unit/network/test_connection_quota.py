@@ -2,25 +2,64 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from network.connection_quota import MAX_DELAY_S, CreationRate
 from network.limits import NO_LIMIT, ConnectionLimits, ServerLimits
+from network.requests import Reply, RequestContext
 from network.server import KafkaServer, SharedLimits
+from network.server_connection import ServerConnection
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
+    ECHO,
     HOST,
     Held,
     RawClient,
+    echo_handler,
     echo_request,
+    header_bytes,
     holding_handler,
     raw_client,
     serving,
     until,
 )
 from wire.addresses import normal_address
+from wire.protocol.apis import ApiKey, request_class, response_class
+from wire.protocol.entities import build
+from wire.protocol.frames import encode_frame
+from wire.protocol.headers import encode_request
+
+API_VERSIONS = encode_frame(header_bytes(ApiKey.API_VERSIONS, 0, 1))
+HEARTBEAT = encode_frame(
+    encode_request(
+        ApiKey.BROKER_HEARTBEAT,
+        0,
+        1,
+        "node",
+        build(
+            request_class(ApiKey.BROKER_HEARTBEAT, 0),
+            {
+                "broker_id": 1,
+                "broker_epoch": 1,
+                "current_metadata_offset": 1,
+                "want_fence": False,
+                "want_shut_down": False,
+            },
+        ),
+    )
+)
+
+
+def answer(context: RequestContext, request: Any, reply: Reply) -> None:
+    """Of ECHO, or of a heartbeat."""
+    if context.header.api_key == ECHO:
+        echo_handler(context, request, reply)
+        return
+    values = {"error_code": 0, "is_caught_up": True, "is_fenced": False, "should_shut_down": False}
+    reply(build(response_class(ApiKey.BROKER_HEARTBEAT, 0), {"throttle_time": timedelta(), **values}))
 
 
 async def is_served(client: RawClient, correlation_id: int = 1) -> bool:
@@ -143,7 +182,60 @@ def test_a_full_listener_of_controllers_closes_the_connection_that_was_idle_for_
 
     run(test())
     (record,) = caplog.records
-    assert "it was idle for longest, and the listener is full" in record.getMessage()
+    assert "it has asked nothing yet, and the listener is full" in record.getMessage()
+
+
+def test_a_full_listener_closes_one_that_never_asked_anything_before_one_that_is_idle(run: RunTest) -> None:
+    """ApiVersions again and again, or pieces of a frame, are no reason to stay."""
+
+    async def test() -> None:
+        limits = ServerLimits(max_connections=3, evicts_after_idle_ms=0, drain_timeout_ms=200)
+        async with (
+            serving(limits=limits) as server,
+            raw_client(server) as idle,
+            raw_client(server) as greets,
+            raw_client(server) as drips,
+        ):
+            assert await is_served(idle)
+            for stranger in (greets, drips):
+                stranger.writer.write(API_VERSIONS)
+                await stranger.next_frame()
+            drips.writer.write(echo_request("a", 1)[:9])
+            await until(
+                lambda: any(
+                    isinstance(each, ServerConnection) and each._received.half_read_bytes
+                    for each in server._state.connections
+                )
+            )
+            async with raw_client(server) as first, raw_client(server) as second:
+                assert await greets.is_closed_by_server()
+                assert await drips.is_closed_by_server()
+                assert await is_served(first)
+                assert await is_served(second)
+            assert await is_served(idle, 2)
+
+    run(test())
+
+
+def test_a_full_listener_closes_clients_before_nodes(run: RunTest) -> None:
+    async def test() -> None:
+        limits = ServerLimits(max_connections=2, evicts_after_idle_ms=0, drain_timeout_ms=200)
+        supported = {ECHO: (0, 3), ApiKey.BROKER_HEARTBEAT: (0, 0)}
+        async with (
+            serving(answer, limits=limits, supported=supported) as server,
+            raw_client(server) as node,
+            raw_client(server) as client,
+        ):
+            node.writer.write(HEARTBEAT)
+            await node.next_frame()
+            assert await is_served(client)
+            async with raw_client(server) as new:
+                assert await client.is_closed_by_server()
+                assert await is_served(new)
+            node.writer.write(HEARTBEAT)
+            assert await node.next_frame() is not None
+
+    run(test())
 
 
 def test_a_full_listener_refuses_where_nothing_is_idle_for_long_enough(run: RunTest) -> None:

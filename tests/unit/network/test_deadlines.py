@@ -21,6 +21,7 @@ from tests.unit.network.support import (
     echo_request,
     echo_response,
     holding_handler,
+    look_at_deadlines,
     raw_client,
     serving,
     settled,
@@ -235,3 +236,34 @@ def test_one_connection_with_many_requests_leaves_the_others_their_turn(run: Run
             assert [(await many.next_echo())[0] for _ in range(150)] == list(range(150))
 
     run(test())
+
+
+def test_a_listener_that_strangers_must_not_fill_gives_them_some_time_for_a_whole_request(
+    run: RunTest, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that has sent a request stays, however long it is quiet then."""
+
+    async def test() -> None:
+        limits = ServerLimits(evicts_after_idle_ms=10_000, drain_timeout_ms=200)
+        async with (
+            serving(limits=limits) as server,
+            raw_client(server) as silent,
+            raw_client(server) as drips,
+            raw_client(server) as asks,
+        ):
+            drips.writer.write(echo_request("a", 1)[:9])
+            asks.writer.write(echo_request("a", 1))
+            await asks.next_echo()
+            await until(lambda: server.counters.received_bytes > len(echo_request("a", 1)))
+            look_at_deadlines(server, after_s=9)
+            assert server.counters.open_connections == 3
+            look_at_deadlines(server, after_s=11)
+            assert await silent.is_closed_by_server()
+            assert await drips.is_closed_by_server()
+            asks.writer.write(echo_request("b", 2))
+            assert (await asks.next_echo())[1] == "b"
+
+    run(test())
+    assert (
+        len([each for each in caplog.records if "no whole request within 10000 ms" in each.getMessage()]) == 2
+    )

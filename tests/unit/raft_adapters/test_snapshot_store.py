@@ -103,3 +103,12 @@ def test_a_disk_that_cannot_deliver_a_snapshot_is_an_error_of_the_disk(
     monkeypatch.setattr(os, "preadv", fail)
     with pytest.raises(StorageFailed, match=rf"{path.name}.*Input/output error"):
         problem_of(path, 1, POSIX)
+
+
+def test_nothing_is_served_through_a_link(tmp_path: Path) -> None:
+    operators = tmp_path / "operator"
+    operators.write_bytes(b"x" * 100)
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "00000000000000000030-0000000001.checkpoint").symlink_to(operators)
+    with pytest.raises(StorageFailed, match=r"[Ss]ymbolic link"):
+        SnapshotStore(tmp_path / "log").read(ID, 1, 100)

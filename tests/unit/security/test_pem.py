@@ -1,5 +1,6 @@
 """What is wrong with keys and certificates is said with key, file and remedy."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -187,3 +188,13 @@ def test_a_chain_made_by_openssl_is_read(tmp_path: Path) -> None:
         ["openssl", "x509", "-in", tmp_path / "c.pem", "-text"], check=True, capture_output=True, text=True
     )
     server_context({"ssl.keystore.location": write(tmp_path / "node.pem", key + shown.stdout)})
+
+
+@pytest.mark.parametrize("key", ["ssl.keystore.location", "ssl.truststore.location"])
+def test_a_pipe_in_the_place_of_a_store_is_refused_at_once(key: str, tmp_path: Path) -> None:
+    pipe = tmp_path / "store.pem"
+    os.mkfifo(pipe)
+    stores = {"ssl.keystore.location": str(write(tmp_path / "node.pem", "".join(parts()))), key: str(pipe)}
+    error = refused(stores)
+    assert "no regular file" in str(error)
+    assert error.key == key

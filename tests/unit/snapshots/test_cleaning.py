@@ -1,7 +1,11 @@
 """Retention over a real folder: what is decided on its files, and what the log does about it; after
 KafkaMetadataLogTest."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from raft.adapters.file_log import FileLog
 from raft.adapters.snapshot_files import list_snapshots
@@ -94,4 +98,17 @@ def test_segments_go_only_below_a_snapshot_however_old_they_are(tmp_path: Path) 
     assert not clean(log, tmp_path, limits, high_watermark=40, now_ms=LONG_MS)
     log.flush()
     assert segment_offsets(tmp_path) == [20, 30]
+    log.close()
+
+
+@pytest.mark.parametrize("plant", [lambda path: path.symlink_to(path.parent.parent / "operator"), os.mkfifo])
+def test_what_is_no_file_of_the_log_does_not_count(tmp_path: Path, plant: Callable[[Path], None]) -> None:
+    (tmp_path / "operator").write_bytes(b"x" * 5000)
+    folder = tmp_path / "log"
+    log = new_log(folder, 10)
+    plant(folder / "00000000000000000050.log")
+    plant(folder / "00000000000000000050-0000000001.checkpoint")
+    segments, snapshots = list_files(folder)
+    assert [each.base_offset for each in segments if each.size_in_bytes] == [0]
+    assert not snapshots
     log.close()

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -144,14 +145,14 @@ def test_a_folder_that_cannot_be_read_is_not_passed_over(
     write_sample(tmp_path / "node-1")
     (tmp_path / "closed").mkdir()
     (tmp_path / "lost+found").mkdir()
-    real = os.scandir
+    real = os.open
 
-    def scandir(path: Path) -> object:
+    def opened(path: Path | str, flags: int, *args: int, **options: Any) -> int:
         if Path(path).name in ("closed", "lost+found"):
             raise PermissionError(13, "Permission denied", str(path))
-        return real(path)
+        return real(path, flags, *args, **options)
 
-    monkeypatch.setattr("os.scandir", scandir)
+    monkeypatch.setattr("os.open", opened)
     with pytest.raises(PermissionError, match="closed"):
         find_log_files(tmp_path)
     (tmp_path / "closed").rmdir()

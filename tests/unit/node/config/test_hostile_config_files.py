@@ -10,6 +10,7 @@ from cli.main import run
 from node.config.errors import ConfigError
 from node.config.load import load_config
 from node.config.properties_file import parse_properties
+from node.config.toml_file import read_toml
 from tests.support.config_files import PROPERTIES, SMALL, changed, write
 from tests.unit.node.config.test_config_errors import messages
 
@@ -119,3 +120,14 @@ def test_what_the_shell_pipes_in_is_read() -> None:
         assert load_config(Path(f"/dev/fd/{reader}")).node(11).node_id == 11
     finally:
         os.close(reader)
+
+
+def test_all_impossible_values_of_a_file_are_named_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.toml"
+    path.write_text(
+        f"[defaults]\nlistener.security.protocol.map = [[1]]\n[[nodes]]\nnode.id = {2**70}\n"
+        '[[nodes]]\nnode.id = 2\nlog.dirs = "a\\u0000b"\n'
+    )
+    with pytest.raises(ConfigError) as refused:
+        read_toml(path)
+    assert [each.place.line for each in refused.value.problems] == [2, 4, 7]
