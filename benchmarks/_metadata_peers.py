@@ -19,7 +19,7 @@ import uvloop
 from benchmarks.controller_failover import image_of
 from broker.adapters.forwarding import Forwarder
 from broker.adapters.listener import BrokerListener
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from broker.repeated_requests import RepeatedRequests
 from metadata.adapters.controller_channel import ControllerChannel
 from metadata.image.cluster import ClusterImage, Endpoint

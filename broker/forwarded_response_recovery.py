@@ -10,7 +10,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.handlers.metadata import Values
+from broker.metadata_cache.answers import Values
 from broker.request_effects import (
     Change,
     ConfigsOf,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from broker.handlers.metadata import Values
+from broker.metadata_cache.answers import Values
 from metadata.controller.acl_filters import entry_values, filter_of, pattern_values
 from metadata.controller.delegation_tokens import token_owner
 from metadata.controller.requests import ControllerRequest

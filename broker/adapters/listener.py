@@ -1,7 +1,7 @@
 """The broker's listener for clients: metadata from the cache, administration through the active controller.
 
 An API that is not served is not offered in ApiVersions, so a client finds out at once instead of waiting; those
-without which clients lose their way are offered and refused (`broker.handlers.data_refusals`).
+without which clients lose their way are offered and refused (`broker.apis.data_refusals`).
 """
 
 import asyncio
@@ -15,15 +15,15 @@ from kio.schema.errors import ErrorCode
 
 from broker.adapters.forwarding import Forwarder
 from broker.client_access import TopicLists, client_access
-from broker.handlers.data_listings import handle_describe_log_dirs, handle_list_groups
-from broker.handlers.data_refusals import REFUSALS
-from broker.handlers.describe_cluster import handle_describe_cluster
-from broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
-from broker.handlers.list_offsets import handle_list_offsets
-from broker.handlers.metadata import Values
+from broker.apis.describe_log_dirs import handle_describe_log_dirs, handle_list_groups
+from broker.apis.data_refusals import REFUSALS
+from broker.apis.describe_cluster import handle_describe_cluster
+from broker.apis.describe_topic_partitions import handle_describe_topic_partitions
+from broker.apis.list_offsets import handle_list_offsets
+from broker.metadata_cache.answers import Values
 from broker.internal_topics import creatable_topic
-from broker.metadata_cache import MetadataCache
-from broker.metadata_responses import MetadataResponses, MetadataWork
+from broker.metadata_cache.cache import MetadataCache
+from broker.metadata_cache.responses import MetadataResponses, MetadataWork
 from metadata.adapters.request_bounds import RequestBounds
 from metadata.adapters.requests import controller_request, refused_entity
 from metadata.authorizer.access import Access

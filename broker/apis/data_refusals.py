@@ -11,9 +11,9 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.handlers.group_refusals import GROUP_ANSWERS, NO_GROUPS
-from broker.handlers.metadata import Values
-from broker.handlers.transaction_refusals import TRANSACTION_ANSWERS
+from broker.apis.group_refusals import GROUP_ANSWERS, NO_GROUPS
+from broker.metadata_cache.answers import Values
+from broker.apis.transaction_refusals import TRANSACTION_ANSWERS
 from wire.protocol.api_keys import ApiKey
 
 NO_RECORDS = "this kquorum broker serves metadata only and stores no records"

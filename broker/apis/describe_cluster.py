@@ -5,8 +5,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from broker.client_access import UNLIMITED, ClientAccess
-from broker.handlers.metadata import Values, asked_cluster_operations
-from broker.metadata_cache import NO_NODE, alive_brokers, controller_id_for_clients
+from broker.metadata_cache.answers import Values, asked_cluster_operations
+from broker.metadata_cache.cache import NO_NODE, alive_brokers, controller_id_for_clients
 from metadata.image.image import MetadataImage
 from raft.ports import RandomSource
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.handlers.metadata import Values
+from broker.metadata_cache.answers import Values
 from metadata.image.cluster import BrokerRegistration
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from broker.client_access import UNLIMITED, ClientAccess
-from broker.handlers.metadata import ZERO_UUID, Values
-from broker.metadata_cache import leader_view, offline_replicas
+from broker.metadata_cache.answers import ZERO_UUID, Values
+from broker.metadata_cache.cache import leader_view, offline_replicas
 from broker.topic_names import is_internal_topic, is_legal_topic_name
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState

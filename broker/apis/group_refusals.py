@@ -1,7 +1,7 @@
 """The answers to members of groups, of every kind (classic, consumer, share, streams), and to those who ask for groups.
 
 There are none here. To ask for one is answered truly: it is not there. To join one, or to keep offsets in it, is
-refused with the lack of authorization, which no client retries (`broker.handlers.data_refusals` says why).
+refused with the lack of authorization, which no client retries (`broker.apis.data_refusals` says why).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -9,7 +9,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.handlers.metadata import Values
+from broker.metadata_cache.answers import Values
 from wire.protocol.api_keys import ApiKey
 
 NO_GROUPS = "this kquorum broker serves metadata only and coordinates no groups"

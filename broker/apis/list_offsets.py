@@ -9,7 +9,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 
 from broker.client_access import UNLIMITED, ClientAccess
-from broker.handlers.metadata import Values
+from broker.metadata_cache.answers import Values
 from metadata.image.image import MetadataImage
 
 _LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4

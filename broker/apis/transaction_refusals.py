@@ -1,7 +1,7 @@
 """The answers to transactional producers and to those who ask for transactions, of which there are none here.
 
 To list or describe them is answered truly; to take part in one is refused with an error that no client retries
-(`broker.handlers.data_refusals` says why).
+(`broker.apis.data_refusals` says why).
 """
 
 from collections.abc import Callable, Mapping
@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from broker.handlers.group_refusals import topics_refused
-from broker.handlers.metadata import Values
+from broker.apis.group_refusals import topics_refused
+from broker.metadata_cache.answers import Values
 from wire.protocol.api_keys import ApiKey
 
 _REFUSED = ErrorCode.transactional_id_authorization_failed

@@ -1,7 +1,7 @@
 """Metadata (api key 3): brokers, and topics with the leader and replicas of each partition.
 
 This is the plain statement of the rules, a partition after the other. Clients are answered by
-`broker.metadata_responses`, which takes the brokers and what is rare from here and writes the bulk by itself; tests
+`broker.metadata_cache.responses`, which takes the brokers and what is rare from here and writes the bulk by itself; tests
 hold the two against each other.
 """
 
@@ -14,7 +14,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from broker.client_access import ALL_TOPIC_OPERATIONS, UNLIMITED, ClientAccess
-from broker.metadata_cache import (
+from broker.metadata_cache.cache import (
     alive_brokers,
     controller_id_for_clients,
     leader_view,

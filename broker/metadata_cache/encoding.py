@@ -2,7 +2,7 @@
 
 An object for each partition takes tens of microseconds, and a cluster may have a million. Here the partitions of many
 topics become the rows of one array, laid out as on the wire; the lists in it are as wide as the longest, and what is
-too much in a row is left out when the bytes are taken. The rules are those of `broker.handlers.metadata`.
+too much in a row is left out when the bytes are taken. The rules are those of `broker.metadata_cache.answers`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from kio.schema.errors import ErrorCode
 
-from broker.cluster_view import ClusterView, Flags
-from broker.metadata_cache import NO_NODE
+from broker.metadata_cache.cluster_view import ClusterView, Flags
+from broker.metadata_cache.cache import NO_NODE
 from broker.topic_names import is_internal_topic
 from metadata.image.partition_columns import PADDING, Column, stacked
 from metadata.image.partitions import PartitionTable
@@ -87,7 +87,7 @@ def encode_topic_in_parts(
 
 
 def encode_error(layout: TopicsLayout, operations: int, topic: Mapping[str, Any]) -> bytes:
-    """A topic of which there is only an error to tell (`broker.handlers.metadata`), as an element of the array."""
+    """A topic of which there is only an error to tell (`broker.metadata_cache.answers`), as an element of the array."""
     name = topic["name"]
     out = int(topic["error_code"]).to_bytes(2, "big")
     if name is None:

@@ -17,8 +17,8 @@ from uuid import UUID
 from immutables import Map
 
 from broker.client_access import UNLIMITED, ClientAccess
-from broker.cluster_view import ClusterView, ViewState, view_state
-from broker.handlers.metadata import (
+from broker.metadata_cache.cluster_view import ClusterView, ViewState, view_state
+from broker.metadata_cache.answers import (
     AskedTopics,
     RequestView,
     Values,
@@ -29,14 +29,14 @@ from broker.handlers.metadata import (
     operations_on,
     request_view,
 )
-from broker.handlers.metadata_encoding import (
+from broker.metadata_cache.encoding import (
     TopicsLayout,
     can_encode,
     encode_error,
     encode_topic_in_parts,
     encode_topics,
 )
-from broker.metadata_cache import controller_id_for_clients
+from broker.metadata_cache.cache import controller_id_for_clients
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage
 from metadata.image.topics import TopicImage, TopicsImage

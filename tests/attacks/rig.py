@@ -13,7 +13,7 @@ from pathlib import Path
 
 from broker.adapters.forwarding import Forwarder
 from broker.adapters.listener import BrokerListener
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from broker.repeated_requests import RepeatedRequests
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from metadata.adapters.listener import ControllerListener

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import broker.metadata_responses as responses
-from broker.handlers.metadata import handle_metadata
-from broker.metadata_responses import MetadataResponses
+import broker.metadata_cache.responses as responses
+from broker.metadata_cache.answers import handle_metadata
+from broker.metadata_cache.responses import MetadataResponses
 from metadata.image.cluster import BrokerRegistration, ClusterImage, Endpoint
 from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from metadata.image.image import MetadataImage

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.adapters.forwarding import Forwarder
 from broker.adapters.listener import BrokerListener
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from broker.repeated_requests import RepeatedRequests
 from metadata.adapters.controller_channel import ControllerUnavailable
 from metadata.adapters.listener import server_features

@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.adapters.listener import BrokerListener
 from broker.client_access import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.denial_log import DenialLog

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from broker.adapters.listener import BrokerListener
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from network.requests import RequestContext
 from wire.errors import DecodeError
 from wire.protocol.api_keys import ApiKey

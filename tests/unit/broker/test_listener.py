@@ -11,8 +11,8 @@ from kio.schema.errors import ErrorCode
 
 from broker.adapters.forwarding import Forwarder
 from broker.adapters.listener import FORWARDED_APIS, LOCAL_APIS, BrokerListener
-from broker.handlers.data_refusals import REFUSALS
-from broker.metadata_cache import MetadataCache
+from broker.apis.data_refusals import REFUSALS
+from broker.metadata_cache.cache import MetadataCache
 from broker.repeated_requests import RepeatedRequests
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from metadata.adapters.listener import server_features

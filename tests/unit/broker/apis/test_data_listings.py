@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.handlers.data_listings import handle_describe_log_dirs, handle_list_groups
+from broker.apis.describe_log_dirs import handle_describe_log_dirs, handle_list_groups
 from metadata.image.cluster import BrokerRegistration
 from wire.codec import decode, encode
 from wire.protocol.api_keys import ApiKey

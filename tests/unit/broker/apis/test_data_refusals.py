@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.handlers.data_refusals import REFUSALS
+from broker.apis.data_refusals import REFUSALS
 from tests.support.wire_values import fullest
 from wire.codec import decode, encode
 from wire.codegen.kio_plans import plan_of

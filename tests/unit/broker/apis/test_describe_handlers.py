@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.handlers.describe_cluster import handle_describe_cluster
-from broker.handlers.describe_topic_partitions import handle_describe_topic_partitions
+from broker.apis.describe_cluster import handle_describe_cluster
+from broker.apis.describe_topic_partitions import handle_describe_topic_partitions
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
 from wire.codec import encode
 from wire.protocol.api_keys import ApiKey

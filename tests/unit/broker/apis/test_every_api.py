@@ -7,7 +7,7 @@ import pytest
 from kio.schema.index import api_key_map
 
 from broker.adapters.listener import FORWARDED_APIS, offered_versions
-from broker.handlers.not_offered import NOT_OFFERED
+from broker.apis.not_offered import NOT_OFFERED
 from tests.support.wire_values import fullest, least
 from tests.unit.broker.test_listener import Broker, broker
 from tests.unit.metadata_adapters.controllers import run

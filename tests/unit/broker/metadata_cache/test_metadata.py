@@ -7,14 +7,14 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.handlers.metadata import (
+from broker.metadata_cache.answers import (
     ALL_TOPIC_OPERATIONS,
     OPERATIONS_NOT_ASKED,
     MetadataAnswer,
     handle_metadata,
 )
-from broker.metadata_cache import controller_id_for_clients
-from broker.metadata_responses import SLICE_ASKED, MetadataResponses
+from broker.metadata_cache.cache import controller_id_for_clients
+from broker.metadata_cache.responses import SLICE_ASKED, MetadataResponses
 from metadata.image.image import MetadataImage
 from tests.support.images import (
     LISTENER,

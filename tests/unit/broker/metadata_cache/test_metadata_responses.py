@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from broker import metadata_responses
-from broker.metadata_responses import MOST_SHELVES, MetadataResponses
+from broker.metadata_cache.responses import MOST_SHELVES, MetadataResponses
 from metadata.image.image import MetadataImage
 from tests.support.images import (
     LISTENER,
