@@ -1,1 +1,1 @@
-"""Answers to clients, each a pure function of the request and one image."""
+"""The APIs of a broker's listener: `registry` names each once, and a file beside it holds each handler."""

@@ -3,18 +3,16 @@
 Not to offer these APIs would be simpler, but clients in the field take that badly: librdkafka's consumer spins
 or stays silent for ever, franz-go takes a broker without Produce for one whose versions it does not know, and
 kafka-python for one of release 1.0. So they are offered in every version, and refused with an error that all
-of them take as final. There is no code for "not here"; lack of authorization is the one that no client retries.
+of these clients take as final. There is no code for "not here"; no client retries for want of authorization.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.apis.group_refusals import GROUP_ANSWERS, NO_GROUPS
-from broker.metadata_cache.answers import Values
-from broker.apis.transaction_refusals import TRANSACTION_ANSWERS
-from wire.protocol.api_keys import ApiKey
+from broker.apis.group_refusals import NO_GROUPS
+from metadata.controller.requests import Values
 
 NO_RECORDS = "this kquorum broker serves metadata only and stores no records"
 NO_TRANSACTIONS = "this kquorum broker serves metadata only and coordinates no transactions"
@@ -166,17 +164,3 @@ def refuse_describe_producers(request: Any, _version: int) -> Values:
 
 def _topic(topic: Any) -> Values:
     return {"name": getattr(topic, "name", ""), "topic_id": getattr(topic, "topic_id", None)}
-
-
-REFUSALS: Mapping[ApiKey, Callable[[Any, int], Values | None]] = {
-    ApiKey.PRODUCE: refuse_produce,
-    ApiKey.FETCH: refuse_fetch,
-    ApiKey.FIND_COORDINATOR: refuse_find_coordinator,
-    ApiKey.INIT_PRODUCER_ID: refuse_init_producer_id,
-    ApiKey.DELETE_RECORDS: refuse_delete_records,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: refuse_offset_for_leader_epoch,
-    ApiKey.ALTER_REPLICA_LOG_DIRS: refuse_alter_replica_log_dirs,
-    ApiKey.DESCRIBE_PRODUCERS: refuse_describe_producers,
-    **GROUP_ANSWERS,
-    **TRANSACTION_ANSWERS,
-}

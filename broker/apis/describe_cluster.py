@@ -1,17 +1,36 @@
 """DescribeCluster (api key 60) as a broker answers it: the brokers, never the controllers (KIP-919)."""
 
-from typing import Any
+from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from broker.apis.api import Authorized, Local
+from broker.apis.services import BrokerServices, RequestContext
 from broker.client_access import UNLIMITED, ClientAccess
-from broker.metadata_cache.answers import Values, asked_cluster_operations
+from broker.metadata_cache.answers import asked_cluster_operations
 from broker.metadata_cache.cache import NO_NODE, alive_brokers, controller_id_for_clients
+from metadata.controller.requests import Values
 from metadata.image.image import MetadataImage
 from raft.ports import RandomSource
+from wire.protocol.api_keys import ApiKey
 
 BROKER_ENDPOINTS = 1
 CONTROLLER_ENDPOINTS = 2
+
+
+def _handle(context: RequestContext, request: Any, services: BrokerServices) -> Values:
+    return handle_describe_cluster(
+        request,
+        services.cache.image,
+        services.cluster_id,
+        context.listener_name,
+        services.random_source,
+        services.client_access(context),
+    )
+
+
+# Every client may ask; the operations that it asks for are those that its ACLs allow.
+API: Final = Local(ApiKey.DESCRIBE_CLUSTER, Authorized.IN_HANDLER, handle=_handle)
 
 
 def handle_describe_cluster(

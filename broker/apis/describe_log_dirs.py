@@ -1,26 +1,34 @@
-"""ListGroups (16) and DescribeLogDirs (35) of a broker that keeps no records: there is nothing, which is no failure.
+"""DescribeLogDirs (api key 35): the directories of this broker, which hold no partitions.
 
-Administration goes through them on the way to something else: Kafka's kafka-reassign-partitions asks for log
-directories before it sends a plan, and kafka-configs for the groups before it shows the config of one.
+kafka-reassign-partitions asks for the log directories before it sends a plan.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.metadata_cache.answers import Values
+from broker.apis.api import Authorized, Local
+from broker.apis.services import BrokerServices, RequestContext
+from metadata.authorizer.codes import Operation
+from metadata.controller.requests import Values
 from metadata.image.cluster import BrokerRegistration
+from wire.protocol.api_keys import ApiKey
 
 
-def handle_list_groups(_request: Any) -> Values:
-    return {"error_code": ErrorCode.none, "groups": ()}
+def _handle(context: RequestContext, _request: Any, services: BrokerServices) -> Values:
+    if not services.access(context).allows_on_cluster(Operation.DESCRIBE):
+        return {"error_code": ErrorCode.cluster_authorization_failed, "results": ()}
+    broker = services.cache.image.cluster.brokers.get(services.node_id)
+    return described_log_dirs(services.log_dirs, broker)
 
 
-def handle_describe_log_dirs(
-    _request: Any, log_dirs: Mapping[UUID, str], broker: BrokerRegistration | None
-) -> Values:
+# DESCRIBE on the cluster.
+API: Final = Local(ApiKey.DESCRIBE_LOG_DIRS, Authorized.IN_HANDLER, handle=_handle)
+
+
+def described_log_dirs(log_dirs: Mapping[UUID, str], broker: BrokerRegistration | None) -> Values:
     """Every directory, whatever was asked for, as in Kafka; the sizes of the volumes are left out (-1).
 
     `log_dirs` are the absolute paths by directory id; `broker` is this one as the image knows it, or None.

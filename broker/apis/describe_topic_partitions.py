@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from broker.apis.api import Authorized, Local
+from broker.apis.services import BrokerServices, RequestContext
 from broker.client_access import UNLIMITED, ClientAccess
-from broker.metadata_cache.answers import ZERO_UUID, Values
+from broker.metadata_cache.answers import ZERO_UUID
 from broker.metadata_cache.cache import leader_view, offline_replicas
 from broker.topic_names import is_internal_topic, is_legal_topic_name
+from metadata.controller.requests import Values
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState
 from metadata.image.topics import TopicImage
+from wire.protocol.api_keys import ApiKey
 
 # Default of max.request.partition.size.limit.
 MAX_PARTITIONS_PER_RESPONSE = 2000
@@ -24,6 +28,16 @@ class _Start:
 
     topic_name: str
     partition_index: int
+
+
+def _handle(context: RequestContext, request: Any, services: BrokerServices) -> Values:
+    most_partitions = services.configs().number("max.request.partition.size.limit")
+    image, access = services.cache.image, services.client_access(context)
+    return handle_describe_topic_partitions(request, image, context.listener_name, access, most_partitions)
+
+
+# DESCRIBE on each topic.
+API: Final = Local(ApiKey.DESCRIBE_TOPIC_PARTITIONS, Authorized.IN_HANDLER, handle=_handle, is_pure=True)
 
 
 def handle_describe_topic_partitions(

@@ -4,13 +4,12 @@ There are none here. To ask for one is answered truly: it is not there. To join 
 refused with the lack of authorization, which no client retries (`broker.apis.data_refusals` says why).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.metadata_cache.answers import Values
-from wire.protocol.api_keys import ApiKey
+from metadata.controller.requests import Values
 
 NO_GROUPS = "this kquorum broker serves metadata only and coordinates no groups"
 _REFUSED = ErrorCode.group_authorization_failed
@@ -163,27 +162,3 @@ def describe_absent_share_offsets(request: Any, _version: int) -> Values:
 
 def change_absent_share_offsets(_request: Any, _version: int) -> Values:
     return {**_ABSENT_GROUP, "responses": ()}
-
-
-GROUP_ANSWERS: Mapping[ApiKey, Callable[[Any, int], Values]] = {
-    ApiKey.OFFSET_COMMIT: refuse_offset_commit,
-    ApiKey.OFFSET_FETCH: refuse_offset_fetch,
-    ApiKey.JOIN_GROUP: refuse_join_group,
-    ApiKey.SYNC_GROUP: refuse_sync_group,
-    ApiKey.HEARTBEAT: refuse_heartbeat,
-    ApiKey.LEAVE_GROUP: refuse_leave_group,
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: refuse_member_heartbeat,
-    ApiKey.SHARE_GROUP_HEARTBEAT: refuse_member_heartbeat,
-    ApiKey.STREAMS_GROUP_HEARTBEAT: refuse_streams_heartbeat,
-    ApiKey.SHARE_FETCH: refuse_share_records,
-    ApiKey.SHARE_ACKNOWLEDGE: refuse_share_records,
-    ApiKey.DESCRIBE_GROUPS: describe_absent_groups,
-    ApiKey.CONSUMER_GROUP_DESCRIBE: describe_absent_members,
-    ApiKey.SHARE_GROUP_DESCRIBE: describe_absent_members,
-    ApiKey.STREAMS_GROUP_DESCRIBE: describe_absent_streams,
-    ApiKey.DELETE_GROUPS: delete_absent_groups,
-    ApiKey.OFFSET_DELETE: delete_absent_offsets,
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: describe_absent_share_offsets,
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: change_absent_share_offsets,
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: change_absent_share_offsets,
-}

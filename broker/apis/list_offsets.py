@@ -1,20 +1,32 @@
 """ListOffsets (api key 2): every partition is empty, from offset 0 to offset 0, the truth where no records are kept.
 
-To refuse it would be as true, but a client that asks where to begin (aiokafka, without a group) takes any error for one
-that passes, and asks for ever. From offset 0 it goes on to Fetch, which every client hears the refusal of.
+A refusal would be as true, but a client that asks where to begin (aiokafka, without a group) takes every error for a
+passing one and repeats the request for ever. From offset 0 it goes on to Fetch, and every client obeys the refusal of
+that.
 """
 
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from broker.apis.api import Authorized, Local
+from broker.apis.services import BrokerServices, RequestContext
 from broker.client_access import UNLIMITED, ClientAccess
-from broker.metadata_cache.answers import Values
+from metadata.controller.requests import Values
 from metadata.image.image import MetadataImage
+from wire.protocol.api_keys import ApiKey
 
 _LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
 _ENDS: Final = frozenset({_LATEST, _EARLIEST, _EARLIEST_LOCAL})
 _NONE_SUCH = -1
+
+
+def _handle(context: RequestContext, request: Any, services: BrokerServices) -> Values:
+    return handle_list_offsets(request, services.cache.image, services.client_access(context))
+
+
+# DESCRIBE on each topic.
+API: Final = Local(ApiKey.LIST_OFFSETS, Authorized.IN_HANDLER, handle=_handle, is_pure=True)
 
 
 def handle_list_offsets(request: Any, image: MetadataImage, access: ClientAccess = UNLIMITED) -> Values:

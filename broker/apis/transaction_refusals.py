@@ -4,14 +4,12 @@ To list or describe them is answered truly; to take part in one is refused with 
 (`broker.apis.data_refusals` says why).
 """
 
-from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from broker.apis.group_refusals import topics_refused
-from broker.metadata_cache.answers import Values
-from wire.protocol.api_keys import ApiKey
+from metadata.controller.requests import Values
 
 _REFUSED = ErrorCode.transactional_id_authorization_failed
 _FIRST_IN_BATCHES = 4
@@ -113,14 +111,3 @@ def describe_absent_transactions(request: Any, _version: int) -> Values:
             for transactional_id in request.transactional_ids
         ]
     }
-
-
-TRANSACTION_ANSWERS: Mapping[ApiKey, Callable[[Any, int], Values]] = {
-    ApiKey.ADD_PARTITIONS_TO_TXN: refuse_add_partitions,
-    ApiKey.ADD_OFFSETS_TO_TXN: refuse_add_offsets,
-    ApiKey.END_TXN: refuse_end,
-    ApiKey.TXN_OFFSET_COMMIT: refuse_offset_commit,
-    ApiKey.WRITE_TXN_MARKERS: refuse_markers,
-    ApiKey.LIST_TRANSACTIONS: list_no_transactions,
-    ApiKey.DESCRIBE_TRANSACTIONS: describe_absent_transactions,
-}

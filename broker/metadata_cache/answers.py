@@ -1,8 +1,7 @@
 """Metadata (api key 3): brokers, and topics with the leader and replicas of each partition.
 
-This is the plain statement of the rules, a partition after the other. Clients are answered by
-`broker.metadata_cache.responses`, which takes the brokers and what is rare from here and writes the bulk by itself; tests
-hold the two against each other.
+This is the plain statement of the rules, a partition after the other. `broker.metadata_cache.responses` answers
+clients: it takes the brokers and what is rare from here and writes the bulk by itself. Tests compare the two.
 """
 
 import sys
@@ -22,12 +21,11 @@ from broker.metadata_cache.cache import (
     reachable_replicas,
 )
 from broker.topic_names import is_internal_topic, is_legal_topic_name
+from metadata.controller.requests import Values
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState
 from metadata.image.topics import TopicImage
 from raft.ports import RandomSource
-
-Values = dict[str, object]
 
 ZERO_UUID = UUID(int=0)
 OPERATIONS_NOT_ASKED = -(2**31)

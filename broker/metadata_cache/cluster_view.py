@@ -1,4 +1,4 @@
-"""How clients of one listener see the brokers, in columns: the rules of `broker.metadata_cache.cache` for many at once."""
+"""How clients of one listener see the brokers, in columns: the rules of `metadata_cache.cache` for many at once."""
 
 from collections.abc import Iterable
 from uuid import UUID

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from kio.schema.errors import ErrorCode
 
-from broker.metadata_cache.cluster_view import ClusterView, Flags
 from broker.metadata_cache.cache import NO_NODE
+from broker.metadata_cache.cluster_view import ClusterView, Flags
 from broker.topic_names import is_internal_topic
 from metadata.image.partition_columns import PADDING, Column, stacked
 from metadata.image.partitions import PartitionTable

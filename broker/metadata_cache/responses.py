@@ -17,11 +17,9 @@ from uuid import UUID
 from immutables import Map
 
 from broker.client_access import UNLIMITED, ClientAccess
-from broker.metadata_cache.cluster_view import ClusterView, ViewState, view_state
 from broker.metadata_cache.answers import (
     AskedTopics,
     RequestView,
-    Values,
     asked_cluster_operations,
     asks_for_all,
     cluster_values,
@@ -29,6 +27,8 @@ from broker.metadata_cache.answers import (
     operations_on,
     request_view,
 )
+from broker.metadata_cache.cache import controller_id_for_clients
+from broker.metadata_cache.cluster_view import ClusterView, ViewState, view_state
 from broker.metadata_cache.encoding import (
     TopicsLayout,
     can_encode,
@@ -36,7 +36,7 @@ from broker.metadata_cache.encoding import (
     encode_topic_in_parts,
     encode_topics,
 )
-from broker.metadata_cache.cache import controller_id_for_clients
+from metadata.controller.requests import Values
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage
 from metadata.image.topics import TopicImage, TopicsImage

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.apis.data_refusals import REFUSALS
+from broker.apis.api import Refused
+from broker.apis.registry import BROKER_APIS
 from tests.support.wire_values import fullest
 from wire.codec import decode, encode
 from wire.codegen.kio_plans import plan_of
@@ -27,6 +28,7 @@ FINAL = {
 TRUTHS = {(ApiKey.LIST_TRANSACTIONS, version) for version in range(3)} | {
     (ApiKey.DESCRIBE_GROUPS, version) for version in range(6)
 }
+REFUSALS = {api_key: api.refuse for api_key, api in BROKER_APIS.items() if isinstance(api, Refused)}
 VERSIONS = [
     (api_key, version)
     for api_key in REFUSALS

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from kio.schema.index import api_key_map
 
-from broker.adapters.listener import FORWARDED_APIS, offered_versions
-from broker.apis.not_offered import NOT_OFFERED
+from broker.apis.registry import BROKER_APIS, FORWARDED_APIS, NOT_OFFERED
 from tests.support.wire_values import fullest, least
 from tests.unit.broker.test_listener import Broker, broker
 from tests.unit.metadata_adapters.controllers import run
@@ -30,7 +29,8 @@ async def offered(node: Broker) -> dict[ApiKey, tuple[int, int]]:
 
 
 def versions(api_key: ApiKey) -> range:
-    lowest, highest = offered_versions(api_key)
+    api = BROKER_APIS.get(api_key)
+    lowest, highest = supported_versions(api_key) if api is None else api.versions
     return range(lowest, highest + 1)
 
 

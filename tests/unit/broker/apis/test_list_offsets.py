@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.client_access import Unlimited
 from broker.apis.list_offsets import handle_list_offsets
+from broker.client_access import Unlimited
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 from wire.codec import decode, encode
 from wire.protocol.api_keys import ApiKey

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.adapters.listener import PURE_APIS
+from broker.apis.api import Local, Refused
+from broker.apis.registry import BROKER_APIS
 from network.aside import Aside
 from network.connection import KafkaConnection
 from network.errors import ConnectionLost
@@ -63,7 +64,9 @@ def test_others_are_served_while_a_long_request_is_answered(api_key: ApiKey, val
             await long
             return is_first
 
-    assert api_key in PURE_APIS
+    api = BROKER_APIS[api_key]
+    assert isinstance(api, Local | Refused)
+    assert api.is_pure
     assert run(work())
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker import metadata_responses
+from broker.metadata_cache import responses
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 from tests.unit.broker.test_listener import Broker, metadata, with_broker
 from tests.unit.metadata_adapters.controllers import RunningController
@@ -23,7 +23,7 @@ IMAGE = image_of(
 
 
 def test_it_comes_in_its_place_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata_responses, "SLICE_PARTITIONS", 40)
+    monkeypatch.setattr(responses, "SLICE_PARTITIONS", 40)
 
     async def test(node: Broker, _controller: RunningController) -> None:
         node.cache.swap(IMAGE)

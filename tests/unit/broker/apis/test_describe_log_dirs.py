@@ -1,4 +1,4 @@
-"""ListGroups and DescribeLogDirs of a broker without data: every version can be encoded, and directories are named."""
+"""DescribeLogDirs of a broker without data: every version can be encoded, and directories are named."""
 
 from typing import Any
 from uuid import UUID
@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.apis.describe_log_dirs import handle_describe_log_dirs, handle_list_groups
+from broker.apis.describe_log_dirs import described_log_dirs
 from metadata.image.cluster import BrokerRegistration
 from wire.codec import decode, encode
 from wire.protocol.api_keys import ApiKey
@@ -32,15 +32,9 @@ def versions(api_key: ApiKey) -> range:
     return range(lowest, highest + 1)
 
 
-@pytest.mark.parametrize("version", versions(ApiKey.LIST_GROUPS))
-def test_there_are_no_groups(version: int) -> None:
-    answer = sent(ApiKey.LIST_GROUPS, version, handle_list_groups(None))
-    assert (answer.error_code, answer.groups) == (ErrorCode.none, ())
-
-
 @pytest.mark.parametrize("version", versions(ApiKey.DESCRIBE_LOG_DIRS))
 def test_each_directory_is_told_without_logs(version: int) -> None:
-    answer = sent(ApiKey.DESCRIBE_LOG_DIRS, version, handle_describe_log_dirs(None, LOG_DIRS, BROKER))
+    answer = sent(ApiKey.DESCRIBE_LOG_DIRS, version, described_log_dirs(LOG_DIRS, BROKER))
     assert [(each.error_code, each.log_dir, each.topics) for each in answer.results] == [
         (ErrorCode.none, "/data/first", ()),
         (ErrorCode.none, "/data/second", ()),
@@ -49,11 +43,11 @@ def test_each_directory_is_told_without_logs(version: int) -> None:
 
 def test_a_cordoned_directory_is_told_to_be_so() -> None:
     newest = versions(ApiKey.DESCRIBE_LOG_DIRS)[-1]
-    answer = sent(ApiKey.DESCRIBE_LOG_DIRS, newest, handle_describe_log_dirs(None, LOG_DIRS, BROKER))
+    answer = sent(ApiKey.DESCRIBE_LOG_DIRS, newest, described_log_dirs(LOG_DIRS, BROKER))
     assert [each.is_cordoned for each in answer.results] == [False, True]
 
 
 def test_before_the_broker_knows_of_itself_nothing_is_cordoned() -> None:
     newest = versions(ApiKey.DESCRIBE_LOG_DIRS)[-1]
-    answer = sent(ApiKey.DESCRIBE_LOG_DIRS, newest, handle_describe_log_dirs(None, LOG_DIRS, None))
+    answer = sent(ApiKey.DESCRIBE_LOG_DIRS, newest, described_log_dirs(LOG_DIRS, None))
     assert [each.is_cordoned for each in answer.results] == [False, False]
