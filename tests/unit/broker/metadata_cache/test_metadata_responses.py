@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.metadata_cache import responses
+from broker.metadata_cache import responses as responses_module
 from broker.metadata_cache.responses import MOST_SHELVES, MetadataResponses
 from metadata.image.image import MetadataImage
 from tests.support.images import (
@@ -45,13 +45,13 @@ class LowDice:
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the topics that were encoded, in their order."""
     names: list[str] = []
-    encode = responses.encode_topics
+    encode = responses_module.encode_topics
 
     def noting(view: Any, layout: Any, operations: int, topics: Any) -> list[bytes]:
         names.extend(topic.name for topic in topics)
         return encode(view, layout, operations, topics)
 
-    monkeypatch.setattr(responses, "encode_topics", noting)
+    monkeypatch.setattr(responses_module, "encode_topics", noting)
     return names
 
 
@@ -100,7 +100,7 @@ def test_everything_is_encoded_anew_when_a_broker_is_fenced(
 def test_a_long_answer_comes_in_slices_which_works_at_the_same_time_share(
     responses: MetadataResponses, encoded: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(responses, "SLICE_PARTITIONS", 20)
+    monkeypatch.setattr(responses_module, "SLICE_PARTITIONS", 20)
     one, two = (responses.begin(request(), 12, IMAGE, LISTENER) for _ in range(2))
     answers = []
     turns = 0
@@ -116,7 +116,7 @@ def test_an_answer_is_of_one_image_though_the_next_is_asked_for_meanwhile(
     responses: MetadataResponses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = ask(MetadataResponses("cluster", LowDice()))
-    monkeypatch.setattr(responses, "SLICE_PARTITIONS", 20)
+    monkeypatch.setattr(responses_module, "SLICE_PARTITIONS", 20)
     work = responses.begin(request(), 12, IMAGE, LISTENER)
     assert work.advance() is None
     _, changed = after(IMAGE, *(isr_change(number, 0, (1,)) for number in range(1, 6)))
