@@ -56,28 +56,27 @@ class BrokerListener:
         excess = self._bounds.excess(api.entry_limit, context.elements)
         if excess is not None:
             refused = partial(refused_entity, controller_request(context, request), excess)
-            self._tasks.run(self._answer_aside(refused, reply))
+            self._answer(refused, reply, aside=True)
             return
         passage = None
         if isinstance(api.authorization, Authorization):
             passage = self._judge(api.authorization, context, request)
             if passage.answer is not None:
-                self._answer_now(api, context, partial(_entity, context, passage.answer), reply)
+                # A long request has many entries, and its refusal as many.
+                self._answer(partial(_entity, context, passage.answer), reply, aside=is_long(context.frame))
                 return
         match api:
-            case Sliced():
-                reply_in_slices(api.begin(context, request, self._services), reply)
-            case Forwarded():
-                self._tasks.run(self._forward(context, request, reply))
-            case LocalAsync():
-                self._wait_for(api, context, request, reply)
             case Local() | Refused():
                 answered = partial(self._answered, api, context, request, passage)
-                self._answer_now(api, context, answered, reply)
+                self._answer(answered, reply, aside=api.is_pure and is_long(context.frame))
+            case Sliced():
+                reply_in_slices(api.begin(context, request, self._services), reply)
+            case LocalAsync():
+                self._wait_for(api, context, request, reply)
+            case Forwarded():
+                self._tasks.run(self._forward(context, request, reply))
             case _:
-                raise AssertionError(
-                    f"{api.api_key.name} is declared in a way that the listener does not know"
-                )
+                raise AssertionError(f"the listener does not know how {api.api_key.name} is answered")
 
     def end_waits(self) -> None:
         """Cancel the handlers that wait, now and from now on: the broker stops. Their clients lose their connections,
@@ -108,11 +107,9 @@ class BrokerListener:
         assert isinstance(answer, dict), f"{api.api_key.name}: what a rule may complete are values"
         return _entity(context, passage.verdict.complete(answer))
 
-    def _answer_now(
-        self, api: BrokerApi, context: RequestContext, make: Callable[[], Any], reply: Reply
-    ) -> None:
-        """The answer to a long request is made beside the loop, if it follows from values that never change."""
-        if isinstance(api, Local | Refused) and api.is_pure and is_long(context.frame):
+    def _answer(self, make: Callable[[], Any], reply: Reply, *, aside: bool) -> None:
+        """Now, or `aside` in the thread of long answers."""
+        if aside:
             self._tasks.run(self._answer_aside(make, reply))
         else:
             reply(make())
