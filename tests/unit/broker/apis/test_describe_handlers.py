@@ -7,6 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.apis.describe_cluster import handle_describe_cluster
 from broker.apis.describe_topic_partitions import handle_describe_topic_partitions
+from tests.support.broker_services import LowDice
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
 from wire.codec import encode
 from wire.protocol.api_keys import ApiKey
@@ -22,12 +23,6 @@ IMAGE = image_of(
 
 
 CLUSTER_FLAGS = {"include_cluster_authorized_operations": False, "include_fenced_brokers": False}
-
-
-class LowDice:
-    def randint(self, low: int, high: int) -> int:
-        assert low <= high
-        return low
 
 
 def sendable(api_key: ApiKey, values: dict[str, Any], version: int | None = None) -> Any:

@@ -16,6 +16,7 @@ from broker.metadata_cache.answers import (
 from broker.metadata_cache.cache import controller_id_for_clients
 from broker.metadata_cache.responses import SLICE_ASKED, MetadataResponses
 from metadata.image.image import MetadataImage
+from tests.support.broker_services import LowDice
 from tests.support.images import (
     LISTENER,
     broker_record,
@@ -36,12 +37,6 @@ NOTHING_ELSE = {
     "include_topic_authorized_operations": False,
     "include_cluster_authorized_operations": False,
 }
-
-
-class LowDice:
-    def randint(self, low: int, high: int) -> int:
-        assert low <= high
-        return low
 
 
 IMAGE = image_of(

@@ -7,6 +7,7 @@ import pytest
 from broker.metadata_cache import responses as responses_module
 from broker.metadata_cache.responses import MOST_SHELVES, MetadataResponses
 from metadata.image.image import MetadataImage
+from tests.support.broker_services import LowDice
 from tests.support.images import (
     LISTENER,
     after,
@@ -34,11 +35,6 @@ IMAGE = image_of(
         )
     ),
 )
-
-
-class LowDice:
-    def randint(self, low: int, high: int) -> int:
-        return low
 
 
 @pytest.fixture
