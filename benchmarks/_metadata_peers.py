@@ -17,9 +17,11 @@ import grpc
 import uvloop
 
 from benchmarks.controller_failover import image_of
+from broker.adapters.delayed_operation import LoopDelayedOperation
 from broker.adapters.forwarding import Forwarder
 from broker.adapters.listener import BrokerListener
-from broker.metadata_cache import MetadataCache
+from broker.apis.services import BrokerServices
+from broker.metadata_cache.cache import MetadataCache
 from broker.repeated_requests import RepeatedRequests
 from metadata.adapters.controller_channel import ControllerChannel
 from metadata.image.cluster import ClusterImage, Endpoint
@@ -83,13 +85,14 @@ async def _serve_broker(pipe: Connection, size: tuple[int, int, int], changes_pe
     channel = ControllerChannel(
         lambda: None, client_id="benchmark", request_timeout_ms=1000, retry_timeout_ms=1000
     )
-    listener = BrokerListener(
+    services = BrokerServices(
         cache=cache,
         forwarder=Forwarder(channel, RepeatedRequests(lambda _image, _topic: ())),
         cluster_id="benchmark",
         random_source=Random(1),
-        auto_create_topics=False,
+        new_delayed_operation=LoopDelayedOperation,
     )
+    listener = BrokerListener(services)
     server = KafkaServer(
         host=HOST,
         port=0,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
 from benchmarks._report import hardware, print_result
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from broker.state_machine import BrokerStateMachine
 from wire.log_batch import LogBatch, build_batch
 from wire.metadata_records.configs import ConfigRecord

@@ -20,8 +20,8 @@ from typing import Any
 
 from benchmarks._report import hardware, print_result
 from benchmarks.controller_failover import image_of
-from broker.handlers.metadata import handle_metadata
-from broker.metadata_responses import MetadataResponses
+from broker.metadata_cache.answers import handle_metadata
+from broker.metadata_cache.responses import MetadataResponses
 from metadata.image.cluster import ClusterImage, Endpoint
 from metadata.image.image import MetadataImage
 from wire.codec import encode

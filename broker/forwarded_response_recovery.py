@@ -10,7 +10,6 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.handlers.metadata import Values
 from broker.request_effects import (
     Change,
     ConfigsOf,
@@ -22,7 +21,7 @@ from broker.request_effects import (
     token_values,
 )
 from metadata.controller.refusals import refusal
-from metadata.controller.requests import ApiError, ControllerRequest
+from metadata.controller.requests import ApiError, ControllerRequest, Values
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class
 from wire.protocol.entities import build

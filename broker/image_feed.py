@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from broker.image_feed import ImageFeed, ImageObserver
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from metadata.image.delta import MetadataDelta
 from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage

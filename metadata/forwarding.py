@@ -12,36 +12,11 @@ from typing import Any, NamedTuple
 from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
 from kio.schema.errors import ErrorCode
 
+from metadata.controller_apis import REPLICAS_APIS
 from wire.codec import decode_bounded, encode
 from wire.errors import DecodeError
 from wire.protocol.api_keys import ApiKey
 
-# What a client may send to a broker for the active controller to carry out; of these, what the controller serves
-# is offered.
-FORWARDABLE_APIS = frozenset(
-    {
-        ApiKey.CREATE_TOPICS,
-        ApiKey.DELETE_TOPICS,
-        ApiKey.CREATE_PARTITIONS,
-        ApiKey.ALTER_CONFIGS,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        ApiKey.ELECT_LEADERS,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        ApiKey.ALTER_CLIENT_QUOTAS,
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-        ApiKey.CREATE_ACLS,
-        ApiKey.DELETE_ACLS,
-        ApiKey.CREATE_DELEGATION_TOKEN,
-        ApiKey.RENEW_DELEGATION_TOKEN,
-        ApiKey.EXPIRE_DELEGATION_TOKEN,
-        ApiKey.UPDATE_FEATURES,
-        ApiKey.UNREGISTER_BROKER,
-        ApiKey.DESCRIBE_QUORUM,
-        ApiKey.ADD_RAFT_VOTER,
-        ApiKey.REMOVE_RAFT_VOTER,
-    }
-)
 PRINCIPAL_VERSION = 0
 # It has no arrays; a newer version may add some tagged fields.
 _MAX_ELEMENTS_OF_PRINCIPAL = 64
@@ -86,9 +61,6 @@ def decode_address(data: bytes) -> str:
     return str(ip_address(data))
 
 
-# What a broker forwards and the replica answers, which says NOT_LEADER_OR_FOLLOWER where the controller would say
-# NOT_CONTROLLER.
-REPLICAS_APIS = frozenset({ApiKey.DESCRIBE_QUORUM, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER})
 _BY_CONTROLLER = frozenset({ErrorCode.not_controller})
 _BY_REPLICA = frozenset({ErrorCode.not_controller, ErrorCode.not_leader_or_follower})
 

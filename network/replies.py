@@ -88,6 +88,7 @@ class ReplyQueue:
     """
 
     __slots__ = (
+        "_close_calls",
         "_pending",
         "closed",
         "held_bytes",
@@ -100,6 +101,7 @@ class ReplyQueue:
 
     def __init__(self, on_answer: Callable[[], None], on_failure: Callable[[str, Exception], None]) -> None:
         self._pending: deque[PendingReply] = deque()
+        self._close_calls: dict[object, Callable[[], object]] = {}
         self.closed = False
         self.held_bytes = 0
         self.request_bytes = 0
@@ -149,3 +151,20 @@ class ReplyQueue:
         self.closed = True
         self._pending.clear()
         self.held_bytes = 0
+        calls = tuple(self._close_calls.values())
+        self._close_calls.clear()
+        for call in calls:
+            call()
+
+    def when_closed(self, call: Callable[[], object]) -> Callable[[], None]:
+        """`call` is called once, when the connection closes, or now if it has closed. What is returned prevents it."""
+        if self.closed:
+            call()
+        else:
+            # Two requests may give the same function, so it is no key.
+            self._close_calls[key := object()] = call
+            return lambda: self._forget(key)
+        return lambda: None
+
+    def _forget(self, key: object) -> None:
+        self._close_calls.pop(key, None)

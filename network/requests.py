@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload, ResponsePayload
 
 ANONYMOUS = "User:ANONYMOUS"
+WhenGone = Callable[[Callable[[], object]], Callable[[], None]]
+
+
+def _nothing_to_forget() -> None:
+    """A request of our own has no connection that may go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +26,8 @@ class RequestContext:
     `waited_ms` is how long it lay here before it was served. `security_protocol` is Kafka's number (0 PLAINTEXT,
     1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL). `max_elements` tells by api key how many elements this listener reads, for a
     request that is inside of this one; `elements` is how many this one has. `is_gone` says whether the connection is
-    gone, so that an answer goes nowhere.
+    gone, so that an answer goes nowhere; `when_gone` calls back once when that happens, unless what it returns is
+    called before.
     """
 
     connection_id: int
@@ -36,6 +42,7 @@ class RequestContext:
     max_elements: Callable[[int], int] = field(default=ServerLimits().max_elements, compare=False, repr=False)
     elements: int = 0
     is_gone: Callable[[], bool] = field(default=lambda: False, compare=False, repr=False)
+    when_gone: WhenGone = field(default=lambda _call: _nothing_to_forget, compare=False, repr=False)
 
 
 # Called once for each request, from the loop's thread, now or later. The entity must be of the request's

@@ -185,6 +185,7 @@ class RequestServing:
             authentication.is_token_authenticated,
             self._state.limits.max_elements,
             is_gone=self._is_gone,
+            when_gone=self._replies.when_closed,
         )
 
     def _is_gone(self) -> bool:

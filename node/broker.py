@@ -13,10 +13,13 @@ from broker.adapters.clean_shutdown import (
     mark_clean_shutdown,
     previous_broker_epoch,
 )
+from broker.adapters.delayed_operation import LoopDelayedOperation
 from broker.adapters.forwarding import Forwarder
 from broker.adapters.lifecycle_runner import LifecycleRunner, ManagerRunner, RequestManager
 from broker.adapters.listener import BrokerListener
 from broker.adapters.log_dirs import LogDirWatch
+from broker.adapters.topic_creation import AutoTopicCreation
+from broker.apis.services import BrokerServices
 from broker.directory_manager import DirectoryManager
 from broker.identity import BrokerIdentity, LifecycleConfig
 from broker.image_feed import ImageFeed, ImageObserver
@@ -81,6 +84,7 @@ class BrokerRole:
         self._directories = DirectoryManager(config.node_id, folders.log_directory_ids)
         self._managers: list[ManagerRunner] = []
         self._listener: BrokerListener | None = None
+        self._topic_creation: AutoTopicCreation | None = None
         directories = zip(config.log_dirs, folders.log_directory_ids, strict=True)
         self._log_dirs = LogDirWatch(
             # A node cannot go on without its metadata log, and says so itself.
@@ -116,10 +120,15 @@ class BrokerRole:
         node of both roles stops its broker before its controller."""
         if self._runner is not None:
             await self._leave(self._runner)
+        if self._listener is not None:
+            # A server waits for answers under way; those that wait for data would come too late.
+            self._listener.end_waits()
         for server in reversed(self.servers):
             await server.stop()
         if self._listener is not None:
             await self._listener.stop()
+        if self._topic_creation is not None:
+            await self._topic_creation.stop()
         self._log_dirs.close()
         for manager in self._managers:
             manager.close()
@@ -192,18 +201,22 @@ class BrokerRole:
             self._topic_configs, token_secret_key=self._config.as_kafka_keys().get(HMAC_KEY_CONFIG) or None
         )
         self._feed.observers.append(repeated.observe)
-        return BrokerListener(
+        forwarder = Forwarder(forwarding, repeated)
+        if self._config.auto_create_topics_enable:
+            self._topic_creation = AutoTopicCreation(forwarder)
+        services = BrokerServices(
             cache=self._cache,
-            forwarder=Forwarder(forwarding, repeated),
+            forwarder=forwarder,
             cluster_id=self._member.cluster_id,
             random_source=self._member.random_source,
-            auto_create_topics=self._config.auto_create_topics_enable,
+            new_delayed_operation=LoopDelayedOperation,
+            topic_creation=self._topic_creation,
             node_id=self._config.node_id,
             node_configs=self._config.as_kafka_keys(),
             log_dirs=self._folders.log_directory_paths,
-            gate=gate_of(self._config, self._clock.now_ms),
-            bounds=RequestBounds(self._config.kquorum_request_max_entries, is_of_broker=True),
+            authorizer=gate_of(self._config, self._clock.now_ms),
         )
+        return BrokerListener(services, bounds=RequestBounds(self._config.kquorum_request_max_entries))
 
     def _topic_configs(self, image: MetadataImage, topic_name: str) -> list[Values]:
         return effective_topic_configs(image, topic_name, self._config.node_id, self._config.as_kafka_keys())

@@ -6,7 +6,7 @@ granted by the controller beside it, then the controller, which hands leadership
 """
 
 from broker.image_feed import ImageFeed
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from broker.state_machine import BrokerStateMachine
 from metadata.controller.controller import Controller
 from metadata.image.delta import MetadataDelta

@@ -3,7 +3,7 @@
 import logging
 import resource
 
-from metadata.forwarding import FORWARDABLE_APIS
+from metadata.controller_apis import FORWARDABLE_APIS
 from network.limits import NO_LIMIT, BudgetLimits, ConnectionLimits, GrpcLimits, ServerLimits
 from network.server import SharedLimits
 from node.config.addresses import Listener

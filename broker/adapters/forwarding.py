@@ -9,6 +9,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from broker.apis.services import RequestContext
 from broker.repeated_requests import RepeatedRequests, Watched
 from metadata.adapters.controller_channel import (
     AlreadyDone,
@@ -18,11 +19,12 @@ from metadata.adapters.controller_channel import (
 )
 from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.forwarding import REPLICAS_APIS, encode_address, encode_principal, is_for_the_leader
+from metadata.controller_apis import REPLICAS_APIS
+from metadata.forwarding import encode_address, encode_principal, is_for_the_leader
 from network.aside import is_long
 from network.bounded_log import BoundedLog
 from network.errors import NoCommonVersion
-from network.requests import RequestContext
+from network.requests import RequestContext as ClientContext
 from wire.codec import decode, encode
 from wire.errors import DecodeError
 from wire.forwarding_id import FORWARDING_ID_BYTES, forwarding_fields
@@ -159,7 +161,7 @@ class Forwarder:
             "timeout_ms": CREATION_TIMEOUT_MS,
         }
         header = RequestHeader(ApiKey.CREATE_TOPICS, version, 0, context.header.client_id)
-        creation = RequestContext(
+        creation = ClientContext(
             context.connection_id, context.peer_host, context.listener_name, header, context.principal
         )
         answer = await self.forward(creation, build(request_class(ApiKey.CREATE_TOPICS, version), values))

@@ -9,8 +9,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import ControllerRequest, Values
+from metadata.controller_apis import FORWARDABLE_APIS
 from metadata.forwarding import (
-    FORWARDABLE_APIS,
     ForwardedPrincipal,
     decode_address,
     decode_principal,

@@ -1,6 +1,7 @@
-"""The controller's listener: the quorum's requests go to the replica, everybody else's to the controller.
+"""The controller's listener: it bounds and authorizes a request, and gives it to its handler.
 
-ApiVersions is answered by the server below; who is asked for NOT_CONTROLLER's sake is told so by the controller.
+`metadata.controller_apis` says for each API which handler that is: the replica for requests of the quorum, the
+controller for decisions, the committed image for questions. The server below answers ApiVersions.
 """
 
 import asyncio
@@ -23,11 +24,15 @@ from metadata.adapters.envelope import (
 from metadata.adapters.request_bounds import RequestBounds
 from metadata.adapters.requests import controller_request, refused_entity
 from metadata.authorizer.gate import AuthorizationResult, RequestAuthorizer
-from metadata.controller.handlers import HANDLERS, READERS
 from metadata.controller.requests import ControllerRequest, Values
-from metadata.describe.config_slices import describe_configs_in_slices
+from metadata.controller_apis import (
+    CONTROLLER_APIS,
+    ControllerApi,
+    ForwardedRequest,
+    Question,
+    QuorumRequest,
+)
 from metadata.describe.describe_request import DescribeRequest
-from metadata.describe.table import DESCRIBERS
 from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import KRAFT_VERSION
 from metadata.image.topics import TopicsImage
@@ -46,10 +51,6 @@ from wire.protocol.warm_up import cold_version, warm_version
 
 log = logging.getLogger("metadata.listener")
 
-_VOTER_CHANGES = {ApiKey.ADD_RAFT_VOTER: "add voter", ApiKey.REMOVE_RAFT_VOTER: "remove voter"}
-
-CONTROLLER_APIS = (*HANDLERS, *READERS, *DESCRIBERS, ApiKey.DESCRIBE_CLUSTER, ApiKey.ENVELOPE)
-
 
 class RequestSink(Protocol):
     """The part of a Controller that a listener needs."""
@@ -62,9 +63,11 @@ class RequestSink(Protocol):
 
 
 def controller_listener_apis() -> dict[ApiKey, tuple[int, int]]:
-    """What a controller offers, and in which versions."""
-    offered = {api_key: supported_versions(api_key) for api_key in CONTROLLER_APIS}
-    return offered | dict(RAFT_APIS)
+    """What a controller offers, and in which versions: the replica takes those of its codec."""
+    return {
+        api_key: RAFT_APIS[api_key] if isinstance(api, QuorumRequest) else supported_versions(api_key)
+        for api_key, api in CONTROLLER_APIS.items()
+    }
 
 
 def server_features(
@@ -119,48 +122,54 @@ class ControllerListener:
         self.supported = controller_listener_apis()
 
     def handle(self, context: RequestContext, request: Any, reply: Reply) -> None:
-        api_key = ApiKey(context.header.api_key)
         asked = controller_request(context, request)
-        answer = response_class(api_key, asked.api_version)
-        excess = self._bounds.excess(api_key, context.elements)
+        api = CONTROLLER_APIS[asked.api_key]
+        excess = self._bounds.excess(api.entry_limit, context.elements)
         if excess is not None:
             self._answer_aside(partial(refused_entity, asked, excess), reply)
             return
-        passage = self._judge(asked)
+        answer = response_class(asked.api_key, asked.api_version)
+        passage = self._judge(api, asked)
         if passage.answer is not None:
             reply(build(answer, passage.answer))
-        elif api_key in RAFT_APIS:
-            self._handle_raft(context, request, self._noting(asked, reply))
-        elif api_key is ApiKey.ENVELOPE:
-            self._serve_envelope(context, request, reply)
-        elif api_key is ApiKey.DESCRIBE_CONFIGS and passage.verdict.body is request:  # all of it is allowed
-            slices = describe_configs_in_slices(self._question(context, request))
-            reply_in_slices(slices.__next__, reply)
-        elif api_key in DESCRIBERS:
-            values = DESCRIBERS[api_key](self._question(context, passage.verdict.body))
-            reply(build(answer, passage.verdict.complete(values)))
-        else:
-            self._hand_over(
-                asked,
-                passage,
-                context,
-                reply,
-                lambda values: build(answer, values),
-                is_long=is_long(context.frame),
-            )
+            return
+        match api:
+            case QuorumRequest():
+                self._handle_raft(context, request, self._noting(api, asked, reply))
+            case ForwardedRequest():
+                self._serve_envelope(context, request, reply)
+            case Question(slices=slices) if slices is not None and passage.verdict.body is request:
+                # All of the request is allowed.
+                reply_in_slices(slices(self._question(context, request)).__next__, reply)
+            case Question():
+                values = api.describe(self._question(context, passage.verdict.body))
+                reply(build(answer, passage.verdict.complete(values)))
+            case _:
+                self._hand_over(
+                    asked,
+                    passage,
+                    context,
+                    reply,
+                    lambda values: build(answer, values),
+                    is_long=is_long(context.frame),
+                )
 
     def admit(self, context: RequestContext) -> Any:
         """The admission of a KafkaServer: what refuses a request before its body is read."""
         asked = controller_request(context, None)
-        refusal = self._gate.judge_header(asked, self._image(), self._topics())
+        refusal = self._judge_header(asked)
         return None if refusal is None else build(response_class(asked.api_key, asked.api_version), refusal)
 
     def stop(self) -> None:
         """Give up the long requests that are still to be read."""
         self._aside.close()
 
-    def _judge(self, request: ControllerRequest) -> AuthorizationResult:
-        return self._gate.judge(request, self._image(), self._topics())
+    def _judge_header(self, request: ControllerRequest) -> Values | None:
+        authorization = CONTROLLER_APIS[request.api_key].authorization
+        return self._gate.judge_header(authorization, request, self._image(), self._topics())
+
+    def _judge(self, api: ControllerApi, request: ControllerRequest) -> AuthorizationResult:
+        return self._gate.judge(api.authorization, request, self._image(), self._topics())
 
     def _hand_over(
         self,
@@ -234,7 +243,7 @@ class ControllerListener:
             reply(build(response_class(ApiKey.ENVELOPE, context.header.api_version), refusal_of(error)))
             return
         asked = replace(found.request, forwarding_id=forwarding_id_of(context.header.tagged_fields))
-        refusal = self._gate.judge_header(asked, self._image(), self._topics())
+        refusal = self._judge_header(asked)
         if refusal is not None:
             reply(build(response_class(ApiKey.ENVELOPE, context.header.api_version), wrap(asked, refusal)))
             return
@@ -267,19 +276,22 @@ class ControllerListener:
         except EnvelopeRefusedError as error:
             reply(build(answer, refusal_of(error)))
             return
-        excess = self._bounds.excess(inner.api_key, elements)
+        api = CONTROLLER_APIS[inner.api_key]
+        excess = self._bounds.excess(api.entry_limit, elements)
         if excess is not None:
             self._answer_aside(
                 lambda: build(answer, wrap_entity(inner, refused_entity(inner, excess))), reply
             )
             return
-        passage = self._judge(inner)
+        passage = self._judge(api, inner)
         if passage.answer is not None:
             reply(build(answer, wrap(inner, passage.answer)))
             return
-        if inner.api_key in RAFT_APIS:
+        if isinstance(api, QuorumRequest):
             forwarded = replace(context, header=_inner_header(inner), principal=inner.principal)
-            reply_inside = self._noting(inner, lambda entity: _reply_wrapped(answer, inner, entity, reply))
+            reply_inside = self._noting(
+                api, inner, lambda entity: _reply_wrapped(answer, inner, entity, reply)
+            )
             self._handle_raft(forwarded, inner.body, reply_inside)
             return
         self._hand_over(
@@ -302,15 +314,15 @@ class ControllerListener:
 
         self._aside.begin(lambda: EncodedBody(encode(make()))).add_done_callback(made)
 
-    def _noting(self, request: ControllerRequest, reply: Reply) -> Reply:
-        """A change of the voters that was made is noted in the log: the replica makes it, and knows of no notes."""
-        words = _VOTER_CHANGES.get(request.api_key)
-        if words is None:
+    def _noting(self, api: QuorumRequest, request: ControllerRequest, reply: Reply) -> Reply:
+        """The replica changes the voters and writes no audit notes, so a change that was made is noted here."""
+        note = api.note
+        if note is None:
             return reply
 
         def answer(entity: Any) -> None:
             if getattr(entity, "error_code", None) is ErrorCode.none:
-                self._controller.note_change(self._now_ms(), request, f"{words} {request.body.voter_id}")
+                self._controller.note_change(self._now_ms(), request, f"{note} {request.body.voter_id}")
                 self._wake()
             reply(entity)
 

@@ -1,13 +1,13 @@
-"""Where requests pass on their way from a listener to whoever carries them out."""
+"""Where requests pass on their way from a listener to their handler."""
 
 from dataclasses import dataclass
 from functools import partial
 
 from metadata.authorizer import shapes
 from metadata.authorizer.access import Access
+from metadata.authorizer.authorization import Authorization
 from metadata.authorizer.authorizer import Authorizer, NotLoadedError
 from metadata.authorizer.denial_log import DenialLog
-from metadata.authorizer.table import ALWAYS_JUDGED, JUDGED_BY_HEADER, RULES
 from metadata.authorizer.verdict import Verdict
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.image import MetadataImage
@@ -25,7 +25,7 @@ class AuthorizationResult:
 
 
 class RequestAuthorizer:
-    """Without an authorizer all pass, but for who may not ask for delegation tokens."""
+    """Without an authorizer all pass, but for requests of delegation tokens on connections that may not ask for any."""
 
     def __init__(self, authorizer: Authorizer | None, denials: DenialLog | None = None) -> None:
         self._authorizer = authorizer
@@ -33,7 +33,7 @@ class RequestAuthorizer:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is nobody to ask."""
+        """Whether there is no authorizer."""
         return self._authorizer is None
 
     def access(
@@ -56,22 +56,31 @@ class RequestAuthorizer:
         )
 
     def judge_header(
-        self, request: ControllerRequest, image: MetadataImage, topics: TopicsImage | None = None
+        self,
+        authorization: Authorization,
+        request: ControllerRequest,
+        image: MetadataImage,
+        topics: TopicsImage | None = None,
     ) -> Values | None:
-        """The refusal of a request whose body is not read yet; None where the rules need the body."""
-        if request.api_key not in JUDGED_BY_HEADER:
+        """The refusal of a request whose body is not read yet; None where the rule needs the body."""
+        if authorization.needs_body:
             return None
-        return self.judge(request, image, topics).answer
+        return self.judge(authorization, request, image, topics).answer
 
     def judge(
-        self, request: ControllerRequest, image: MetadataImage, topics: TopicsImage | None = None
+        self,
+        authorization: Authorization,
+        request: ControllerRequest,
+        image: MetadataImage,
+        topics: TopicsImage | None = None,
     ) -> AuthorizationResult:
-        """`image` is committed; `topics` are those that whoever carries the request out knows of."""
-        if self._authorizer is None and request.api_key not in ALWAYS_JUDGED:
+        """`authorization` is that of the request's API; `image` is committed; `topics` are those known to the handler
+        of the request."""
+        if self._authorizer is None and authorization.needs_authorizer:
             return AuthorizationResult(Verdict(request.body))
         access = self.access(request.api_key, image, request.principal, request.client_host, topics)
         try:
-            verdict = RULES[request.api_key](access, request)
+            verdict = authorization.rule(access, request)
         except NotLoadedError:
             return AuthorizationResult(
                 Verdict(request.body), shapes.refusal(request, shapes.not_loaded(request))

@@ -18,7 +18,6 @@ from metadata.controller.controller_core import Active, ControllerCore
 from metadata.controller.deadlines import asks_for_nothing, check_deadline
 from metadata.controller.describe import describe_cluster
 from metadata.controller.divided import divided
-from metadata.controller.handlers import HANDLERS, READERS, Handler
 from metadata.controller.liveness import BrokerLiveness
 from metadata.controller.mutation_quota import MutationCharges
 from metadata.controller.partition_change_batch import whole_run
@@ -29,6 +28,7 @@ from metadata.controller.replies import Waiting
 from metadata.controller.requests import ApiError, ControllerRequest, Reply, Values, not_controller
 from metadata.controller.results import ControllerResult
 from metadata.controller.transitions import fence_record
+from metadata.controller_apis import HANDLERS, READERS, Handler
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.metadata_version import NO_OP_RECORD
 from metadata.snapshot_loading import LoadedSnapshot
@@ -164,7 +164,7 @@ class Controller(ControllerCore):
     def handle_request(self, now_ms: int, request: ControllerRequest, reply: Reply) -> None:
         """`reply` is called once: at once, or when what it tells of is committed, or when leadership is lost.
 
-        KeyError for an API that is not in SERVED_APIS: the listener is not to pass it on.
+        Raises KeyError unless the API is a Decision, a Reading or DescribeCluster (metadata.controller_apis).
         """
         if request.api_key is ApiKey.DESCRIBE_CLUSTER:
             reply(self._describe(request))

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from broker.adapters.forwarding import Forwarder
 from broker.adapters.listener import BrokerListener
-from broker.metadata_cache import MetadataCache
+from broker.adapters.topic_creation import AutoTopicCreation
+from broker.apis.services import BrokerServices
+from broker.metadata_cache.cache import MetadataCache
 from broker.repeated_requests import RepeatedRequests
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from metadata.adapters.listener import ControllerListener
@@ -25,6 +27,7 @@ from network.server import KafkaServer
 from node.config.load import load_config
 from node.config.model import NodeConfig
 from node.network_limits import server_limits
+from tests.support.broker_services import broker_services
 from tests.support.config_files import SMALL
 from tests.support.single_node import HOST
 from tests.unit.metadata.controller_world import World, topic
@@ -101,7 +104,10 @@ async def rig(
         request_timeout_ms=60_000,
         retry_timeout_ms=60_000,
     )
-    of_broker = _broker_listener(site, channel, creates_topics=creates_topics)
+    forwarder = Forwarder(channel, RepeatedRequests(lambda _image, _name: ()))
+    creation = AutoTopicCreation(forwarder)
+    services = _broker_services(site, forwarder, creation if creates_topics else None)
+    of_broker = BrokerListener(services)
     broker = KafkaServer(
         host=HOST,
         port=0,
@@ -117,6 +123,7 @@ async def rig(
     finally:
         channel.close()
         await of_broker.stop()
+        await creation.stop()
         await broker.stop()
         await for_broker.stop()
         await controller.stop()
@@ -169,15 +176,14 @@ def _controller_server(
     )
 
 
-def _broker_listener(site: _Site, channel: ControllerChannel, *, creates_topics: bool) -> BrokerListener:
-    return BrokerListener(
-        cache=site.cache,
-        forwarder=Forwarder(channel, RepeatedRequests(lambda _image, _name: ())),
-        cluster_id="the-cluster",
+def _broker_services(site: _Site, forwarder: Forwarder, creation: AutoTopicCreation | None) -> BrokerServices:
+    return broker_services(
+        site.cache,
+        forwarder,
         random_source=RandomSource(),
-        auto_create_topics=creates_topics,
+        topic_creation=creation,
         node_id=1,
-        gate=site.gate,
+        authorizer=site.gate,
     )
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from broker.client_access import UNLIMITED, ClientAccess, TopicLists, client_access
-from broker.handlers.metadata import handle_metadata
-from broker.metadata_responses import MetadataResponses
+from broker.metadata_cache.answers import handle_metadata
+from broker.metadata_cache.responses import MetadataResponses
 from metadata.authorizer.access import Access
 from metadata.authorizer.authorizer import Acls
 from metadata.authorizer.codes import Operation, ResourceType

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import broker.metadata_responses as responses
-from broker.handlers.metadata import handle_metadata
-from broker.metadata_responses import MetadataResponses
+import broker.metadata_cache.responses as responses
+from broker.metadata_cache.answers import handle_metadata
+from broker.metadata_cache.responses import MetadataResponses
 from metadata.image.cluster import BrokerRegistration, ClusterImage, Endpoint
 from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import NO_LEADER, PartitionState
 from metadata.image.partitions import table_of
 from metadata.image.topics import TopicImage, TopicsImage
+from tests.support.broker_services import LowDice
 from tests.support.images import LISTENER, log_dir, topic_id
 from wire.codec import encode
 from wire.protocol.api_keys import ApiKey
@@ -29,12 +30,6 @@ SEEDS = st.integers(0, 2**32)
 BROKERS = (0, 1, 2, 7, 300, 2**31 - 1)
 UNREGISTERED = (5, 9000)
 NAMES = ("orders", "__consumer_offsets", "ä.b", "empty", "long" * 60)
-
-
-class LowDice:
-    def randint(self, low: int, high: int) -> int:
-        assert low <= high
-        return low
 
 
 def broker(random_source: random.Random, broker_id: int) -> BrokerRegistration:

@@ -11,7 +11,8 @@ from kio.schema.errors import ErrorCode
 
 from broker.adapters.forwarding import Forwarder
 from broker.adapters.listener import BrokerListener
-from broker.metadata_cache import MetadataCache
+from broker.adapters.topic_creation import AutoTopicCreation
+from broker.metadata_cache.cache import MetadataCache
 from broker.repeated_requests import RepeatedRequests
 from metadata.adapters.controller_channel import ControllerUnavailable
 from metadata.adapters.listener import server_features
@@ -20,6 +21,7 @@ from metadata.image.image import MetadataImage
 from network.limits import BudgetLimits, ServerLimits
 from network.server import KafkaServer, SharedLimits
 from tests.fuzz.listener.inputs import MAX_FRAME_BYTES
+from tests.support.broker_services import broker_services
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 from wire.metadata_records.features import FeatureLevelRecord
 from wire.protocol.api_keys import ApiKey
@@ -37,14 +39,6 @@ LIMITS = ServerLimits(
 )
 # Small, so that it is reached now and then.
 BUDGET = BudgetLimits(max_bytes=3_000_000, max_requests=20)
-
-
-class LowDice:
-    """The same answer to the same question, so that a witness can compare."""
-
-    def randint(self, low: int, high: int) -> int:
-        assert low <= high
-        return low
 
 
 class AwkwardChannel:
@@ -101,17 +95,13 @@ class Target:
 async def serving(seed: int) -> AsyncIterator[Target]:
     cache, image = MetadataCache(), small_image()
     cache.swap(image)
-    listener = BrokerListener(
-        cache=cache,
-        forwarder=Forwarder(
-            AwkwardChannel(seed),  # type: ignore[arg-type]
-            RepeatedRequests(lambda _image, _name: ()),
-        ),
-        cluster_id="the-cluster",
-        random_source=LowDice(),
-        auto_create_topics=True,
-        node_id=1,
+    forwarder = Forwarder(
+        AwkwardChannel(seed),  # type: ignore[arg-type]
+        RepeatedRequests(lambda _image, _name: ()),
     )
+    creation = AutoTopicCreation(forwarder)
+    services = broker_services(cache, forwarder, topic_creation=creation, node_id=1)
+    listener = BrokerListener(services)
     warm_up(listener.supported)
     shared = SharedLimits(budget=BUDGET)
     server = KafkaServer(
@@ -130,3 +120,4 @@ async def serving(seed: int) -> AsyncIterator[Target]:
     finally:
         await server.stop()
         await listener.stop()
+        await creation.stop()

@@ -8,8 +8,8 @@ from kio.schema.errors import ErrorCode
 
 from broker.identity import LifecycleRequest
 from broker.lifecycle_states import BrokerState
-from metadata.controller.handlers import HANDLERS
 from metadata.controller.requests import ControllerRequest, Values
+from metadata.controller_apis import HANDLERS
 from metadata.image.topics import TopicImage
 from tests.simulation.controllers.machines import BrokerMachine, ControllerMachine
 from tests.simulation.errors import InvariantBroken

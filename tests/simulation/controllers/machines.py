@@ -10,7 +10,7 @@ from uuid import UUID
 from broker.identity import BrokerIdentity, LifecycleConfig
 from broker.lifecycle import BrokerLifecycle
 from broker.lifecycle_states import BrokerState
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from broker.state_machine import BrokerStateMachine
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.adapters.listener import FORWARDED_APIS
+from broker.apis.registry import FORWARDED_APIS
 from metadata.adapters.listener import controller_listener_apis
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.shapes import RAFT_APIS
-from metadata.authorizer.table import RULES, TOKEN_APIS
-from metadata.describe.table import DESCRIBERS
+from metadata.controller_apis import CONTROLLER_APIS, QUESTIONS
 from tests.support.hostile_requests import HostileRequests
 from tests.unit.authorizer.acl_worlds import ADMIN, acl
 from tests.unit.authorizer.listener_world import ListenerWorld
@@ -59,6 +58,12 @@ ON_CLUSTER = {
     ApiKey.DESCRIBE_CLIENT_QUOTAS: DESCRIBE_CONFIGS,
     ApiKey.LIST_CONFIG_RESOURCES: DESCRIBE_CONFIGS,
 }
+TOKEN_APIS = {
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN,
+}
 AUTHORIZATION = {
     ErrorCode.cluster_authorization_failed,
     ErrorCode.topic_authorization_failed,
@@ -87,7 +92,7 @@ def error_codes(entity: Any) -> Iterator[ErrorCode]:
 
 
 def test_every_api_of_a_controller_has_a_rule() -> None:
-    assert RULES.keys() == controller_listener_apis().keys()
+    assert CONTROLLER_APIS.keys() == controller_listener_apis().keys()
     by_entry = {
         ApiKey.CREATE_TOPICS,
         ApiKey.DELETE_TOPICS,
@@ -96,12 +101,12 @@ def test_every_api_of_a_controller_has_a_rule() -> None:
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.DESCRIBE_CONFIGS,
     }
-    assert RULES.keys() == ON_CLUSTER.keys() | by_entry | TOKEN_APIS
+    assert CONTROLLER_APIS.keys() == ON_CLUSTER.keys() | by_entry | TOKEN_APIS
     # What a broker forwards or tells by itself is judged somewhere.
-    assert FORWARDED_APIS | DESCRIBERS.keys() <= RULES.keys()
+    assert FORWARDED_APIS | QUESTIONS.keys() <= CONTROLLER_APIS.keys()
 
 
-@pytest.mark.parametrize("api_key", sorted(RULES))
+@pytest.mark.parametrize("api_key", sorted(CONTROLLER_APIS))
 def test_who_has_no_rights_at_all_changes_and_learns_nothing(api_key: ApiKey) -> None:
     world = ListenerWorld()
     world.world.create({"name": "t0"}, {"name": "t1"})
@@ -144,7 +149,7 @@ def test_the_right_on_the_cluster_opens_the_door_and_no_other_does(api_key: ApiK
     assert not any(f"denied {wanted.name} on cluster" in line for line in with_it.lines)
 
 
-@pytest.mark.parametrize("api_key", sorted(RULES))
+@pytest.mark.parametrize("api_key", sorted(CONTROLLER_APIS))
 def test_before_the_acls_are_read_all_but_super_users_are_told_to_come_again(api_key: ApiKey) -> None:
     world = ListenerWorld(is_loaded=False)
     requests = HostileRequests(5, CLUSTER_ID, "secret")

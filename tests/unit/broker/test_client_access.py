@@ -6,14 +6,16 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from broker.adapters.listener import BrokerListener
+from broker.adapters.topic_creation import AutoTopicCreation
 from broker.client_access import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.denial_log import DenialLog
 from metadata.authorizer.gate import RequestAuthorizer
 from metadata.image.security import AccessControlEntry
 from network.requests import RequestContext
+from tests.support.broker_services import broker_services
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
 from tests.unit.authorizer.acl_worlds import ADMIN, ALICE, HERE, acl
 from wire.codec import decode, encode
@@ -36,12 +38,6 @@ ANY_ACL = {
     "permission_type": 1,
 }
 ASK_BITS = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
-
-
-class LowDice:
-    def randint(self, low: int, high: int) -> int:
-        assert low <= high
-        return low
 
 
 class Created:
@@ -75,15 +71,14 @@ class BrokerWorld:
         self.lines: list[str] = []
         config = AuthorizerConfig(super_users=frozenset({ADMIN}))
         forwarder: Any = Created()
-        self.listener = BrokerListener(
-            cache=cache,
-            forwarder=forwarder,
-            cluster_id="the-cluster",
-            random_source=LowDice(),
-            auto_create_topics=auto_create,
+        services = broker_services(
+            cache,
+            forwarder,
+            topic_creation=AutoTopicCreation(forwarder) if auto_create else None,
             node_id=1,
-            gate=RequestAuthorizer(Authorizer(config), DenialLog(lambda: 0, self.lines.append)),
+            authorizer=RequestAuthorizer(Authorizer(config), DenialLog(lambda: 0, self.lines.append)),
         )
+        self.listener = BrokerListener(services)
 
     def ask(
         self, api_key: ApiKey, values: dict[str, Any], version: int | None = None, principal: str = ALICE

@@ -6,19 +6,14 @@ from typing import Any
 import pytest
 
 from broker.adapters.listener import BrokerListener
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from network.requests import RequestContext
+from tests.support.broker_services import broker_services
 from wire.errors import DecodeError
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class
 from wire.protocol.entities import build
 from wire.protocol.headers import RequestHeader
-
-
-class LowDice:
-    def randint(self, low: int, high: int) -> int:
-        assert low <= high
-        return low
 
 
 class Failing:
@@ -35,13 +30,7 @@ class Failing:
 def test_a_request_that_could_not_be_forwarded_is_not_left_without_a_reply(error: BaseException) -> None:
     async def work() -> list[Any]:
         forwarder: Any = Failing(error)
-        listener = BrokerListener(
-            cache=MetadataCache(),
-            forwarder=forwarder,
-            cluster_id="c",
-            random_source=LowDice(),
-            auto_create_topics=False,
-        )
+        listener = BrokerListener(broker_services(MetadataCache(), forwarder))
         header = RequestHeader(ApiKey.UNREGISTER_BROKER, 0, 1, None)
         request = build(request_class(ApiKey.UNREGISTER_BROKER, 0), {"broker_id": 1})
         replies: list[Any] = []

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from metadata.adapters.controller_channel import ControllerAddress
 from metadata.authorizer.shapes import refusal
 from metadata.controller.requests import ApiError, ControllerRequest
-from metadata.forwarding import REPLICAS_APIS
+from metadata.controller_apis import REPLICAS_APIS
 from network.requests import Reply, RequestContext
 from network.server import KafkaServer
 from raft.adapters.kafka_codec import codec

@@ -5,7 +5,7 @@ from dataclasses import replace
 from kio.schema.errors import ErrorCode
 
 from broker.image_feed import ImageFeed
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from broker.state_machine import BrokerStateMachine
 from metadata.image.image import MetadataImage, Provenance
 from metadata.snapshot_loading import LoadedSnapshot

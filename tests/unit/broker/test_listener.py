@@ -1,7 +1,7 @@
 """The broker's listener over a real socket: metadata from the cache, administration through a controller."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,20 +10,23 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from broker.adapters.forwarding import Forwarder
-from broker.adapters.listener import FORWARDED_APIS, LOCAL_APIS, BrokerListener
-from broker.handlers.data_refusals import REFUSALS
-from broker.metadata_cache import MetadataCache
+from broker.adapters.listener import BrokerListener
+from broker.adapters.topic_creation import AutoTopicCreation
+from broker.apis.api import BrokerApi
+from broker.apis.registry import BROKER_APIS, FORWARDED_APIS
+from broker.apis.services import BrokerServices
+from broker.metadata_cache.cache import MetadataCache
 from broker.repeated_requests import RepeatedRequests
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel
 from metadata.adapters.listener import server_features
-from metadata.authorizer.table import TOKEN_APIS
+from metadata.authorizer.authorization import Authorization
 from metadata.controller.requests import ControllerRequest, Values
-from metadata.describe.table import DESCRIBERS
 from metadata.features import SUPPORTED_FEATURES
 from network.authentication import SASL_APIS
 from network.connection import KafkaConnection
 from network.errors import ConnectionLost
 from network.server import KafkaServer
+from tests.support.broker_services import broker_services
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 from tests.unit.metadata_adapters.controllers import RunningController, eventually, run
 from wire.metadata_records.features import FeatureLevelRecord
@@ -36,12 +39,6 @@ IMAGE = image_of(
 )
 TOPIC = {"name": "new", "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
 CREATE = {"topics": [TOPIC], "timeout_ms": 1000, "validate_only": False}
-
-
-class LowDice:
-    def randint(self, low: int, high: int) -> int:
-        assert low <= high
-        return low
 
 
 def created(request: ControllerRequest, error: ErrorCode = ErrorCode.none) -> Values:
@@ -64,6 +61,7 @@ def created(request: ControllerRequest, error: ErrorCode = ErrorCode.none) -> Va
 @dataclass
 class Broker:
     cache: MetadataCache
+    services: BrokerServices
     listener: BrokerListener
     client: KafkaConnection
     repeated: RepeatedRequests
@@ -80,6 +78,7 @@ async def broker(
     auto_create: bool = False,
     node_configs: dict[str, str] | None = None,
     retry_timeout_ms: int = 5_000,
+    apis: Mapping[ApiKey, BrokerApi] = BROKER_APIS,
 ) -> AsyncIterator[Broker]:
     channel = ControllerChannel(
         controller, client_id="forwarding", request_timeout_ms=5_000, retry_timeout_ms=retry_timeout_ms
@@ -87,14 +86,15 @@ async def broker(
     cache = MetadataCache()
     cache.swap(IMAGE)
     repeated = RepeatedRequests(lambda _image, _name: ())
-    listener = BrokerListener(
-        cache=cache,
-        forwarder=Forwarder(channel, repeated),
-        cluster_id="the-cluster",
-        random_source=LowDice(),
-        auto_create_topics=auto_create,
-        node_configs=node_configs,
+    forwarder = Forwarder(channel, repeated)
+    creation = AutoTopicCreation(forwarder)
+    services = broker_services(
+        cache,
+        forwarder,
+        topic_creation=creation if auto_create else None,
+        node_configs=node_configs or {},
     )
+    listener = BrokerListener(services, apis=apis)
     server = KafkaServer(
         host="127.0.0.1",
         port=0,
@@ -106,10 +106,11 @@ async def broker(
     await server.start()
     client = await KafkaConnection.connect("127.0.0.1", server.bound_port, "the-client", 5_000)
     try:
-        yield Broker(cache, listener, client, repeated, server.bound_port)
+        yield Broker(cache, services, listener, client, repeated, server.bound_port)
     finally:
         client.close()
         await listener.stop()
+        await creation.stop()
         await server.stop()
         channel.close()
 
@@ -143,8 +144,7 @@ def test_what_is_offered_is_what_is_served_and_the_features_are_told() -> None:
             ApiKey.API_VERSIONS, {"client_software_name": "test", "client_software_version": "1"}
         )
         offered = {entry.api_key for entry in answer.api_keys}
-        served = LOCAL_APIS | FORWARDED_APIS | DESCRIBERS.keys() | REFUSALS.keys()
-        assert offered == served | SASL_APIS | {ApiKey.API_VERSIONS}
+        assert offered == BROKER_APIS.keys() | SASL_APIS | {ApiKey.API_VERSIONS}
         assert ApiKey.JOIN_GROUP in offered
         assert ApiKey.BROKER_HEARTBEAT not in offered
         finalized = {feature.name: feature.max_version_level for feature in answer.finalized_features}
@@ -223,7 +223,13 @@ ACL_FILTER = {
 CONFIGS = {"resource_type": 2, "resource_name": "orders", "configs": ()}
 
 
-@pytest.mark.parametrize("api_key", sorted(FORWARDED_APIS - TOKEN_APIS))
+# The broker judges these first, and refuses them on a connection without authentication.
+JUDGED_FIRST = {
+    api_key for api_key in FORWARDED_APIS if isinstance(BROKER_APIS[api_key].authorization, Authorization)
+}
+
+
+@pytest.mark.parametrize("api_key", sorted(FORWARDED_APIS - JUDGED_FIRST))
 def test_without_a_controller_every_forwarded_request_times_out_with_an_answer(api_key: ApiKey) -> None:
     bodies: dict[ApiKey, dict[str, Any]] = {
         ApiKey.CREATE_TOPICS: CREATE,

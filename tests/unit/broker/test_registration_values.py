@@ -4,12 +4,7 @@ from uuid import UUID
 
 from broker.identity import BrokerIdentity, LifecycleConfig
 from broker.lifecycle import BrokerLifecycle
-
-
-class LowDice:
-    def randint(self, low: int, high: int) -> int:
-        assert low <= high
-        return low
+from tests.support.broker_services import LowDice
 
 
 def test_the_epoch_of_a_former_life_and_the_directories_are_told() -> None:

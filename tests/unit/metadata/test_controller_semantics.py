@@ -12,10 +12,10 @@ from metadata.controller.activation import LogUnsupported
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
 from metadata.controller.controller import Controller
-from metadata.controller.handlers import HANDLERS
 from metadata.controller.periodic_task import Outcome, PeriodicTask
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.controller.results import ControllerResult
+from metadata.controller_apis import HANDLERS
 from metadata.image.errors import ReplayError
 from snapshots.bootstrap import bootstrap_records
 from tests.unit.metadata.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World, topic

@@ -6,8 +6,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.configs.table import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
+from metadata.controller_apis import QUESTIONS
 from metadata.describe.describe_request import DescribeRequest
-from metadata.describe.table import DESCRIBERS
 from metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 from wire.codec import encode
@@ -58,7 +58,7 @@ def answer(api_key: ApiKey, version: int, node_id: int = 1, **values: Any) -> An
         node_id=node_id,
         node_configs=STATIC,
     )
-    entity = build(response_class(api_key, version), DESCRIBERS[api_key](question))
+    entity = build(response_class(api_key, version), QUESTIONS[api_key].describe(question))
     encoded = encode(entity)
     assert b"hush" not in encoded
     return entity

@@ -4,11 +4,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.config import ControllerConfig
-from metadata.controller.handlers import HANDLERS, READERS
 from metadata.controller.requests import ControllerRequest, Values
+from metadata.controller_apis import HANDLERS, QUESTIONS, READERS
 from metadata.delegation_tokens import HMAC_KEY_CONFIG
 from metadata.describe.describe_request import DescribeRequest
-from metadata.describe.table import DESCRIBERS
 from metadata.image.records import image_from_values, image_records, image_values
 from snapshots.bootstrap import bootstrap_records
 from tests.support.hostile_requests import HostileRequests
@@ -26,7 +25,7 @@ SUPPORTED = [
     {"name": "eligible.leader.replicas.version", "min_supported_version": 0, "max_supported_version": 1},
 ]
 SECRET = "of these tests"
-ASKED = (*HANDLERS, *READERS, *DESCRIBERS)
+ASKED = (*HANDLERS, *READERS, *QUESTIONS)
 VERSIONS = [
     (api_key, version)
     for api_key in ASKED
@@ -76,7 +75,7 @@ class Barrage:
         before = self.world.controller.committed_image
         body = self.requests.request(api_key, version, before)
         request = ControllerRequest(api_key=api_key, api_version=version, body=body)
-        values = self._describe(request) if api_key in DESCRIBERS else self._ask(request)
+        values = self._describe(request) if api_key in QUESTIONS else self._ask(request)
         answer = encode(build(response_class(api_key, version), values))
         assert ErrorCode.unknown_server_error not in _codes(values), (request, body, values)
         assert answer, "an answer has bytes"
@@ -93,7 +92,7 @@ class Barrage:
             is_controller=self.requests.random.random() < 0.5,
             node_configs={HMAC_KEY_CONFIG: SECRET},
         )
-        return DESCRIBERS[request.api_key](question)
+        return QUESTIONS[request.api_key].describe(question)
 
     def _ask(self, request: ControllerRequest) -> Values:
         world = self.world

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from broker.state_machine import BrokerStateMachine
 from metadata import loader as loader_module
 from metadata.image import state_hash_topics, topics_delta

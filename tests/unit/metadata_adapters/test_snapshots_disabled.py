@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from broker.metadata_cache import MetadataCache
+from broker.metadata_cache.cache import MetadataCache
 from broker.state_machine import BrokerStateMachine
 from tests.unit.metadata_adapters.snapshot_parts import run
 from tests.unit.metadata_adapters.snapshot_rig import Rig, image_at

@@ -14,7 +14,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.adapters.listener import ControllerListener, controller_listener_apis
-from metadata.controller.handlers import HANDLERS
+from metadata.controller_apis import HANDLERS
 from metadata.forwarding import encode_address, encode_principal
 from network.requests import RequestContext
 from raft.adapters.kafka_codec import codec

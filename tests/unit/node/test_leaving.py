@@ -48,3 +48,24 @@ def test_leaders_move_away_first_where_there_are_any_and_not_for_ever(
     runner: Any = Runner(is_granted=is_granted)
     asyncio.run(asyncio.wait_for(BrokerRole._leave(role, runner), 20))
     assert runner.begun == begun
+
+
+def test_answers_that_wait_are_given_up_before_the_servers_wait_for_answers() -> None:
+    begun: list[str] = []
+
+    def part(name: str) -> Any:
+        async def stop() -> None:
+            begun.append(f"{name} stops")
+
+        return SimpleNamespace(stop=stop, end_waits=lambda: begun.append(f"{name} ends waits"))
+
+    role: Any = SimpleNamespace(
+        _runner=None,
+        servers=[part("server")],
+        _listener=part("listener"),
+        _topic_creation=part("creation"),
+        _log_dirs=SimpleNamespace(close=lambda: None),
+        _managers=(),
+    )
+    asyncio.run(BrokerRole.stop(role))
+    assert begun == ["listener ends waits", "server stops", "listener stops", "creation stops"]

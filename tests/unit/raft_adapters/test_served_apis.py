@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.adapters.listener import FORWARDED_APIS
+from broker.apis.registry import FORWARDED_APIS
 from metadata.adapters.listener import ControllerListener, controller_listener_apis, server_features
 from metadata.features import SUPPORTED_FEATURES
 from metadata.forwarding import encode_principal

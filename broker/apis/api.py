@@ -1,0 +1,100 @@
+"""How an API of a broker's listener is declared: how it is answered, what it authorizes, and in which versions.
+
+The class says how it is answered: `Local` at once, `LocalAsync` later, `Sliced` a slice after the other, `Forwarded` by
+the active controller, `Refused` with an error. `broker.apis.registry` names the declaration of each API.
+"""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, ClassVar, Union
+
+from broker.apis.services import BrokerServices, RequestContext
+from metadata.authorizer.authorization import Authorization
+from metadata.controller.requests import Values
+from metadata.controller_apis import EntryLimit
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import supported_versions
+from wire.protocol.headers import EncodedBody
+
+if TYPE_CHECKING:
+    from kio.static.protocol import ResponsePayload
+
+# Values are built into the response of the request's version; a response of that version is sent as it is. None ends
+# the client's connection.
+Answer = Union[Values, EncodedBody, "ResponsePayload", None]
+Handler = Callable[[RequestContext, Any, BrokerServices], Answer]
+AsyncHandler = Callable[[RequestContext, Any, BrokerServices], Coroutine[Any, Any, Answer]]
+# Makes a slice of the answer at each call, and returns the whole answer from the last.
+Advance = Callable[[], EncodedBody | None]
+SlicedHandler = Callable[[RequestContext, Any, BrokerServices], Advance]
+
+
+class Authorized(Enum):
+    """Where a request is judged that the listener does not judge."""
+
+    IN_HANDLER = auto()
+    AT_CONTROLLER = auto()
+    # The answer tells nothing of the cluster, and nothing is changed.
+    NOT_NEEDED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerApi:
+    """With an `Authorization` the listener judges each request before its handler runs, which then gets what is
+    allowed of it. `latest_version` is the last that Kafka 4.3 takes for stable, where this program reads later ones."""
+
+    api_key: ApiKey
+    authorization: Authorization | Authorized
+    entry_limit: EntryLimit = EntryLimit.NONE
+    latest_version: int | None = None
+
+    @property
+    def versions(self) -> tuple[int, int]:
+        """The lowest and the highest that are offered."""
+        lowest, highest = supported_versions(self.api_key)
+        return lowest, highest if self.latest_version is None else min(highest, self.latest_version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Local(BrokerApi):
+    """The handler answers at once. `is_pure`: the answer follows from the request and one image, so a long request may
+    be answered in a thread."""
+
+    handle: Handler
+    is_pure: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalAsync(BrokerApi):
+    """The handler may wait, for one of the services or for a `DelayedOperation`.
+
+    It is cancelled when the client's connection closes and when the broker stops. Requests behind it on the same
+    connection are served meanwhile, and answered in their order.
+    """
+
+    handle: AsyncHandler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sliced(BrokerApi):
+    """The answer may take long to make, so it is made in slices, between which other clients are served."""
+
+    begin: SlicedHandler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forwarded(BrokerApi):
+    """The active controller answers. A request that was begun goes on when its client leaves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused(BrokerApi):
+    """There is no handler yet: `refuse` makes the answer of the request and its version."""
+
+    authorization: Authorization | Authorized = Authorized.NOT_NEEDED
+    refuse: Callable[[Any, int], Values | None]
+    is_pure: ClassVar[bool] = True
+
+    def handle(self, context: RequestContext, request: Any, _services: BrokerServices) -> Answer:
+        return self.refuse(request, context.header.api_version)

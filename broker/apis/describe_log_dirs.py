@@ -1,0 +1,50 @@
+"""DescribeLogDirs (api key 35): the directories of this broker, which hold no partitions.
+
+kafka-reassign-partitions asks for the log directories before it sends a plan.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from broker.apis.api import Authorized, Local
+from broker.apis.services import BrokerServices, RequestContext
+from metadata.authorizer.codes import Operation
+from metadata.controller.requests import Values
+from metadata.image.cluster import BrokerRegistration
+from wire.protocol.api_keys import ApiKey
+
+
+def _handle(context: RequestContext, _request: Any, services: BrokerServices) -> Values:
+    if not services.access(context).allows_on_cluster(Operation.DESCRIBE):
+        return {"error_code": ErrorCode.cluster_authorization_failed, "results": ()}
+    broker = services.cache.image.cluster.brokers.get(services.node_id)
+    return described_log_dirs(services.log_dirs, broker)
+
+
+# DESCRIBE on the cluster.
+API: Final = Local(ApiKey.DESCRIBE_LOG_DIRS, Authorized.IN_HANDLER, handle=_handle)
+
+
+def described_log_dirs(log_dirs: Mapping[UUID, str], broker: BrokerRegistration | None) -> Values:
+    """Every directory, whatever was asked for, as in Kafka; the sizes of the volumes are left out (-1).
+
+    `log_dirs` are the absolute paths by directory id; `broker` is this one as the image knows it, or None.
+    """
+    cordoned = (broker.cordoned_log_dirs if broker is not None else None) or ()
+    return {
+        "error_code": ErrorCode.none,
+        "results": [
+            {
+                "error_code": ErrorCode.none,
+                "log_dir": path,
+                "topics": (),
+                "total_bytes": -1,
+                "usable_bytes": -1,
+                "is_cordoned": directory_id in cordoned,
+            }
+            for directory_id, path in log_dirs.items()
+        ],
+    }

@@ -1,0 +1,20 @@
+"""ListGroups (api key 16): this broker coordinates no groups, so it lists none, which is no failure.
+
+kafka-configs asks for the groups before it shows the config of one.
+"""
+
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from broker.apis.api import Authorized, Local
+from broker.apis.services import BrokerServices, RequestContext
+from metadata.controller.requests import Values
+from wire.protocol.api_keys import ApiKey
+
+
+def handle_list_groups(_context: RequestContext, _request: Any, _services: BrokerServices) -> Values:
+    return {"error_code": ErrorCode.none, "groups": ()}
+
+
+API: Final = Local(ApiKey.LIST_GROUPS, Authorized.NOT_NEEDED, handle=handle_list_groups)

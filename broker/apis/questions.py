@@ -1,0 +1,22 @@
+"""The questions that a broker answers from its image as a controller does: of ACLs, configs and the like."""
+
+from functools import partial
+from typing import Any, Final
+
+from broker.apis.api import Local
+from broker.apis.services import BrokerServices, RequestContext
+from metadata.controller.requests import Values
+from metadata.controller_apis import QUESTIONS, Describer, EntryLimit
+from wire.protocol.api_keys import ApiKey
+
+
+def question(api_key: ApiKey, entry_limit: EntryLimit = EntryLimit.USUAL) -> Local:
+    """It takes the same rights as at a controller."""
+    asked: Final = QUESTIONS[api_key]
+    return Local(
+        api_key, asked.authorization, entry_limit, handle=partial(_handle, asked.describe), is_pure=True
+    )
+
+
+def _handle(describe: Describer, context: RequestContext, request: Any, services: BrokerServices) -> Values:
+    return describe(services.describe_request(context, request))

@@ -1,0 +1,141 @@
+"""Every API of the protocol: how a broker's listener answers it, or why it does not offer it. One line each.
+
+Kafka's KafkaApis. To serve another API, write its handler into a file of this folder, with its declaration, and name
+the declaration here (docs/contributing.md). Clients learn what is offered from ApiVersions; a request for anything else
+ends the connection, as with Kafka.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from broker.apis import (
+    data_refusals,
+    describe_cluster,
+    describe_log_dirs,
+    describe_topic_partitions,
+    group_refusals,
+    list_groups,
+    list_offsets,
+    metadata,
+    transaction_refusals,
+)
+from broker.apis.api import BrokerApi, Forwarded, Refused
+from broker.apis.forwarding import forwarded
+from broker.apis.questions import question
+from metadata.controller_apis import EntryLimit
+from wire.protocol.api_keys import ApiKey
+
+_LINES: Final[tuple[BrokerApi, ...]] = (
+    # Answered here.
+    metadata.API,
+    describe_cluster.API,
+    describe_topic_partitions.API,
+    list_groups.API,
+    list_offsets.API,
+    describe_log_dirs.API,
+    # Answered here, as at a controller.
+    question(ApiKey.DESCRIBE_ACLS),
+    # kafka-topics asks for the configs of all topics at once; a broker has no leadership to lose meanwhile.
+    question(ApiKey.DESCRIBE_CONFIGS, EntryLimit.UNDIVIDED),
+    question(ApiKey.LIST_CONFIG_RESOURCES),
+    question(ApiKey.DESCRIBE_DELEGATION_TOKEN),
+    question(ApiKey.DESCRIBE_CLIENT_QUOTAS),
+    question(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS),
+    # The active controller answers.
+    forwarded(ApiKey.CREATE_TOPICS),
+    forwarded(ApiKey.DELETE_TOPICS),
+    forwarded(ApiKey.CREATE_PARTITIONS),
+    forwarded(ApiKey.ALTER_CONFIGS),
+    forwarded(ApiKey.INCREMENTAL_ALTER_CONFIGS),
+    forwarded(ApiKey.ELECT_LEADERS),
+    forwarded(ApiKey.ALTER_PARTITION_REASSIGNMENTS),
+    forwarded(ApiKey.LIST_PARTITION_REASSIGNMENTS),
+    forwarded(ApiKey.ALTER_CLIENT_QUOTAS),
+    forwarded(ApiKey.ALTER_USER_SCRAM_CREDENTIALS),
+    forwarded(ApiKey.CREATE_ACLS),
+    forwarded(ApiKey.DELETE_ACLS),
+    forwarded(ApiKey.CREATE_DELEGATION_TOKEN),
+    forwarded(ApiKey.RENEW_DELEGATION_TOKEN),
+    forwarded(ApiKey.EXPIRE_DELEGATION_TOKEN),
+    forwarded(ApiKey.UPDATE_FEATURES),
+    forwarded(ApiKey.UNREGISTER_BROKER),
+    # The leader of the quorum answers. A voter updates itself at a controller only, as Kafka's schemas say.
+    forwarded(ApiKey.DESCRIBE_QUORUM),
+    forwarded(ApiKey.ADD_RAFT_VOTER),
+    forwarded(ApiKey.REMOVE_RAFT_VOTER),
+    # Records are not stored here.
+    Refused(ApiKey.PRODUCE, refuse=data_refusals.refuse_produce),
+    Refused(ApiKey.FETCH, refuse=data_refusals.refuse_fetch),
+    Refused(ApiKey.FIND_COORDINATOR, refuse=data_refusals.refuse_find_coordinator),
+    # Version 6 is for transactions of two phases (KIP-939): clients must not count on it yet.
+    Refused(ApiKey.INIT_PRODUCER_ID, latest_version=5, refuse=data_refusals.refuse_init_producer_id),
+    Refused(ApiKey.DELETE_RECORDS, refuse=data_refusals.refuse_delete_records),
+    Refused(ApiKey.OFFSET_FOR_LEADER_EPOCH, refuse=data_refusals.refuse_offset_for_leader_epoch),
+    Refused(ApiKey.ALTER_REPLICA_LOG_DIRS, refuse=data_refusals.refuse_alter_replica_log_dirs),
+    Refused(ApiKey.DESCRIBE_PRODUCERS, refuse=data_refusals.refuse_describe_producers),
+    # Groups are not coordinated here.
+    Refused(ApiKey.OFFSET_COMMIT, refuse=group_refusals.refuse_offset_commit),
+    Refused(ApiKey.OFFSET_FETCH, refuse=group_refusals.refuse_offset_fetch),
+    Refused(ApiKey.JOIN_GROUP, refuse=group_refusals.refuse_join_group),
+    Refused(ApiKey.SYNC_GROUP, refuse=group_refusals.refuse_sync_group),
+    Refused(ApiKey.HEARTBEAT, refuse=group_refusals.refuse_heartbeat),
+    Refused(ApiKey.LEAVE_GROUP, refuse=group_refusals.refuse_leave_group),
+    Refused(ApiKey.CONSUMER_GROUP_HEARTBEAT, refuse=group_refusals.refuse_member_heartbeat),
+    Refused(ApiKey.SHARE_GROUP_HEARTBEAT, refuse=group_refusals.refuse_member_heartbeat),
+    Refused(ApiKey.STREAMS_GROUP_HEARTBEAT, refuse=group_refusals.refuse_streams_heartbeat),
+    Refused(ApiKey.SHARE_FETCH, refuse=group_refusals.refuse_share_records),
+    Refused(ApiKey.SHARE_ACKNOWLEDGE, refuse=group_refusals.refuse_share_records),
+    Refused(ApiKey.DESCRIBE_GROUPS, refuse=group_refusals.describe_absent_groups),
+    Refused(ApiKey.CONSUMER_GROUP_DESCRIBE, refuse=group_refusals.describe_absent_members),
+    Refused(ApiKey.SHARE_GROUP_DESCRIBE, refuse=group_refusals.describe_absent_members),
+    Refused(ApiKey.STREAMS_GROUP_DESCRIBE, refuse=group_refusals.describe_absent_streams),
+    Refused(ApiKey.DELETE_GROUPS, refuse=group_refusals.delete_absent_groups),
+    Refused(ApiKey.OFFSET_DELETE, refuse=group_refusals.delete_absent_offsets),
+    Refused(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, refuse=group_refusals.describe_absent_share_offsets),
+    Refused(ApiKey.ALTER_SHARE_GROUP_OFFSETS, refuse=group_refusals.change_absent_share_offsets),
+    Refused(ApiKey.DELETE_SHARE_GROUP_OFFSETS, refuse=group_refusals.change_absent_share_offsets),
+    # Transactions are not coordinated here.
+    Refused(ApiKey.ADD_PARTITIONS_TO_TXN, refuse=transaction_refusals.refuse_add_partitions),
+    Refused(ApiKey.ADD_OFFSETS_TO_TXN, refuse=transaction_refusals.refuse_add_offsets),
+    Refused(ApiKey.END_TXN, refuse=transaction_refusals.refuse_end),
+    Refused(ApiKey.TXN_OFFSET_COMMIT, refuse=transaction_refusals.refuse_offset_commit),
+    Refused(ApiKey.WRITE_TXN_MARKERS, refuse=transaction_refusals.refuse_markers),
+    Refused(ApiKey.LIST_TRANSACTIONS, refuse=transaction_refusals.list_no_transactions),
+    Refused(ApiKey.DESCRIBE_TRANSACTIONS, refuse=transaction_refusals.describe_absent_transactions),
+)
+BROKER_APIS: Final[Mapping[ApiKey, BrokerApi]] = {api.api_key: api for api in _LINES}
+assert len(BROKER_APIS) == len(_LINES), "an API stands in the registry twice"
+FORWARDED_APIS: Final = frozenset(api.api_key for api in _LINES if isinstance(api, Forwarded))
+
+# The server below the listener answers these before and after authentication.
+ANSWERED_BY_SERVER: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+
+_OF_THE_QUORUM = (
+    "controllers speak it with each other and with brokers' replicas, on the controllers' listener"
+)
+_TO_THE_CONTROLLER = "brokers send it to the active controller; Kafka's brokers do not offer it either"
+_SHARE_STATE = "brokers keep the state of share groups with it for each other; there are no share groups here"
+_TELEMETRY = "as with Kafka's brokers that have no receiver of clients' metrics: clients then send none"
+
+# With the reasons.
+NOT_OFFERED: Final[Mapping[ApiKey, str]] = {
+    ApiKey.VOTE: _OF_THE_QUORUM,
+    ApiKey.BEGIN_QUORUM_EPOCH: _OF_THE_QUORUM,
+    ApiKey.END_QUORUM_EPOCH: _OF_THE_QUORUM,
+    ApiKey.FETCH_SNAPSHOT: _OF_THE_QUORUM,
+    ApiKey.UPDATE_RAFT_VOTER: _OF_THE_QUORUM,
+    ApiKey.CONTROLLER_REGISTRATION: _OF_THE_QUORUM,
+    ApiKey.ENVELOPE: _TO_THE_CONTROLLER,
+    ApiKey.ALTER_PARTITION: _TO_THE_CONTROLLER,
+    ApiKey.BROKER_REGISTRATION: _TO_THE_CONTROLLER,
+    ApiKey.BROKER_HEARTBEAT: _TO_THE_CONTROLLER,
+    ApiKey.ALLOCATE_PRODUCER_IDS: _TO_THE_CONTROLLER,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: _TO_THE_CONTROLLER,
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.WRITE_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.DELETE_SHARE_GROUP_STATE: _SHARE_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _SHARE_STATE,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _TELEMETRY,
+    ApiKey.PUSH_TELEMETRY: _TELEMETRY,
+}

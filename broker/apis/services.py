@@ -1,0 +1,118 @@
+"""What the handlers of a broker's APIs work with: the request's context, and the parts of the broker.
+
+A new part of the broker, such as a coordinator, becomes a field of `BrokerServices`; its handlers find it there.
+Handlers do no I/O of their own: what waits or sends is behind one of the protocols here.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from uuid import UUID
+
+from broker.client_access import ClientAccess, TopicLists, client_access
+from broker.metadata_cache.cache import MetadataCache
+from broker.metadata_cache.responses import MetadataResponses
+from metadata.authorizer.access import Access
+from metadata.authorizer.gate import RequestAuthorizer
+from metadata.configs.resolution import NodeConfigs
+from metadata.describe.describe_request import DescribeRequest
+from raft.ports import RandomSource
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.headers import EncodedBody, RequestHeader
+
+
+class RequestContext(Protocol):
+    """The part of network.requests.RequestContext that handlers read."""
+
+    @property
+    def connection_id(self) -> int: ...
+    @property
+    def peer_host(self) -> str: ...
+    @property
+    def listener_name(self) -> str: ...
+    @property
+    def header(self) -> RequestHeader: ...
+    @property
+    def principal(self) -> str: ...
+    @property
+    def is_token_authenticated(self) -> bool: ...
+    @property
+    def frame(self) -> bytes: ...
+    @property
+    def is_gone(self) -> Callable[[], bool]: ...
+
+
+class RequestForwarder(Protocol):
+    async def forward(self, context: RequestContext, request: Any) -> EncodedBody | None:
+        """The active controller's answer; None ends the client's connection. Raises DecodeError."""
+        ...
+
+
+class TopicCreation(Protocol):
+    """Has topics created that a client asked for and that are not there (Kafka's AutoTopicCreationManager)."""
+
+    def create(self, context: RequestContext, names: Sequence[str], configs: NodeConfigs) -> None:
+        """Returns at once; the outcome shows in the image. `configs` are this broker's."""
+        ...
+
+
+class DelayedOperation(Protocol):
+    """What a handler waits for: `complete` is called by the part of the broker that has it, from the loop's thread."""
+
+    def complete(self) -> None:
+        """More than once does nothing more."""
+        ...
+
+    async def wait(self, timeout_ms: int) -> bool:
+        """Whether it was completed; False when `timeout_ms` have passed without that."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerServices:
+    """One for all listeners of a broker.
+
+    `authorizer` judges clients' requests; what is forwarded the controller judges. `topic_creation` is None where
+    `auto.create.topics.enable` is false. `node_configs` are the keys of this node's config file, `log_dirs` the
+    absolute paths of its folders by directory id.
+    """
+
+    cache: MetadataCache
+    forwarder: RequestForwarder
+    cluster_id: str
+    random_source: RandomSource
+    new_delayed_operation: Callable[[], DelayedOperation]
+    topic_creation: TopicCreation | None = None
+    node_id: int = -1
+    node_configs: Mapping[str, str] = field(default_factory=dict)
+    log_dirs: Mapping[UUID, str] = field(default_factory=dict)
+    authorizer: RequestAuthorizer = field(default_factory=lambda: RequestAuthorizer(None))
+    metadata_responses: MetadataResponses = field(init=False)
+    _topic_lists: TopicLists = field(init=False, default_factory=TopicLists)
+
+    def __post_init__(self) -> None:
+        responses = MetadataResponses(self.cluster_id, self.random_source)
+        object.__setattr__(self, "metadata_responses", responses)
+
+    def configs(self) -> NodeConfigs:
+        """This broker's configs, as of the current image."""
+        return NodeConfigs.of(self.cache.image, self.node_id, self.node_configs)
+
+    def access(self, context: RequestContext) -> Access:
+        """What the client may do, as of the current image."""
+        api_key = ApiKey(context.header.api_key)
+        return self.authorizer.access(api_key, self.cache.image, context.principal, context.peer_host)
+
+    def client_access(self, context: RequestContext) -> ClientAccess:
+        """What the client may see."""
+        return client_access(self.access(context), self._topic_lists)
+
+    def describe_request(self, context: RequestContext, body: Any) -> DescribeRequest:
+        return DescribeRequest(
+            body=body,
+            version=context.header.api_version,
+            image=self.cache.image,
+            principal=context.principal,
+            node_id=self.node_id,
+            node_configs=self.node_configs,
+        )

@@ -1,1 +1,0 @@
-"""Answers to clients, each a pure function of the request and one image."""

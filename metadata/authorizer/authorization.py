@@ -1,0 +1,34 @@
+"""What a listener asks the authorizer about one API, as the registries of APIs state it.
+
+What a broker asks in its own handlers, topic by topic, is in `broker.client_access`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from metadata.authorizer.access import Access
+from metadata.authorizer.cluster_rules import OnCluster
+from metadata.authorizer.codes import Operation
+from metadata.authorizer.verdict import Verdict
+from metadata.controller.requests import ControllerRequest
+
+Rule = Callable[[Access, ControllerRequest], Verdict]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorization:
+    """`rule` judges a request before its handler runs.
+
+    `needs_body` is False where the rule asks one question about the cluster as a whole and the refusal has no entries:
+    such a request is refused before its body is read. `needs_authorizer` is False where the rule also holds in a
+    cluster without an authorizer.
+    """
+
+    rule: Rule
+    needs_body: bool = True
+    needs_authorizer: bool = True
+
+
+def on_cluster(operation: Operation, *, needs_body: bool = False) -> Authorization:
+    """One operation on the cluster; `needs_body` where the refusal has an entry for each entry of the request."""
+    return Authorization(rule=OnCluster(operation), needs_body=needs_body)

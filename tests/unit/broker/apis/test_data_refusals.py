@@ -1,0 +1,106 @@
+"""Every version of every refused API gets an answer that can be encoded and that no client retries."""
+
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from broker.apis.api import Refused
+from broker.apis.registry import BROKER_APIS
+from tests.support.wire_values import fullest
+from wire.codec import decode, encode
+from wire.codegen.kio_plans import plan_of
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import request_class, response_class, supported_versions
+from wire.protocol.entities import build
+
+# What clients give up on, each tried with a real client; authorization is not asked for again.
+FINAL = {
+    ErrorCode.topic_authorization_failed,
+    ErrorCode.group_authorization_failed,
+    ErrorCode.cluster_authorization_failed,
+    ErrorCode.transactional_id_authorization_failed,
+    ErrorCode.group_id_not_found,
+    ErrorCode.invalid_request,
+    ErrorCode.transactional_id_not_found,
+}
+# Where the truth is no error: nothing is listed, and a group that is not there is dead.
+TRUTHS = {(ApiKey.LIST_TRANSACTIONS, version) for version in range(3)} | {
+    (ApiKey.DESCRIBE_GROUPS, version) for version in range(6)
+}
+REFUSALS = {api_key: api.refuse for api_key, api in BROKER_APIS.items() if isinstance(api, Refused)}
+VERSIONS = [
+    (api_key, version)
+    for api_key in REFUSALS
+    for version in range(supported_versions(api_key)[0], supported_versions(api_key)[1] + 1)
+]
+
+
+@pytest.mark.parametrize(("api_key", "version"), VERSIONS)
+def test_every_version_is_refused_for_good(api_key: ApiKey, version: int) -> None:
+    request = fullest(plan_of(request_class(api_key, version)))
+    values = REFUSALS[api_key](request, version)
+    assert values is not None
+    cls = response_class(api_key, version)
+    answer, _ = decode(cls, encode(build(cls, values)))
+    codes = set(error_codes(answer)) - {ErrorCode.none}
+    assert bool(codes) is ((api_key, version) not in TRUTHS)
+    assert codes <= FINAL
+
+
+def test_unknown_states_of_transactions_are_named() -> None:
+    cls = request_class(ApiKey.LIST_TRANSACTIONS, 2)
+    request = build(cls, {"state_filters": ("Ongoing", "Gone"), "producer_id_filters": ()})
+    values = REFUSALS[ApiKey.LIST_TRANSACTIONS](request, 2)
+    assert values == {
+        "error_code": ErrorCode.none,
+        "unknown_state_filters": ["Gone"],
+        "transaction_states": (),
+    }
+
+
+def test_a_group_that_is_not_there_is_dead() -> None:
+    request = build(request_class(ApiKey.DESCRIBE_GROUPS, 2), {"groups": ("mine",)})
+    values: Any = REFUSALS[ApiKey.DESCRIBE_GROUPS](request, 2)
+    [group] = values["groups"]
+    assert (group["group_id"], group["group_state"], group["error_code"]) == ("mine", "Dead", ErrorCode.none)
+
+
+def test_a_topic_moved_from_two_directories_is_answered_once() -> None:
+    """The request goes by directory, the answer by topic."""
+    dirs = [
+        {"path": path, "topics": [{"name": "orders", "partitions": (index,)}]}
+        for index, path in enumerate("ab")
+    ]
+    request = build(request_class(ApiKey.ALTER_REPLICA_LOG_DIRS, 2), {"dirs": dirs})
+    values = REFUSALS[ApiKey.ALTER_REPLICA_LOG_DIRS](request, 2)
+    answer: Any = build(response_class(ApiKey.ALTER_REPLICA_LOG_DIRS, 2), values or {})
+    [topic] = answer.results
+    assert [partition.partition_index for partition in topic.partitions] == [0, 1]
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_each_kind_of_coordinator_is_refused_with_its_own_code(version: int) -> None:
+    """librdkafka's transactional producer asks again and again when the refusal is that of a group."""
+    cls = request_class(ApiKey.FIND_COORDINATOR, version)
+    kinds = {0: ErrorCode.group_authorization_failed}
+    if version > 0:
+        kinds[1] = ErrorCode.transactional_id_authorization_failed
+        kinds[2] = ErrorCode.invalid_request
+    for key_type, code in kinds.items():
+        request = build(cls, {"key": "mine", "key_type": key_type, "coordinator_keys": ("mine",)})
+        values = REFUSALS[ApiKey.FIND_COORDINATOR](request, version)
+        assert values is not None
+        answer = build(response_class(ApiKey.FIND_COORDINATOR, version), values)
+        assert set(error_codes(answer)) - {ErrorCode.none} == {code}
+
+
+def error_codes(entity: object) -> list[ErrorCode]:
+    found = []
+    for name in getattr(entity, "__dataclass_fields__", ()):
+        value = getattr(entity, name)
+        if isinstance(value, ErrorCode):
+            found.append(value)
+        for item in value if isinstance(value, tuple) else (value,):
+            found += error_codes(item)
+    return found

@@ -1,0 +1,53 @@
+"""DescribeLogDirs of a broker without data: every version can be encoded, and directories are named."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from broker.apis.describe_log_dirs import described_log_dirs
+from metadata.image.cluster import BrokerRegistration
+from wire.codec import decode, encode
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import response_class, supported_versions
+from wire.protocol.entities import build
+
+FIRST, SECOND = UUID(int=1 << 70), UUID(int=2 << 70)
+LOG_DIRS = {FIRST: "/data/first", SECOND: "/data/second"}
+BROKER = BrokerRegistration(
+    id=7, epoch=70, incarnation_id=UUID(int=9), log_dirs=(FIRST, SECOND), cordoned_log_dirs=(SECOND,)
+)
+
+
+def sent(api_key: ApiKey, version: int, values: dict[str, Any]) -> Any:
+    """What a client reads of it."""
+    cls = response_class(api_key, version)
+    answer, _ = decode(cls, encode(build(cls, values)))
+    return answer
+
+
+def versions(api_key: ApiKey) -> range:
+    lowest, highest = supported_versions(api_key)
+    return range(lowest, highest + 1)
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.DESCRIBE_LOG_DIRS))
+def test_each_directory_is_told_without_logs(version: int) -> None:
+    answer = sent(ApiKey.DESCRIBE_LOG_DIRS, version, described_log_dirs(LOG_DIRS, BROKER))
+    assert [(each.error_code, each.log_dir, each.topics) for each in answer.results] == [
+        (ErrorCode.none, "/data/first", ()),
+        (ErrorCode.none, "/data/second", ()),
+    ]
+
+
+def test_a_cordoned_directory_is_told_to_be_so() -> None:
+    newest = versions(ApiKey.DESCRIBE_LOG_DIRS)[-1]
+    answer = sent(ApiKey.DESCRIBE_LOG_DIRS, newest, described_log_dirs(LOG_DIRS, BROKER))
+    assert [each.is_cordoned for each in answer.results] == [False, True]
+
+
+def test_before_the_broker_knows_of_itself_nothing_is_cordoned() -> None:
+    newest = versions(ApiKey.DESCRIBE_LOG_DIRS)[-1]
+    answer = sent(ApiKey.DESCRIBE_LOG_DIRS, newest, described_log_dirs(LOG_DIRS, None))
+    assert [each.is_cordoned for each in answer.results] == [False, False]

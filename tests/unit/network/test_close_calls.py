@@ -1,0 +1,43 @@
+"""Who waits for an answer to give learns once that the connection has gone."""
+
+from network.replies import ReplyQueue
+
+
+def queue() -> ReplyQueue:
+    return ReplyQueue(on_answer=lambda: None, on_failure=lambda _request, _error: None)
+
+
+def test_each_is_called_once_when_the_connection_closes() -> None:
+    calls: list[int] = []
+    replies = queue()
+    replies.when_closed(lambda: calls.append(1))
+    replies.when_closed(lambda: calls.append(2))
+    assert not calls
+    replies.close()
+    replies.close()
+    assert calls == [1, 2]
+
+
+def test_what_was_forgotten_is_not_called_though_another_gave_the_same_function() -> None:
+    calls: list[str] = []
+
+    def call() -> None:
+        calls.append("called")
+
+    replies = queue()
+    forget = replies.when_closed(call)
+    replies.when_closed(call)
+    forget()
+    forget()
+    replies.close()
+    assert calls == ["called"]
+
+
+def test_one_that_comes_after_the_end_is_called_at_once() -> None:
+    calls: list[str] = []
+    replies = queue()
+    replies.close()
+    replies.when_closed(lambda: calls.append("called"))()
+    assert calls == ["called"]
+    replies.close()
+    assert calls == ["called"]
