@@ -30,7 +30,7 @@ from metadata.image.partition_columns import PADDING
 from metadata.image.partitions import NUMBER_COLUMNS, table_of_cells
 from metadata.image.records import image_values
 from metadata.image.topics import TopicImage, TopicsImage
-from metadata.snapshot_loading import load_snapshot
+from metadata.snapshot import load_snapshot
 from snapshots.naming import SnapshotId
 from snapshots.writer import SnapshotWriter
 from wire.compression import CompressionCodec

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from metadata.controller.liveness import Contact
+from metadata.controller.brokers.liveness import Contact
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage
 

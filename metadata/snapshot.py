@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.records import delta_from_values
-from metadata.image.state_hash import hash_of_image
+from metadata.state_hash.image_hash import hash_of_image
 from snapshots.reader import SnapshotReader
 from wire.log_batch import OffsetAndEpoch
 

@@ -8,30 +8,30 @@ from collections.abc import Sequence
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.activation import activation_records
-from metadata.controller.affected_partitions import counted_on
-from metadata.controller.batched_partition_update import BatchedPartitionUpdate
-from metadata.controller.broker_removal import Departure
-from metadata.controller.bulk_elections import Movement
+from metadata.controller.brokers.liveness import BrokerLiveness
 from metadata.controller.context import DecisionContext
 from metadata.controller.controller_core import Active, ControllerCore
 from metadata.controller.deadlines import asks_for_nothing, check_deadline
-from metadata.controller.describe import describe_cluster
-from metadata.controller.divided import divided
+from metadata.controller.divided_requests import divided
 from metadata.controller.handlers import HANDLERS, READERS, Handler
-from metadata.controller.liveness import BrokerLiveness
-from metadata.controller.mutation_quota import MutationCharges
-from metadata.controller.partition_change_batch import whole_run
+from metadata.controller.mutation_quotas import MutationCharges
+from metadata.controller.partitions.affected_partitions import counted_on
+from metadata.controller.partitions.batched_update import BatchedPartitionUpdate
+from metadata.controller.partitions.broker_movement import Movement
+from metadata.controller.partitions.broker_removal import Departure
+from metadata.controller.partitions.change_batch import whole_run
+from metadata.controller.partitions.transitions import fence_record
 from metadata.controller.periodic import PERIODIC_TASKS, Schedule
+from metadata.controller.quorum.activation import activation_records
+from metadata.controller.quorum.describe_cluster import describe_cluster
 from metadata.controller.record_run import plain_records
 from metadata.controller.refusals import refusal
 from metadata.controller.replies import Waiting
 from metadata.controller.requests import ApiError, ControllerRequest, Reply, Values, not_controller
 from metadata.controller.results import ControllerResult
-from metadata.controller.transitions import fence_record
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.metadata_version import NO_OP_RECORD
-from metadata.snapshot_loading import LoadedSnapshot
+from metadata.snapshot import LoadedSnapshot
 from raft.errors import NotLeaderError
 from wire.log_batch import LogBatch
 from wire.metadata_records.features import NoOpRecord

@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.batched_partition_update import BatchedPartitionUpdate
-from metadata.controller.broker_removal import BrokerRemoval
+from metadata.controller.brokers.liveness import BrokerLiveness, Contact
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
-from metadata.controller.divided import DividedRequest
-from metadata.controller.feature_support import check_levels
-from metadata.controller.liveness import BrokerLiveness, Contact
+from metadata.controller.divided_requests import DividedRequest
 from metadata.controller.log_writer import LogWriter
-from metadata.controller.mutation_quota import MutationCharges, MutationQuotas
-from metadata.controller.partition_change_batch import PartitionChangeBatch
+from metadata.controller.mutation_quotas import MutationCharges, MutationQuotas
+from metadata.controller.partitions.batched_update import BatchedPartitionUpdate
+from metadata.controller.partitions.broker_removal import BrokerRemoval
+from metadata.controller.partitions.change_batch import PartitionChangeBatch
 from metadata.controller.periodic import Schedule
+from metadata.controller.quorum.feature_support import check_levels
 from metadata.controller.refusals import refusal
 from metadata.controller.replies import DeferredReplies
 from metadata.controller.requests import ApiError, ControllerRequest, Reply, not_controller

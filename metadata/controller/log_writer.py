@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.audit import audit_record
 from metadata.controller.config import ControllerConfig
-from metadata.controller.partition_change_batch import PartitionChangeBatch
+from metadata.controller.partitions.change_batch import PartitionChangeBatch
 from metadata.controller.record_run import Entry, RecordRun, plain_records, record_count, stretches
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult

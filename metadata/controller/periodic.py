@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from metadata.controller.config import ControllerConfig
-from metadata.controller.delegation_tokens import EXPIRY_SWEEP
-from metadata.controller.leader_balancing import LEADER_BALANCING, UNCLEAN_ELECTION
-from metadata.controller.leaderless import CLEAN_ELECTION
+from metadata.controller.partitions.leader_balancing import LEADER_BALANCING, UNCLEAN_ELECTION
+from metadata.controller.partitions.leaderless import CLEAN_ELECTION
 from metadata.controller.periodic_task import Outcome, PeriodicTask
+from metadata.controller.security.delegation_tokens import EXPIRY_SWEEP
 
 __all__ = ("PERIODIC_TASKS", "Outcome", "PeriodicTask", "Schedule")
 

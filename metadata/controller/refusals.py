@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
-from metadata.controller import client_quotas
-from metadata.controller.alter_configs import config_refusal
-from metadata.controller.delegation_tokens import creation_refusal
+from metadata.controller.configs import client_quotas
+from metadata.controller.configs.alter_configs import config_refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.security.delegation_tokens import creation_refusal
 from wire.protocol.api_keys import ApiKey
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from metadata.controller.batched_partition_update import BatchedPartitionUpdate
-from metadata.controller.broker_removal import BrokerRemoval
+from metadata.controller.partitions.batched_update import BatchedPartitionUpdate
+from metadata.controller.partitions.broker_removal import BrokerRemoval
 from metadata.controller.record_run import Entry
 from metadata.controller.requests import Values
 

@@ -17,7 +17,7 @@ from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.run_replay import replay_runs
 from metadata.loader import MetadataLoader
-from metadata.snapshot_loading import LoadedSnapshot
+from metadata.snapshot import LoadedSnapshot
 from wire.audit_note import NO_NOTE_HASH, note_hash
 from wire.log_batch import LogBatch
 from wire.record_batch import read_batch_header

@@ -25,9 +25,9 @@ from metadata.config_definitions.table import (
     GROUP_CONFIGS,
     TOPIC_CONFIGS,
 )
-from metadata.controller.config_checks import node_id_of
+from metadata.controller.configs.config_checks import node_id_of
 from metadata.controller.requests import ApiError, Values
-from metadata.controller.topic_names import check_topic_name
+from metadata.controller.topics.names import check_topic_name
 from metadata.describe.config_entries import Entry, Wanted
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.configs import (

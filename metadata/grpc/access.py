@@ -12,10 +12,10 @@ from typing import Any, Final, Protocol
 import grpc
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.grpc_broker_errors import Refused, status_name
 from metadata.authorizer.authorizer import NotLoadedError
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.gate import RequestAuthorizer
+from metadata.grpc.errors import Refused, status_name
 from metadata.image.image import MetadataImage
 from network.security.errors import UnnamedCertificate
 from wire.protocol.api_keys import ApiKey

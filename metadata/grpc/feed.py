@@ -9,8 +9,8 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 
-from metadata.adapters.grpc_source import CommittedLog, LogUnreadable, OffsetOutOfRange, ServerStopping
 from metadata.changes import Change, ChangeKind, ChangeTracker
+from metadata.grpc.source import CommittedLog, LogUnreadable, OffsetOutOfRange, ServerStopping
 from metadata.image.errors import ReplayError
 from wire.errors import DecodeError
 

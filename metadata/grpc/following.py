@@ -3,9 +3,9 @@
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from metadata.adapters.grpc_feed import ChangeFeed, Watcher
-from metadata.adapters.grpc_source import CommittedLog, OffsetOutOfRange
 from metadata.changes import Change, ChangeTracker
+from metadata.grpc.feed import ChangeFeed, Watcher
+from metadata.grpc.source import CommittedLog, OffsetOutOfRange
 
 # A follower may resume at a node that lags behind the one it read before; further ahead it must be a mistake.
 AHEAD_LIMIT_OFFSETS: Final = 100_000

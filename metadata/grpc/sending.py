@@ -7,9 +7,9 @@ from typing import Any, Final, Protocol
 
 import grpc
 
-from metadata.adapters.grpc_feed import WatcherOverrun
-from metadata.adapters.grpc_records import UnknownType
-from metadata.adapters.grpc_source import (
+from metadata.grpc.feed import WatcherOverrun
+from metadata.grpc.inspect.records import UnknownType
+from metadata.grpc.source import (
     LogUnreadable,
     NoSuchSnapshot,
     NotReady,

@@ -10,14 +10,14 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from metadata.adapters.grpc_broker import BrokerCalls, BrokerService
-from metadata.adapters.grpc_broker_access import MemberGate
-from metadata.adapters.grpc_feed import WATCHER_QUEUE_CHANGES, ChangeFeed
-from metadata.adapters.grpc_malformed import MalformedRequests
-from metadata.adapters.grpc_members import MembersSource
-from metadata.adapters.grpc_quorum import QuorumService, QuorumSource
-from metadata.adapters.grpc_service import InspectService
-from metadata.adapters.grpc_source import CommittedLog, InspectSource
+from metadata.grpc.access import MemberGate
+from metadata.grpc.broker.service import BrokerCalls, BrokerService
+from metadata.grpc.feed import WATCHER_QUEUE_CHANGES, ChangeFeed
+from metadata.grpc.inspect.service import InspectService
+from metadata.grpc.malformed import MalformedRequests
+from metadata.grpc.quorum.members import MembersSource
+from metadata.grpc.quorum.service import QuorumService, QuorumSource
+from metadata.grpc.source import CommittedLog, InspectSource
 from network.errors import CannotListen, listen_error
 from network.limits import GrpcLimits
 from network.security.reloading import TlsMaterial

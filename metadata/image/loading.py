@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
-from metadata.image.partition_layout import IDENTITY, LISTS_AT, PARTITION_FRAME, TOPIC_ID, VERSION_AT
 from metadata.image.partition_reading import read_by_columns
+from metadata.image.partition_records import IDENTITY, LISTS_AT, PARTITION_FRAME, TOPIC_ID, VERSION_AT
 from wire.codegen.kinds import uuid_of
 from wire.metadata_records.topics import TopicRecord
 from wire.record_frame import decode_record

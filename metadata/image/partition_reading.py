@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from metadata.image.directories import MIGRATING
 from metadata.image.partition_columns import PADDING, Column
-from metadata.image.partition_layout import (
+from metadata.image.partition_records import (
     NUMBERS,
     VERSION_AT,
     Records,

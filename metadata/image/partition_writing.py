@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from metadata.image.directories import MIGRATING
 from metadata.image.partition_columns import PADDING, Column
-from metadata.image.partition_layout import LONGEST_LIST, NUMBERS, Records, Shape, layout_of
+from metadata.image.partition_records import LONGEST_LIST, NUMBERS, Records, Shape, layout_of
 from metadata.image.partition_state import RECOVERED
 from metadata.image.partitions import NUMBER_COLUMNS, PartitionTable
 from wire.metadata_records.topics import PartitionRecord

@@ -9,8 +9,8 @@ from typing import Final
 
 from metadata.image.change_layout import CHANGE_FRAME, changes_of
 from metadata.image.delta import MetadataDelta
-from metadata.image.partition_layout import IDENTITY, LISTS_AT, PARTITION_FRAME, TOPIC_ID, VERSION_AT
 from metadata.image.partition_reading import read_by_columns
+from metadata.image.partition_records import IDENTITY, LISTS_AT, PARTITION_FRAME, TOPIC_ID, VERSION_AT
 from wire.codegen.kinds import uuid_of
 from wire.schema import MetadataRecord
 

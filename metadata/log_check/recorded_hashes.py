@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from metadata.image.state_hash import hash_of_image, state_hash_text
 from metadata.log_check.findings import Check, Finding, Findings, Severity
 from metadata.log_check.state_replay import StateReplay
+from metadata.state_hash.image_hash import hash_of_image, state_hash_text
 from wire.record_batch import Record
 
 _REMEDY = (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from metadata.image.state_hash import SCHEME
+from metadata.state_hash.image_hash import SCHEME
 from raft.voters import ReplicaKey
 
 REMEMBERED_STATES: Final = 4096

@@ -22,7 +22,7 @@ from metadata.image.delta import MetadataDelta
 from metadata.image.features import FeaturesImage
 from metadata.image.image import MetadataImage
 from metadata.image.quotas import ProducerIdsImage
-from metadata.image.state_hash_topics import hash_of_topics, hashes_of_topics_change
+from metadata.state_hash.topics_hash import hash_of_topics, hashes_of_topics_change
 
 SCHEME: Final = 1
 MODULUS: Final = 1 << 128

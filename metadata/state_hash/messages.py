@@ -4,7 +4,7 @@ from uuid import UUID
 
 from google.protobuf.message import DecodeError as ProtobufError
 
-from metadata.state_comparison import Mismatch, Report, StateAt, StateComparison
+from metadata.state_hash.comparison import Mismatch, Report, StateAt, StateComparison
 from raft.voters import ReplicaKey
 from wire.proto import quorum_pb2 as pb
 

@@ -9,8 +9,8 @@ import numpy as np
 from metadata.image.delta import MetadataDelta
 from metadata.image.partition_columns import Column
 from metadata.image.partitions import PartitionTable
-from metadata.image.state_hash_partitions import Rows, hash_of_rows, seed_of
 from metadata.image.topics import TopicImage, TopicsImage
+from metadata.state_hash.partition_hash import Rows, hash_of_rows, seed_of
 
 Hash = Callable[..., int]
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.controller import affected_partitions as affected_module
-from metadata.controller import batched_partition_update
-from metadata.controller.affected_partitions import affected_partitions
-from metadata.controller.batched_partition_update import BatchedPartitionUpdate
-from metadata.controller.broker_removal import BrokerRemoval, Departure
-from metadata.controller.bulk_elections import Movement
 from metadata.controller.context import DecisionContext
-from metadata.controller.partition_change_batch import Limits, PartitionChangeBatch, run_of
-from metadata.controller.transitions import leader_and_isr_records
+from metadata.controller.partitions import affected_partitions as affected_module
+from metadata.controller.partitions import batched_update as batched_partition_update
+from metadata.controller.partitions.affected_partitions import affected_partitions
+from metadata.controller.partitions.batched_update import BatchedPartitionUpdate
+from metadata.controller.partitions.broker_movement import Movement
+from metadata.controller.partitions.broker_removal import BrokerRemoval, Departure
+from metadata.controller.partitions.change_batch import Limits, PartitionChangeBatch, run_of
+from metadata.controller.partitions.transitions import leader_and_isr_records
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.metadata_version import partition_record_version

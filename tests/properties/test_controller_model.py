@@ -16,7 +16,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from metadata.controller import batched_partition_update, partition_change_batch
+from metadata.controller.partitions import batched_update as batched_partition_update
+from metadata.controller.partitions import change_batch as partition_change_batch
 from tests.reference_model import requests
 from tests.reference_model.objects import NOBODY
 from tests.reference_model.twin import Twin

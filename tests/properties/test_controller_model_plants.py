@@ -7,22 +7,17 @@ from typing import Any
 import pytest
 from hypothesis import Phase
 
-from metadata.controller import (
-    alter_partition,
-    assignments,
-    broker_removal,
-    elr,
-    partition_change,
-    partition_change_batch,
-)
-from metadata.controller.bulk_elections import Movement
+from metadata.controller.brokers.liveness import BrokerLiveness
 from metadata.controller.context import DecisionContext
 from metadata.controller.controller import Controller
-from metadata.controller.leaderless import CLEAN_ELECTION
-from metadata.controller.liveness import BrokerLiveness
-from metadata.controller.partition_change import Elected, PartitionChange
-from metadata.controller.partition_change_builder import change_of
+from metadata.controller.partitions import alter_partition, broker_removal, elr, partition_change
+from metadata.controller.partitions import change_batch as partition_change_batch
+from metadata.controller.partitions.broker_movement import Movement
+from metadata.controller.partitions.leaderless import CLEAN_ELECTION
+from metadata.controller.partitions.partition_change import Elected, PartitionChange
+from metadata.controller.partitions.partition_change_builder import change_of
 from metadata.controller.periodic import PERIODIC_TASKS
+from metadata.controller.topics import new_partitions as assignments
 from metadata.image.partition_state import partition_after_change
 from tests.properties.test_controller_model import run_stream
 from tests.reference_model.story import tell
@@ -98,7 +93,7 @@ def a_cancel_forgets_who_was_in_sync(patch: pytest.MonkeyPatch) -> None:
             targets["target_isr"] = targets["target_isr"][:1]
         return change_of(*arguments, **targets)
 
-    patch.setattr("metadata.controller.reassign_partitions.change_of", change)
+    patch.setattr("metadata.controller.partitions.reassignments.change_of", change)
 
 
 def answers_do_not_wait_for_the_commit(patch: pytest.MonkeyPatch) -> None:

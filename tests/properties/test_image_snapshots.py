@@ -17,10 +17,10 @@ from metadata.image import loading, partition_reading
 from metadata.image.delta import MetadataDelta
 from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage, Provenance
-from metadata.image.partition_layout import NUMBERS
+from metadata.image.partition_records import NUMBERS
 from metadata.image.records import image_values
 from metadata.loader import MetadataLoader, Slices
-from metadata.snapshot_loading import load_snapshot
+from metadata.snapshot import load_snapshot
 from snapshots.naming import SnapshotId
 from snapshots.reader import SnapshotReader
 from snapshots.writer import SnapshotWriter

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from kio.schema.errors import ErrorCode
 
-from metadata.controller import assignments
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.controller.requests import Values
+from metadata.controller.topics import new_partitions as assignments
 from metadata.image import run_replay
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage, Provenance
@@ -21,7 +21,7 @@ from metadata.loader import MetadataLoader
 from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from raft.errors import RecordBatchTooLargeError
 from tests.support.bulk_worlds import SEEDS, changed, partition_of, replayed
-from tests.unit.metadata.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World
+from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World
 from wire.metadata_records import configs, features, topics
 from wire.protocol.api_keys import ApiKey
 from wire.schema import MetadataRecord

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from metadata.controller import partition_change_batch
 from metadata.controller.config import ControllerConfig
-from metadata.controller.partition_change_batch import CHANGES_AT_ONCE
+from metadata.controller.partitions import change_batch as partition_change_batch
+from metadata.controller.partitions.change_batch import CHANGES_AT_ONCE
 from metadata.controller.requests import Values
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
@@ -16,8 +16,8 @@ from snapshots.bootstrap import bootstrap_records
 from tests.reference_model import brokers
 from tests.reference_model.objects import Cluster, Refused
 from tests.reference_model.reading import differences, in_order, told_image, told_model, told_records
+from tests.support.controller_world import LEVELS, SESSION_MS, World
 from tests.support.image_invariants import FENCED_LEADER, image_violations
-from tests.unit.metadata.controller_world import LEVELS, SESSION_MS, World
 from wire.metadata_records.cluster import RegisterBrokerRecord
 from wire.protocol.api_keys import ApiKey
 from wire.record_frame import decode_record

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from metadata.adapters.grpc_source import ImageCallback, NoSuchSnapshot, NotTheLeader
+from metadata.grpc.source import ImageCallback, NoSuchSnapshot, NotTheLeader
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
 from wire.control_records import ControlRecord, encode_control_record

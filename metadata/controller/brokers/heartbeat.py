@@ -8,20 +8,20 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.batched_partition_update import BatchedPartitionUpdate
-from metadata.controller.broker_removal import BrokerRemoval, Departure
-from metadata.controller.bulk_elections import Movement
 from metadata.controller.context import DecisionContext
-from metadata.controller.partition_change_batch import PartitionChangeBatch, whole_run
-from metadata.controller.requests import ControllerRequest
-from metadata.controller.results import ControllerResult
-from metadata.controller.transitions import (
+from metadata.controller.partitions.batched_update import BatchedPartitionUpdate
+from metadata.controller.partitions.broker_movement import Movement
+from metadata.controller.partitions.broker_removal import BrokerRemoval, Departure
+from metadata.controller.partitions.change_batch import PartitionChangeBatch, whole_run
+from metadata.controller.partitions.transitions import (
     controlled_shutdown_records,
     cordoned_directories_records,
     fence_record,
     online_directories_records,
     unfence_record,
 )
+from metadata.controller.requests import ControllerRequest
+from metadata.controller.results import ControllerResult
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.metadata_version import DIRECTORIES
 from wire.schema import MetadataRecord

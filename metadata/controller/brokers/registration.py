@@ -7,11 +7,11 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.broker_removal import BrokerRemoval, Departure
 from metadata.controller.context import DecisionContext
+from metadata.controller.partitions.broker_removal import BrokerRemoval, Departure
+from metadata.controller.partitions.transitions import fence_record
 from metadata.controller.requests import ApiError, ControllerRequest
 from metadata.controller.results import ControllerResult
-from metadata.controller.transitions import fence_record
 from metadata.image.cluster import (
     BrokerRegistration,
     ControllerRegistration,

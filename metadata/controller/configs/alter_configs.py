@@ -9,9 +9,14 @@ from kio.schema.errors import ErrorCode
 
 from metadata.config_definitions.definition import ConfigType
 from metadata.config_definitions.table import definition_of
-from metadata.controller.config_checks import check_change, check_records, check_resource, check_resource_type
+from metadata.controller.configs.config_checks import (
+    check_change,
+    check_records,
+    check_resource,
+    check_resource_type,
+)
 from metadata.controller.context import DecisionContext
-from metadata.controller.elr import clear_elr_records
+from metadata.controller.partitions.elr import clear_elr_records
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC, ConfigResource

@@ -12,7 +12,7 @@ from metadata.config_definitions.topic_rules import check_topic_configs
 from metadata.config_definitions.validators import InvalidConfigError, InvalidConfigRequestError
 from metadata.controller.context import DecisionContext
 from metadata.controller.requests import ApiError
-from metadata.controller.topic_names import check_topic_name
+from metadata.controller.topics.names import check_topic_name
 from metadata.image.configs import (
     BROKER,
     BROKER_LOGGER,

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata.controller.bulk_elections import Movement, concerned_rows
+from metadata.controller.partitions.broker_movement import Movement, concerned_rows
 from metadata.image.partition_changes import StackedTables
 from metadata.image.partition_columns import PADDING, Column
 from metadata.image.partition_state import NO_LEADER

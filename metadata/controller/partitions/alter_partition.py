@@ -7,11 +7,11 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.isr_growth import Members, isr_growth
-from metadata.controller.partition_change import Election, PartitionChange
+from metadata.controller.partitions.isr_growth import Members, isr_growth
+from metadata.controller.partitions.partition_change import Election, PartitionChange
+from metadata.controller.partitions.transitions import acceptable_leaders
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.controller.results import ControllerResult
-from metadata.controller.transitions import acceptable_leaders
 from metadata.image.partition_state import (
     NO_LEADER_CHANGE,
     RECOVERED,

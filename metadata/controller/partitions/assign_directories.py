@@ -6,11 +6,11 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.partition_change import Election
-from metadata.controller.partition_change_builder import change_of
+from metadata.controller.partitions.partition_change import Election
+from metadata.controller.partitions.partition_change_builder import change_of
+from metadata.controller.partitions.transitions import acceptable_leaders
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
-from metadata.controller.transitions import acceptable_leaders
 from metadata.image.directories import MIGRATING, is_online
 from metadata.image.metadata_version import DIRECTORIES
 from metadata.image.partition_state import PartitionState, partition_after_change

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from uuid import UUID
 
-from metadata.controller.bulk_elections import Movement
 from metadata.controller.context import DecisionContext
-from metadata.controller.partition_change_batch import Limits, Part, PartitionChangeBatch, run_of
+from metadata.controller.partitions.broker_movement import Movement
+from metadata.controller.partitions.change_batch import Limits, Part, PartitionChangeBatch, run_of
 from metadata.image.cluster import BrokerRegistration
 
 PARTITIONS_PER_SLICE = 4096

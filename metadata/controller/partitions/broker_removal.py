@@ -9,10 +9,10 @@ leading, and the request is handled when nothing is left to be done before.
 from dataclasses import dataclass
 from uuid import UUID
 
-from metadata.controller.batched_partition_update import PartitionWalk
-from metadata.controller.bulk_elections import Movement
 from metadata.controller.context import DecisionContext
-from metadata.controller.partition_change_batch import PartitionChangeBatch, whole_run
+from metadata.controller.partitions.batched_update import PartitionWalk
+from metadata.controller.partitions.broker_movement import Movement
+from metadata.controller.partitions.change_batch import PartitionChangeBatch, whole_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

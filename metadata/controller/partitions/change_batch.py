@@ -7,16 +7,16 @@ from uuid import UUID
 
 import numpy as np
 
-from metadata.controller.affected_partitions import affected_partitions
-from metadata.controller.bulk_elections import BulkDecision, Movement, concerned_rows, decide
 from metadata.controller.context import DecisionContext
+from metadata.controller.partitions.affected_partitions import affected_partitions
+from metadata.controller.partitions.broker_movement import BulkDecision, Movement, concerned_rows, decide
+from metadata.controller.partitions.transitions import Affected, leader_and_isr_records
 from metadata.controller.record_run import RecordRun
-from metadata.controller.transitions import Affected, leader_and_isr_records
 from metadata.image.change_layout import change_values
 from metadata.image.delta import MetadataDelta
 from metadata.image.metadata_version import partition_record_version
 from metadata.image.partition_changes import PartitionChanges, StackedTables
-from metadata.image.partition_layout import IDENTITY
+from metadata.image.partition_records import IDENTITY
 from metadata.image.partition_state import PartitionState
 from metadata.image.partitions import PartitionTable
 from metadata.image.topics import TopicImage

@@ -6,9 +6,9 @@ from enum import IntEnum
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.election_candidates import leaderless, without_preferred_leader
-from metadata.controller.partition_change import Election
-from metadata.controller.partition_change_builder import change_of
+from metadata.controller.partitions.election_candidates import leaderless, without_preferred_leader
+from metadata.controller.partitions.partition_change import Election
+from metadata.controller.partitions.partition_change_builder import change_of
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.image.partition_state import NO_LEADER, PartitionState

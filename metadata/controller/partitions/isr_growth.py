@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.partition_change_batch import PartitionChangeBatch
+from metadata.controller.partitions.change_batch import PartitionChangeBatch
 from metadata.image.change_layout import LONGEST_ISR, change_values
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.directories import LOST, MIGRATING, UNASSIGNED

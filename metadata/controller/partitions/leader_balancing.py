@@ -8,13 +8,13 @@ from typing import Final
 
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
-from metadata.controller.election_candidates import (
+from metadata.controller.partitions.election_candidates import (
     Found,
     electable_preferred,
     leaderless_with_active_replica,
 )
-from metadata.controller.partition_change import Election
-from metadata.controller.partition_change_builder import change_of
+from metadata.controller.partitions.partition_change import Election
+from metadata.controller.partitions.partition_change_builder import change_of
 from metadata.controller.periodic_task import Outcome, PeriodicTask
 from wire.metadata_records.topics import PartitionChangeRecord
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.election_candidates import leaderless_with_active_replica
-from metadata.controller.partition_change_builder import change_of
+from metadata.controller.partitions.election_candidates import leaderless_with_active_replica
+from metadata.controller.partitions.partition_change_builder import change_of
 from metadata.controller.periodic_task import Outcome, PeriodicTask
 from metadata.image.partition_columns import PADDING, Column
 from metadata.image.partitions import PartitionTable

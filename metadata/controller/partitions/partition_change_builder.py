@@ -3,8 +3,8 @@
 from typing import Any
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.partition_change import Election, PartitionChange
-from metadata.controller.transitions import acceptable_leaders
+from metadata.controller.partitions.partition_change import Election, PartitionChange
+from metadata.controller.partitions.transitions import acceptable_leaders
 from metadata.image.partition_state import PartitionState
 from metadata.image.topics import TopicImage
 

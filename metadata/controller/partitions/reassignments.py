@@ -9,12 +9,12 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.assignments import check_replicas
 from metadata.controller.context import DecisionContext
-from metadata.controller.partition_change import Election
-from metadata.controller.partition_change_builder import change_of
+from metadata.controller.partitions.partition_change import Election
+from metadata.controller.partitions.partition_change_builder import change_of
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
+from metadata.controller.topics.new_partitions import check_replicas
 from metadata.image.partition_state import PartitionState
 from metadata.image.topics import TopicImage
 from wire.metadata_records.topics import PartitionChangeRecord

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from uuid import UUID
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.partition_change import Election, PartitionChange
+from metadata.controller.partitions.partition_change import Election, PartitionChange
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.directories import is_online
 from metadata.image.metadata_version import (

@@ -1,7 +1,7 @@
 """What a controller writes first when it becomes active (KIP-868)."""
 
 from metadata.controller.config import ControllerConfig
-from metadata.controller.elr import cluster_minimum
+from metadata.controller.partitions.elr import cluster_minimum
 from metadata.image.metadata_version import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     METADATA_VERSION,

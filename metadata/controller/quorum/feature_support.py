@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from metadata.controller.activation import LogUnsupported
 from metadata.controller.context import DecisionContext
+from metadata.controller.quorum.activation import LogUnsupported
 from metadata.features import NOT_SUPPORTED, SUPPORTED_FEATURES, reason_not_supported
 from metadata.image.cluster import SupportedFeature
 from metadata.image.delta import MetadataDelta

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.elr import elr_safety_records
-from metadata.controller.feature_support import reason_nobody_may
+from metadata.controller.partitions.elr import elr_safety_records
+from metadata.controller.quorum.feature_support import reason_nobody_may
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.features import unmet_dependency

@@ -8,7 +8,10 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.acl_filters import (
+from metadata.controller.context import DecisionContext
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
+from metadata.controller.security.acl_filters import (
     ANY,
     CLUSTER,
     MATCH,
@@ -21,9 +24,6 @@ from metadata.controller.acl_filters import (
     filter_of,
     pattern_values,
 )
-from metadata.controller.context import DecisionContext
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
 from metadata.image.security import AccessControlEntry, Binding
 from wire.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 

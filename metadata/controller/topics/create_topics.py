@@ -9,21 +9,21 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from metadata.config_definitions.resolution import SOURCE_TOPIC
-from metadata.controller.assignments import (
+from metadata.controller.context import DecisionContext
+from metadata.controller.record_run import Entry
+from metadata.controller.refusals import topic_refusal
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
+from metadata.controller.topics.names import METADATA_TOPIC_NAME, check_no_collision, check_topic_name
+from metadata.controller.topics.new_partitions import (
     Placed,
     automatic_partitions,
     manual_partitions,
     new_partitions,
     placer_of,
 )
-from metadata.controller.context import DecisionContext
-from metadata.controller.placement import StripedPlacer
-from metadata.controller.record_run import Entry
-from metadata.controller.refusals import topic_refusal
-from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.controller.topic_configs import check_new_topic_configs, effective_topic_configs
-from metadata.controller.topic_names import METADATA_TOPIC_NAME, check_no_collision, check_topic_name
+from metadata.controller.topics.placement import StripedPlacer
+from metadata.controller.topics.topic_configs import check_new_topic_configs, effective_topic_configs
 from metadata.image.configs import TOPIC
 from metadata.image.partitions import EMPTY_PARTITIONS
 from metadata.image.topics import TopicImage, TopicsImage

@@ -10,9 +10,9 @@ import numpy as np
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.placement import StripedPlacer
 from metadata.controller.record_run import Entry, RecordRun
 from metadata.controller.requests import ApiError
+from metadata.controller.topics.placement import StripedPlacer
 from metadata.image.delta import MetadataDelta
 from metadata.image.partition_changes import compacted
 from metadata.image.partition_columns import Column

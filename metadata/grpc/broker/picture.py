@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final, TypeVar
 
-from metadata.adapters.grpc_messages import PARTITIONS_PER_CHUNK, broker_message, partition_message
 from metadata.changes import Change, ChangeKind, PartitionTransition, TopicIdentity
+from metadata.grpc.inspect.messages import PARTITIONS_PER_CHUNK, broker_message, partition_message
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState

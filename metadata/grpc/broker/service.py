@@ -11,10 +11,9 @@ from typing import Any, Protocol
 import grpc
 
 from metadata.adapters.controller_channel import ControllerUnavailable
-from metadata.adapters.grpc_broker_access import Context as GateContext
-from metadata.adapters.grpc_broker_access import MemberGate, refuse
-from metadata.adapters.grpc_broker_errors import BadMessage, Refused, check
-from metadata.adapters.grpc_broker_requests import (
+from metadata.grpc.access import Context as GateContext
+from metadata.grpc.access import MemberGate, refuse
+from metadata.grpc.broker.requests import (
     Membership,
     Values,
     alter_partition_message,
@@ -25,11 +24,12 @@ from metadata.adapters.grpc_broker_requests import (
     registration_values,
     unregistration_values,
 )
-from metadata.adapters.grpc_broker_watch import watch
-from metadata.adapters.grpc_feed import ChangeFeed
-from metadata.adapters.grpc_sending import Context as StreamContext
-from metadata.adapters.grpc_sending import send_all
-from metadata.adapters.grpc_source import CommittedLog
+from metadata.grpc.broker.watch import watch
+from metadata.grpc.errors import BadMessage, Refused, check
+from metadata.grpc.feed import ChangeFeed
+from metadata.grpc.sending import Context as StreamContext
+from metadata.grpc.sending import send_all
+from metadata.grpc.source import CommittedLog
 from network.errors import NoCommonVersion
 from wire.proto import broker_pb2 as pb
 from wire.proto.broker_pb2_grpc import BrokerServicer

@@ -9,11 +9,11 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from metadata.adapters.grpc_broker_picture import Concerns, PictureChange, concerns_member, state_messages
-from metadata.adapters.grpc_feed import ChangeFeed, Watcher
-from metadata.adapters.grpc_following import catch_up, check_in_range, tracker_before
-from metadata.adapters.grpc_source import CommittedLog
 from metadata.changes import QUORUM_KINDS, Change, ChangeKind, ChangeTracker, PartitionTransition
+from metadata.grpc.broker.picture import Concerns, PictureChange, concerns_member, state_messages
+from metadata.grpc.feed import ChangeFeed, Watcher
+from metadata.grpc.following import catch_up, check_in_range, tracker_before
+from metadata.grpc.source import CommittedLog
 from wire.proto import broker_pb2 as pb
 
 # How often a member hears how far the log is when nothing changes for it.

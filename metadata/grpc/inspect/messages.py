@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from metadata.adapters.grpc_source import InspectSource
 from metadata.changes import Change, PartitionTransition, TopicIdentity
+from metadata.grpc.source import InspectSource
 from metadata.image.cluster import BrokerRegistration, ControllerRegistration, Endpoint
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import RECOVERING, PartitionState

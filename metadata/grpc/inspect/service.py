@@ -4,17 +4,17 @@ from collections.abc import AsyncGenerator, Iterator
 from itertools import chain, islice
 from typing import Protocol
 
-from metadata.adapters.grpc_broker_access import Context as GateContext
-from metadata.adapters.grpc_broker_access import MemberGate
-from metadata.adapters.grpc_copy import copy_log, copy_snapshot
-from metadata.adapters.grpc_feed import ChangeFeed, Watcher
-from metadata.adapters.grpc_following import catch_up, check_in_range, tracker_before
-from metadata.adapters.grpc_messages import change_message, image_chunks, image_header
-from metadata.adapters.grpc_records import RecordFilter
-from metadata.adapters.grpc_sending import BadRange, send_all
-from metadata.adapters.grpc_sending import Context as StreamContext
-from metadata.adapters.grpc_source import CommittedLog
 from metadata.changes import ChangeKind, ChangeTracker
+from metadata.grpc.access import Context as GateContext
+from metadata.grpc.access import MemberGate
+from metadata.grpc.feed import ChangeFeed, Watcher
+from metadata.grpc.following import catch_up, check_in_range, tracker_before
+from metadata.grpc.inspect.copy_log import copy_log, copy_snapshot
+from metadata.grpc.inspect.messages import change_message, image_chunks, image_header
+from metadata.grpc.inspect.records import RecordFilter
+from metadata.grpc.sending import BadRange, send_all
+from metadata.grpc.sending import Context as StreamContext
+from metadata.grpc.source import CommittedLog
 from wire.proto import inspect_pb2 as pb
 from wire.proto.inspect_pb2_grpc import InspectServicer
 from wire.protocol.api_keys import ApiKey

@@ -7,8 +7,8 @@ from typing import Final, Protocol
 
 import grpc
 
-from metadata.adapters.grpc_broker_access import Context, MemberGate
-from metadata.adapters.grpc_source import NotTheLeader
+from metadata.grpc.access import Context, MemberGate
+from metadata.grpc.source import NotTheLeader
 from metadata.image.image import Provenance
 from metadata.members import BrokerProgress, BrokerStanding, Waited, waited_for
 from wire.proto import quorum_pb2 as pb

@@ -6,11 +6,11 @@ from typing import Protocol
 
 import grpc
 
-from metadata.adapters.grpc_broker_access import Context, MemberGate
-from metadata.adapters.grpc_members import MembersCalls, MembersSource
-from metadata.adapters.grpc_source import LogUnreadable, NotTheLeader
-from metadata.adapters.state_messages import reports_message
-from metadata.state_comparison import StateComparison
+from metadata.grpc.access import Context, MemberGate
+from metadata.grpc.quorum.members import MembersCalls, MembersSource
+from metadata.grpc.source import LogUnreadable, NotTheLeader
+from metadata.state_hash.comparison import StateComparison
+from metadata.state_hash.messages import reports_message
 from raft.elections_history import LeaderChangeAt, RoleEvent
 from raft.messages import DescribeQuorumResponse, ReplicaStatus
 from wire.errors import DecodeError

@@ -6,12 +6,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from metadata.controller.batched_partition_update import BatchedPartitionUpdate
+from metadata.controller.brokers.liveness import BrokerLiveness
 from metadata.controller.controller import Controller
-from metadata.controller.liveness import BrokerLiveness
+from metadata.controller.partitions.batched_update import BatchedPartitionUpdate
 from metadata.controller.replies import DeferredReplies
 from metadata.controller.timeline import Timeline
-from metadata.image import state_hash
+from metadata.state_hash import image_hash as state_hash
 from raft.adapters.commit_feed import CommitFeed
 from tests.simulation.run import SimulationFailed, simulate
 

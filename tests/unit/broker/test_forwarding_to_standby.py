@@ -15,8 +15,8 @@ from network.server import KafkaServer
 from raft.adapters.kafka_codec import codec
 from raft.messages import AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest, Request
 from raft.voters import Endpoint, ReplicaKey
+from tests.support.running_controllers import run
 from tests.unit.broker.test_listener import broker
-from tests.unit.metadata_adapters.controllers import run
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class
 from wire.protocol.entities import build

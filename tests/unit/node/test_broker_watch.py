@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from node.broker_watch import BrokerWatch
-from tests.unit.metadata.controller_world import SESSION_MS, World
+from tests.support.controller_world import SESSION_MS, World
 from wire.metadata_records.features import NoOpRecord
 from wire.record_frame import encode_record
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from metadata.adapters import grpc_members
-from metadata.adapters.grpc_members import LONGEST_WAIT_MS, WAIT_TIMEOUT_MS, MembersCalls
 from metadata.forwarding import encode_address, encode_principal
+from metadata.grpc.quorum import members as grpc_members
+from metadata.grpc.quorum.members import LONGEST_WAIT_MS, WAIT_TIMEOUT_MS, MembersCalls
 from metadata.image.image import MetadataImage
 from metadata.members import Waited
 from network.api_versions import NO_FEATURES

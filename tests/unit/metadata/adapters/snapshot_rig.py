@@ -6,12 +6,12 @@ from metadata.adapters.snapshot_manager import SnapshotManager
 from metadata.adapters.snapshot_ports import SnapshotSettings
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
-from metadata.snapshot_loading import LoadedSnapshot, load_snapshot
+from metadata.snapshot import LoadedSnapshot, load_snapshot
 from raft.inputs import SnapshotWritten
 from snapshots.naming import SnapshotId
 from tests.support.fault_file_system import FaultFileSystem
 from tests.support.images import image_of, partition_record, topic_records
-from tests.unit.metadata_adapters.snapshot_parts import FOLDER, START_MS, FakeReplica, until
+from tests.unit.metadata.adapters.snapshot_parts import FOLDER, START_MS, FakeReplica, until
 from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
 from wire.metadata_records.features import FeatureLevelRecord
 

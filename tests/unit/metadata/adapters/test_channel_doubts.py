@@ -16,7 +16,7 @@ from metadata.adapters.controller_channel import (
 )
 from metadata.adapters.lost_connections import LOSSES_IN_COMPANY, LOSSES_MAX, LostConnections
 from metadata.controller.requests import ControllerRequest, Values
-from tests.unit.metadata_adapters.controllers import RunningController, eventually, run
+from tests.support.running_controllers import RunningController, eventually, run
 from wire.protocol.api_keys import ApiKey
 
 

@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel, ControllerUnavailable
 from metadata.controller.requests import ControllerRequest, Values
 from network.server import KafkaServer
-from tests.unit.metadata_adapters.controllers import RunningController, eventually, run
+from tests.support.running_controllers import RunningController, eventually, run
 from wire.protocol.api_keys import ApiKey
 
 HEARTBEAT = {

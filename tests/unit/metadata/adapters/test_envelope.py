@@ -22,7 +22,7 @@ from metadata.forwarding import (
     is_for_the_leader,
 )
 from network.limits import ServerLimits
-from tests.unit.metadata_adapters.controllers import RunningController, run
+from tests.support.running_controllers import RunningController, run
 from wire.errors import DecodeError
 from wire.protocol import headers, warm_up
 from wire.protocol.api_keys import ApiKey

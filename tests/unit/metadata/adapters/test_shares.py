@@ -10,8 +10,8 @@ from metadata.adapters import controller_channel
 from metadata.adapters.controller_channel import ClientGone, ControllerUnavailable
 from metadata.adapters.shares import Shares
 from metadata.controller.requests import ControllerRequest, Values
-from tests.unit.metadata_adapters.controllers import RunningController, eventually, run
-from tests.unit.metadata_adapters.test_controller_channel import (
+from tests.support.running_controllers import RunningController, eventually, run
+from tests.unit.metadata.adapters.test_controller_channel import (
     HEARTBEAT,
     Leadership,
     channel_to,

@@ -6,8 +6,8 @@ import pytest
 
 from broker.metadata_cache import MetadataCache
 from broker.state_machine import BrokerStateMachine
-from tests.unit.metadata_adapters.snapshot_parts import run
-from tests.unit.metadata_adapters.snapshot_rig import Rig, image_at
+from tests.unit.metadata.adapters.snapshot_parts import run
+from tests.unit.metadata.adapters.snapshot_rig import Rig, image_at
 from wire.log_batch import build_batch
 from wire.metadata_records.features import FeatureLevelRecord
 from wire.metadata_records.topics import RemoveTopicRecord

@@ -32,7 +32,7 @@ from raft.messages import (
 )
 from raft.ready import OutboundResponse
 from raft.voters import Endpoint, ReplicaKey
-from tests.unit.metadata.controller_world import World
+from tests.support.controller_world import World
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
 from wire.codec import decode, encode
 from wire.log_batch import OffsetAndEpoch

@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from metadata.adapters.listener import ControllerListener
 from network.requests import Reply, RequestContext
-from tests.unit.metadata_adapters.controllers import FakeController
+from tests.support.running_controllers import FakeController
 from wire.operator_reason import reason_fields
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class

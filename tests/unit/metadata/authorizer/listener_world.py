@@ -15,8 +15,8 @@ from metadata.controller.requests import ApiError, ControllerRequest
 from metadata.forwarding import encode_address, encode_principal
 from metadata.image.security import AccessControlEntry
 from network.requests import Reply, RequestContext
-from tests.unit.authorizer.acl_worlds import ADMIN, ALICE, HERE, acl
-from tests.unit.metadata.controller_world import World
+from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
+from tests.support.controller_world import World
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class, supported_versions
 from wire.protocol.entities import build

@@ -7,8 +7,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.authorizer.codes import Operation, ResourceType
-from tests.unit.authorizer.acl_worlds import ADMIN, acl
-from tests.unit.authorizer.listener_world import SASL_PLAINTEXT, ListenerWorld
+from tests.support.acl_worlds import ADMIN, acl
+from tests.unit.metadata.authorizer.listener_world import SASL_PLAINTEXT, ListenerWorld
 from wire.protocol.api_keys import ApiKey
 
 NONE = ErrorCode.none

@@ -15,7 +15,7 @@ from metadata.authorizer.authorizer import (
 )
 from metadata.authorizer.codes import TOPIC_OPERATIONS, Operation, ResourceType
 from metadata.image.security import AccessControlEntry
-from tests.unit.authorizer.acl_worlds import (
+from tests.support.acl_worlds import (
     ADMIN,
     ALICE,
     ALLOW,

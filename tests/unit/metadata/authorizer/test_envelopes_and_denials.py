@@ -5,9 +5,9 @@ from kio.schema.errors import ErrorCode
 from metadata.authorizer.access import Denial
 from metadata.authorizer.codes import Operation, ResourceType
 from metadata.authorizer.denial_log import MOST_IN_A_WINDOW, DenialLog
-from tests.unit.authorizer.acl_worlds import ADMIN, ALICE, BOB, HERE, acl
-from tests.unit.authorizer.listener_world import ListenerWorld
-from tests.unit.metadata.controller_world import NODE_ID, topic
+from tests.support.acl_worlds import ADMIN, ALICE, BOB, HERE, acl
+from tests.support.controller_world import NODE_ID, topic
+from tests.unit.metadata.authorizer.listener_world import ListenerWorld
 from wire.protocol.api_keys import ApiKey
 
 CREATION = {"topics": [topic("new")], "timeout": 1000}

@@ -16,10 +16,10 @@ from metadata.authorizer.codes import Operation
 from metadata.authorizer.shapes import RAFT_APIS
 from metadata.authorizer.table import RULES, TOKEN_APIS
 from metadata.describe.table import DESCRIBERS
+from tests.support.acl_worlds import ADMIN, acl
+from tests.support.controller_world import CLUSTER_ID
 from tests.support.hostile_requests import HostileRequests
-from tests.unit.authorizer.acl_worlds import ADMIN, acl
-from tests.unit.authorizer.listener_world import ListenerWorld
-from tests.unit.metadata.controller_world import CLUSTER_ID
+from tests.unit.metadata.authorizer.listener_world import ListenerWorld
 from wire.codec import encode
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import supported_versions

@@ -7,9 +7,9 @@ import pytest
 from metadata.authorizer.codes import Operation, ResourceType
 from metadata.controller.audit import audit_notes
 from metadata.forwarding import tells_error
-from tests.unit.authorizer.acl_worlds import acl
-from tests.unit.authorizer.listener_world import ListenerWorld
-from tests.unit.metadata.controller_world import topic
+from tests.support.acl_worlds import acl
+from tests.support.controller_world import topic
+from tests.unit.metadata.authorizer.listener_world import ListenerWorld
 from wire.forwarding_id import forwarding_fields, forwarding_id_of
 from wire.metadata_records.features import NoOpRecord
 from wire.operator_reason import reason_fields

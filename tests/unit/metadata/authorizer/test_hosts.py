@@ -4,7 +4,7 @@ import pytest
 
 from metadata.authorizer.acl_index import AclIndex, Decision
 from metadata.authorizer.codes import Operation, ResourceType
-from tests.unit.authorizer.acl_worlds import ALICE, DENY, acl
+from tests.support.acl_worlds import ALICE, DENY, acl
 from wire.addresses import normal_address
 
 # Java's InetAddress.getHostAddress writes IPv6 in full, and IPv4 within IPv6 as IPv4; Python's sockets do neither.

@@ -6,9 +6,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.authorizer.codes import Operation
-from tests.unit.authorizer.acl_worlds import ADMIN, DENY, PREFIXED, acl
-from tests.unit.authorizer.listener_world import ListenerWorld
-from tests.unit.metadata.controller_world import topic
+from tests.support.acl_worlds import ADMIN, DENY, PREFIXED, acl
+from tests.support.controller_world import topic
+from tests.unit.metadata.authorizer.listener_world import ListenerWorld
 from wire.protocol.api_keys import ApiKey
 
 NONE, FAILED = ErrorCode.none, ErrorCode.topic_authorization_failed

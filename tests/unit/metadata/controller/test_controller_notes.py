@@ -4,7 +4,7 @@ import hashlib
 
 from metadata.controller.audit import audit_notes
 from metadata.controller.requests import ControllerRequest
-from tests.unit.metadata.controller_world import World, topic
+from tests.support.controller_world import World, topic
 from wire.metadata_records.features import (
     NoOpRecord,
 )

@@ -8,17 +8,17 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.controller import controller as controller_module
-from metadata.controller.activation import LogUnsupported
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
 from metadata.controller.controller import Controller
 from metadata.controller.handlers import HANDLERS
 from metadata.controller.periodic_task import Outcome, PeriodicTask
+from metadata.controller.quorum.activation import LogUnsupported
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.image.errors import ReplayError
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World, topic
+from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World, topic
 from wire.log_batch import build_batch
 from wire.metadata_records.configs import ClientQuotaRecord, EntityData
 from wire.metadata_records.features import BeginTransactionRecord, NoOpRecord

@@ -11,7 +11,7 @@ from metadata.loader import MetadataLoader
 from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from raft.errors import RecordBatchTooLargeError
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import (
+from tests.support.controller_world import (
     CLUSTER_ID,
     SESSION_MS,
     FakeRaft,

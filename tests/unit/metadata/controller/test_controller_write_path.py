@@ -5,13 +5,13 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.activation import LogUnsupported
 from metadata.controller.config import ControllerConfig
+from metadata.controller.quorum.activation import LogUnsupported
 from metadata.image.image import MetadataImage
 from metadata.image.records import image_records
 from metadata.loader import MetadataLoader
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import NODE_ID, World, topic
+from tests.support.controller_world import NODE_ID, World, topic
 from wire.metadata_records.features import (
     AbortTransactionRecord,
     BeginTransactionRecord,

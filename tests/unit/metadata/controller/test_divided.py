@@ -7,15 +7,15 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.controller import controller as controller_module
-from metadata.controller import divided
+from metadata.controller import divided_requests as divided
 from metadata.controller.context import DecisionContext
 from metadata.controller.handlers import HANDLERS
 from metadata.controller.requests import ControllerRequest
 from metadata.controller.results import ControllerResult
 from metadata.forwarding import is_for_the_leader
 from metadata.image.image import MetadataImage
-from tests.unit.metadata.controller_world import World, assigned, topic
-from tests.unit.metadata.test_controller_semantics import FaultyWorld
+from tests.support.controller_world import World, assigned, topic
+from tests.unit.metadata.controller.test_controller_semantics import FaultyWorld
 from wire.protocol.api_keys import ApiKey
 
 

@@ -11,9 +11,9 @@ from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.table import DESCRIBERS
 from metadata.image.records import image_from_values, image_records, image_values
 from snapshots.bootstrap import bootstrap_records
+from tests.support.controller_world import CLUSTER_ID, LEVELS, World, assigned
 from tests.support.hostile_requests import HostileRequests
 from tests.support.image_invariants import image_violations
-from tests.unit.metadata.controller_world import CLUSTER_ID, LEVELS, World, assigned
 from wire.codec import encode
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class, supported_versions

@@ -6,7 +6,7 @@ import pytest
 from immutables import Map
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.mutation_quota import (
+from metadata.controller.mutation_quotas import (
     CONTROLLER_MUTATION_RATE,
     Allowance,
     MutationCharges,
@@ -15,7 +15,7 @@ from metadata.controller.mutation_quota import (
 )
 from metadata.controller.requests import ApiError, ControllerRequest
 from metadata.image.quotas import ClientQuotasImage, QuotaEntity
-from tests.unit.metadata.controller_world import World, topic
+from tests.support.controller_world import World, topic
 from wire.metadata_records.configs import ClientQuotaRecord, EntityData
 from wire.protocol.api_keys import ApiKey
 from wire.record_frame import encode_record

@@ -9,7 +9,7 @@ from metadata.describe.config_slices import RESOURCES_AT_ONCE, describe_configs_
 from metadata.describe.configs import describe_configs
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.configs import GROUP, TOPIC
-from tests.unit.metadata.test_describe_configs import IMAGE, STATIC
+from tests.unit.metadata.describe.test_describe_configs import IMAGE, STATIC
 from wire.codec import encode
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class, supported_versions

@@ -8,14 +8,14 @@ from uuid import UUID
 
 import grpc
 
-from metadata.adapters.grpc_broker import BrokerCalls
-from metadata.adapters.grpc_broker_access import MemberGate
-from metadata.adapters.grpc_broker_requests import Membership
 from metadata.authorizer.gate import RequestAuthorizer
+from metadata.grpc.access import MemberGate
+from metadata.grpc.broker.requests import Membership
+from metadata.grpc.broker.service import BrokerCalls
 from metadata.image.image import MetadataImage
-from tests.unit.grpc.fake_source import FakeSource
-from tests.unit.grpc.harness import serving
-from tests.unit.metadata.controller_world import CLUSTER_ID, World
+from tests.support.controller_world import CLUSTER_ID, World
+from tests.support.grpc_harness import serving
+from tests.support.grpc_source import FakeSource
 from wire.proto import broker_pb2 as pb
 from wire.proto.broker_pb2_grpc import BrokerStub
 from wire.protocol.api_keys import ApiKey

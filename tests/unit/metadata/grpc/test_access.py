@@ -11,16 +11,16 @@ import pytest
 from cli.errors import CliError
 from cli.quorum_grpc import transfer_leadership
 from cli.watch_stream import ChangeStream
-from metadata.adapters.grpc_broker_access import MemberGate
 from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.gate import RequestAuthorizer
+from metadata.grpc.access import MemberGate
 from metadata.image.image import MetadataImage
 from node.config.addresses import HostPort
-from tests.unit.authorizer.acl_worlds import acl, acls_of, authorizer
-from tests.unit.grpc.fake_source import FakeSource
-from tests.unit.grpc.harness import failure_of, run, serving
-from tests.unit.grpc.test_quorum import FakeQuorum
+from tests.support.acl_worlds import acl, acls_of, authorizer
+from tests.support.grpc_harness import failure_of, run, serving
+from tests.support.grpc_source import FakeSource
+from tests.unit.metadata.grpc.test_quorum import FakeQuorum
 from wire.proto import inspect_pb2, quorum_pb2
 from wire.proto.inspect_pb2_grpc import InspectStub
 from wire.proto.quorum_pb2_grpc import QuorumStub

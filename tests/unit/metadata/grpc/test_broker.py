@@ -11,9 +11,9 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from metadata.adapters.controller_channel import ControllerUnavailable
 from network.errors import NoCommonVersion
-from tests.unit.grpc.harness import failure_of, run
-from tests.unit.grpc.member_world import MEMBERSHIP, MemberRig, member_rig
-from tests.unit.metadata.controller_world import CLUSTER_ID, assigned
+from tests.support.controller_world import CLUSTER_ID, assigned
+from tests.support.grpc_harness import failure_of, run
+from tests.unit.metadata.grpc.member_world import MEMBERSHIP, MemberRig, member_rig
 from wire.proto import broker_pb2 as pb
 from wire.proto.inspect_pb2 import Endpoint
 from wire.protocol.api_keys import ApiKey

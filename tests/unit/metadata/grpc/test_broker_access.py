@@ -8,23 +8,23 @@ import grpc
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.grpc_broker import BrokerCalls
-from metadata.adapters.grpc_broker_access import MemberGate, host_of
-from metadata.adapters.grpc_broker_errors import Refused
 from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.gate import RequestAuthorizer
+from metadata.grpc.access import MemberGate, host_of
+from metadata.grpc.broker.service import BrokerCalls
+from metadata.grpc.errors import Refused
 from metadata.image.image import MetadataImage
 from network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
 from network.security.pem import KeyPair
 from network.security.reloading import TlsMaterial
 from network.security.tls import TlsFiles
+from tests.support.acl_worlds import acl, acls_of, authorizer
 from tests.support.certificates import authority, issued
-from tests.unit.authorizer.acl_worlds import acl, acls_of, authorizer
-from tests.unit.grpc.fake_source import FakeSource
-from tests.unit.grpc.harness import failure_of, run, serving
-from tests.unit.grpc.member_world import MEMBERSHIP, member_rig
-from tests.unit.grpc.watching import Nobody
+from tests.support.grpc_harness import failure_of, run, serving
+from tests.support.grpc_source import FakeSource
+from tests.unit.metadata.grpc.member_world import MEMBERSHIP, member_rig
+from tests.unit.metadata.grpc.watching import Nobody
 from wire.proto import broker_pb2 as pb
 from wire.proto.broker_pb2_grpc import BrokerStub
 from wire.protocol.api_keys import ApiKey

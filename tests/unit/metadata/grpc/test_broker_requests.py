@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters import grpc_broker_errors, grpc_broker_requests
-from metadata.adapters.grpc_broker_errors import BadMessage, status_name, words_for
-from tests.unit.grpc.member_world import MEMBERSHIP
-from tests.unit.metadata.controller_world import World
+from metadata.grpc import errors as grpc_broker_errors
+from metadata.grpc.broker import requests as grpc_broker_requests
+from metadata.grpc.errors import BadMessage, status_name, words_for
+from tests.support.controller_world import World
+from tests.unit.metadata.grpc.member_world import MEMBERSHIP
 from wire.codec import decode, encode
 from wire.proto import broker_pb2 as pb
 from wire.proto.inspect_pb2 import Endpoint

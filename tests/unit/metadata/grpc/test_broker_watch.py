@@ -5,12 +5,12 @@ from typing import Any
 import grpc
 import pytest
 
-from metadata.adapters import grpc_broker_picture
-from tests.unit.grpc.fake_source import FakeSource, partition, register_broker, topic, topic_id
-from tests.unit.grpc.harness import eventually, failure_of, run
-from tests.unit.grpc.member_world import member_rig
-from tests.unit.grpc.watching import Picture, follow, up_to, watching
-from tests.unit.metadata.controller_world import assigned
+from metadata.grpc.broker import picture as grpc_broker_picture
+from tests.support.controller_world import assigned
+from tests.support.grpc_harness import eventually, failure_of, run
+from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
+from tests.unit.metadata.grpc.member_world import member_rig
+from tests.unit.metadata.grpc.watching import Picture, follow, up_to, watching
 from wire.metadata_records.cluster import FenceBrokerRecord, UnregisterBrokerRecord
 from wire.metadata_records.features import (
     AbortTransactionRecord,

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters import grpc_broker_watch
-from metadata.adapters.grpc_broker_requests import alter_partition_message
-from metadata.adapters.grpc_feed import ChangeFeed
-from metadata.adapters.grpc_source import CommittedLog
-from tests.unit.grpc.fake_source import topic_id
-from tests.unit.grpc.test_broker_watch import change, filled_source
+from metadata.grpc.broker import watch as grpc_broker_watch
+from metadata.grpc.broker.requests import alter_partition_message
+from metadata.grpc.feed import ChangeFeed
+from metadata.grpc.source import CommittedLog
+from tests.support.grpc_source import topic_id
+from tests.unit.metadata.grpc.test_broker_watch import change, filled_source
 from wire.proto import broker_pb2 as pb
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class, supported_versions

@@ -2,8 +2,8 @@
 
 import grpc
 
-from tests.unit.grpc.fake_source import FakeSource, topic
-from tests.unit.grpc.harness import failure_of, run, serving, take_all
+from tests.support.grpc_harness import failure_of, run, serving, take_all
+from tests.support.grpc_source import FakeSource, topic
 from wire.proto import inspect_pb2 as pb
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from metadata.adapters import grpc_messages
-from tests.unit.grpc.fake_source import (
+from metadata.grpc.inspect import messages as grpc_messages
+from tests.support.grpc_harness import run, serving, take_all
+from tests.support.grpc_source import (
     EPOCH,
     TIMESTAMP_MS,
     FakeSource,
@@ -12,7 +13,6 @@ from tests.unit.grpc.fake_source import (
     topic,
     topic_id,
 )
-from tests.unit.grpc.harness import run, serving, take_all
 from wire.metadata_records.features import FeatureLevelRecord
 from wire.proto import inspect_pb2 as pb
 from wire.uuids import uuid_to_text

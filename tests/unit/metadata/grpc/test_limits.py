@@ -13,8 +13,8 @@ from network.limits import NO_LIMIT, GrpcLimits
 from network.security.reloading import TlsMaterial
 from network.security.tls import read_tls_files
 from tests.support.certificates import authority, issued, write
-from tests.unit.grpc.fake_source import FakeSource
-from tests.unit.grpc.harness import failure_of, run, serving, take_all
+from tests.support.grpc_harness import failure_of, run, serving, take_all
+from tests.support.grpc_source import FakeSource
 from wire.proto import inspect_pb2
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

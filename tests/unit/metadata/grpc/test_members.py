@@ -13,16 +13,16 @@ from cli.applied_everywhere import lagging_words
 from cli.broker_rows import BrokerRow, problems_of, table_of
 from cli.errors import CliError
 from cli.members_client import describe_brokers, describe_nodes, row_of, wait_applied, what_it_says
-from metadata.adapters.grpc_inspect import start_inspect_server
-from metadata.adapters.grpc_members import BrokerLife, NodeStatus
-from metadata.adapters.grpc_source import NotTheLeader
+from metadata.grpc.quorum.members import BrokerLife, NodeStatus
+from metadata.grpc.server import start_inspect_server
+from metadata.grpc.source import NotTheLeader
 from metadata.image.cluster import BrokerRegistration, Endpoint
 from metadata.image.image import Provenance
 from metadata.members import BrokerProgress
 from node.config.addresses import HostPort
-from tests.unit.grpc.fake_source import FakeSource
-from tests.unit.grpc.harness import failure_of, run
-from tests.unit.grpc.test_quorum import FakeQuorum
+from tests.support.grpc_harness import failure_of, run
+from tests.support.grpc_source import FakeSource
+from tests.unit.metadata.grpc.test_quorum import FakeQuorum
 from wire.proto import quorum_pb2 as pb
 from wire.proto.quorum_pb2_grpc import QuorumStub
 from wire.uuids import uuid_to_text

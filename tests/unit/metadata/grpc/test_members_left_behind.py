@@ -2,11 +2,11 @@
 
 import asyncio
 
-from metadata.adapters.grpc_broker_requests import Membership, registration_values
-from metadata.adapters.grpc_broker_watch import watch
-from metadata.adapters.grpc_feed import ChangeFeed
-from metadata.adapters.grpc_source import CommittedLog
-from tests.unit.grpc.test_broker_watch import filled_source
+from metadata.grpc.broker.requests import Membership, registration_values
+from metadata.grpc.broker.watch import watch
+from metadata.grpc.feed import ChangeFeed
+from metadata.grpc.source import CommittedLog
+from tests.unit.metadata.grpc.test_broker_watch import filled_source
 from wire.proto import broker_pb2 as pb
 
 MEMBERSHIP = Membership(cluster_id="c", heartbeat_interval_ms=1, session_timeout_ms=2)

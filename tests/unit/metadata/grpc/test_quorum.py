@@ -7,13 +7,13 @@ import pytest
 
 from cli.errors import CliError
 from cli.quorum_grpc import fetch_elections, transfer_leadership
-from metadata.adapters.grpc_inspect import start_inspect_server
-from metadata.adapters.grpc_quorum import TransferRefused
-from metadata.adapters.grpc_source import LogUnreadable, NotTheLeader
+from metadata.grpc.quorum.service import TransferRefused
+from metadata.grpc.server import start_inspect_server
+from metadata.grpc.source import LogUnreadable, NotTheLeader
 from node.config.addresses import HostPort
 from raft.elections_history import LeaderChangeAt, RoleEvent
-from tests.unit.grpc.fake_source import FakeSource
-from tests.unit.grpc.harness import failure_of, run
+from tests.support.grpc_harness import failure_of, run
+from tests.support.grpc_source import FakeSource
 from wire.proto import quorum_pb2 as pb
 from wire.proto.quorum_pb2_grpc import QuorumStub
 

@@ -7,8 +7,9 @@ from collections import Counter
 import grpc
 import pytest
 
-from metadata.adapters import grpc_records
-from tests.unit.grpc.fake_source import (
+from metadata.grpc.inspect import records as grpc_records
+from tests.support.grpc_harness import failure_of, run, serving, take, take_all
+from tests.support.grpc_source import (
     EPOCH,
     TIMESTAMP_MS,
     FakeSource,
@@ -17,7 +18,6 @@ from tests.unit.grpc.fake_source import (
     topic,
     topic_id,
 )
-from tests.unit.grpc.harness import failure_of, run, serving, take, take_all
 from wire.control_records import LeaderChangeMessage
 from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.features import NoOpRecord

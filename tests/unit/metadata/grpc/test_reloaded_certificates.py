@@ -9,8 +9,8 @@ from cryptography.x509 import load_der_x509_certificate
 from network.security.reloading import TlsMaterial
 from network.security.tls import read_tls_files
 from tests.support.certificates import authority, issued, write
-from tests.unit.grpc.fake_source import FakeSource
-from tests.unit.grpc.harness import run, serving
+from tests.support.grpc_harness import run, serving
+from tests.support.grpc_source import FakeSource
 
 
 async def shown(port: int) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 import grpc.aio
 import pytest
 
-from metadata.adapters import grpc_sending
-from metadata.adapters.grpc_sending import send_all
+from metadata.grpc import sending as grpc_sending
+from metadata.grpc.sending import send_all
 
 
 class GoneClient:

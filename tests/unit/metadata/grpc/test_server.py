@@ -7,9 +7,9 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from metadata.adapters.grpc_inspect import GrpcCannotListen, GrpcPortInUse, start_inspect_server
-from tests.unit.grpc.fake_source import FakeSource
-from tests.unit.grpc.harness import run, serving, take
+from metadata.grpc.server import GrpcCannotListen, GrpcPortInUse, start_inspect_server
+from tests.support.grpc_harness import run, serving, take
+from tests.support.grpc_source import FakeSource
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

@@ -8,10 +8,10 @@ from uuid import UUID
 import grpc
 import pytest
 
-from metadata.adapters.grpc_feed import Watcher
 from metadata.changes import Change, ChangeKind
-from tests.unit.grpc.fake_source import FakeSource, partition, register_broker, topic, topic_id
-from tests.unit.grpc.harness import Rig, eventually, failure_of, run, serving, take
+from metadata.grpc.feed import Watcher
+from tests.support.grpc_harness import Rig, eventually, failure_of, run, serving, take
+from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
 from wire.control_records import (
     KRaftVersionFeature,
     LeaderChangeMessage,

@@ -7,12 +7,12 @@ from typing import Any
 
 import grpc
 
-from metadata.adapters.grpc_broker import BrokerCalls
-from metadata.adapters.grpc_broker_access import MemberGate
 from metadata.authorizer.gate import RequestAuthorizer
-from tests.unit.grpc.fake_source import FakeSource
-from tests.unit.grpc.harness import serving
-from tests.unit.grpc.member_world import MEMBERSHIP
+from metadata.grpc.access import MemberGate
+from metadata.grpc.broker.service import BrokerCalls
+from tests.support.grpc_harness import serving
+from tests.support.grpc_source import FakeSource
+from tests.unit.metadata.grpc.member_world import MEMBERSHIP
 from wire.proto import broker_pb2 as pb
 from wire.proto.broker_pb2_grpc import BrokerStub
 from wire.proto.inspect_pb2 import Broker, Partition

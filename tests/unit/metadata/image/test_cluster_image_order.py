@@ -4,7 +4,7 @@ from uuid import UUID
 
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
-from metadata.image.state_hash import hash_of_image
+from metadata.state_hash.image_hash import hash_of_image
 from wire.metadata_records.cluster import (
     BrokerEndpoint,
     BrokerFeature,

@@ -10,8 +10,8 @@ from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState
 from metadata.image.partitions import table_of
 from metadata.image.topics import TopicImage, TopicsImage
+from tests.support.controller_world import World, assigned
 from tests.support.image_invariants import image_violations
-from tests.unit.metadata.controller_world import World, assigned
 
 TOPIC_ID = UUID(int=777)
 

@@ -7,8 +7,8 @@ import pytest
 from metadata.controller.audit import audit_record
 from metadata.controller.requests import ControllerRequest
 from metadata.log_check.audit_chain import AuditChain, AuditFault
-from tests.unit.metadata.controller_world import World
-from tests.unit.metadata.test_controller_transactions import send_large, small_world
+from tests.support.controller_world import World
+from tests.unit.metadata.controller.test_controller_transactions import send_large, small_world
 from wire.audit_note import AUDIT_NOTE_TAG, note_hash
 from wire.log_batch import LogBatch, build_batch
 from wire.metadata_records.features import NoOpRecord

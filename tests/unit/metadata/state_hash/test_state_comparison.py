@@ -5,8 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from metadata.adapters.state_messages import reports_in, reports_message
-from metadata.state_comparison import (
+from metadata.state_hash.comparison import (
     REMEMBERED_STATES,
     TOLD_AGAIN_AFTER_MS,
     Mismatch,
@@ -15,6 +14,7 @@ from metadata.state_comparison import (
     annotation_of,
     state_of,
 )
+from metadata.state_hash.messages import reports_in, reports_message
 from raft.voters import ReplicaKey
 
 TWO, THREE = ReplicaKey(2, UUID(int=22)), ReplicaKey(3, UUID(int=33))

@@ -18,7 +18,7 @@ from metadata.config_definitions.resolution import NodeConfigs
 from metadata.config_definitions.table import BROKER_CONFIGS, GROUP_CONFIGS
 from metadata.config_definitions.topic_rules import check_topic_configs
 from metadata.config_definitions.validators import InvalidConfigError
-from metadata.controller.topic_configs import effective_topic_configs
+from metadata.controller.topics.topic_configs import effective_topic_configs
 from metadata.describe.configs import describe_configs
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.configs import GROUP

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.config import ControllerConfig
 from metadata.image.partition_state import NO_LEADER
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import World, assigned, topic
+from tests.support.controller_world import World, assigned, topic
 from wire.protocol.api_keys import ApiKey
 
 # The last level that does not tell who is in controlled shutdown, the first that does, and the newest but one.

@@ -7,7 +7,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.image.partition_state import NO_LEADER
-from tests.unit.metadata.controller_world import LEVELS, SESSION_MS, World, assigned, at_level, kinds
+from tests.support.controller_world import LEVELS, SESSION_MS, World, assigned, at_level, kinds
 from wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,

@@ -6,7 +6,7 @@ import pytest
 
 from metadata.controller.config import ControllerConfig
 from metadata.image.partition_state import NO_LEADER
-from tests.unit.metadata.controller_world import SESSION_MS, World, assigned, at_level, kinds
+from tests.support.controller_world import SESSION_MS, World, assigned, at_level, kinds
 from wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,

@@ -5,7 +5,7 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import Values
 from metadata.image.errors import ReplayError
-from tests.unit.metadata.controller_world import World, kinds
+from tests.support.controller_world import World, kinds
 from wire.metadata_records.features import ProducerIdsRecord
 from wire.protocol.api_keys import ApiKey
 from wire.record_frame import encode_record

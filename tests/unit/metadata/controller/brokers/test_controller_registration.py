@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from metadata.image.metadata_version import record_version
 from metadata.image.partition_state import NO_LEADER
-from tests.unit.metadata.controller_world import (
+from tests.support.controller_world import (
     CLUSTER_ID,
     LEVELS,
     SESSION_MS,

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from metadata.controller.liveness import BrokerLiveness
+from metadata.controller.brokers.liveness import BrokerLiveness
 from metadata.image.cluster import BrokerRegistration
 
 

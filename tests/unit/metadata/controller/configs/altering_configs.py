@@ -4,9 +4,9 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.alter_configs import APPEND, DELETE, SET, SUBTRACT
+from metadata.controller.configs.alter_configs import APPEND, DELETE, SET, SUBTRACT
 from metadata.image.configs import ConfigResource
-from tests.unit.metadata.controller_world import World, topic
+from tests.support.controller_world import World, topic
 from wire.metadata_records.configs import ConfigRecord
 from wire.protocol.api_keys import ApiKey
 

@@ -6,7 +6,8 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.audit import audit_notes
 from metadata.controller.config import ControllerConfig
 from metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
-from tests.unit.metadata.altering_configs import (
+from tests.support.controller_world import World
+from tests.unit.metadata.controller.configs.altering_configs import (
     APPEND,
     DELETE,
     INCREMENTAL,
@@ -21,7 +22,6 @@ from tests.unit.metadata.altering_configs import (
     world_of_topics,
     written,
 )
-from tests.unit.metadata.controller_world import World
 from wire.metadata_records.features import NoOpRecord
 from wire.protocol.api_keys import ApiKey
 

@@ -7,7 +7,8 @@ from metadata.controller.config import ControllerConfig
 from metadata.image.configs import BROKER, TOPIC
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.altering_configs import (
+from tests.support.controller_world import LEVELS, World, topic
+from tests.unit.metadata.controller.configs.altering_configs import (
     DELETE,
     LEGACY,
     NONE,
@@ -17,7 +18,6 @@ from tests.unit.metadata.altering_configs import (
     changes,
     world_of_topics,
 )
-from tests.unit.metadata.controller_world import LEVELS, World, topic
 from wire.metadata_records.topics import ClearElrRecord
 
 

@@ -5,7 +5,8 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import MAX_MESSAGE_CHARACTERS
 from metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC
-from tests.unit.metadata.altering_configs import (
+from tests.support.controller_world import World
+from tests.unit.metadata.controller.configs.altering_configs import (
     APPEND,
     SET,
     Asked,
@@ -14,7 +15,6 @@ from tests.unit.metadata.altering_configs import (
     world_of_topics,
     written,
 )
-from tests.unit.metadata.controller_world import World
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.requests import Values
 from metadata.describe.client_quotas import describe_client_quotas
 from metadata.describe.describe_request import DescribeRequest
-from tests.unit.metadata.controller_world import World, kinds
+from tests.support.controller_world import World, kinds
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class
 from wire.protocol.entities import build

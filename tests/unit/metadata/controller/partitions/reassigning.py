@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.config import ControllerConfig
 from metadata.controller.requests import Values
-from tests.unit.metadata.controller_world import World
+from tests.support.controller_world import World
 from wire.protocol.api_keys import ApiKey
 
 Target = tuple[int, ...] | None

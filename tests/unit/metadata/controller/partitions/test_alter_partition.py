@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.unit.metadata.controller_world import SESSION_MS, World, assigned
+from tests.support.controller_world import SESSION_MS, World, assigned
 from wire.metadata_records.topics import PartitionChangeRecord
 from wire.protocol.api_keys import ApiKey
 from wire.record_frame import encode_record

@@ -10,7 +10,7 @@ from metadata.controller.config import ControllerConfig
 from metadata.controller.requests import Values
 from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from metadata.image.partition_state import NO_LEADER
-from tests.unit.metadata.controller_world import World, assigned, at_level
+from tests.support.controller_world import World, assigned, at_level
 from wire.metadata_records.topics import PartitionChangeRecord
 from wire.protocol.api_keys import ApiKey
 

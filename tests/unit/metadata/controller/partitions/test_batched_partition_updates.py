@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
-from metadata.controller import batched_partition_update, partition_change_batch, timeline
+from metadata.controller import timeline
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
-from metadata.controller.transitions import Affected, leader_and_isr_records
+from metadata.controller.partitions import batched_update as batched_partition_update
+from metadata.controller.partitions import change_batch as partition_change_batch
+from metadata.controller.partitions.transitions import Affected, leader_and_isr_records
 from metadata.image.partition_state import NO_LEADER
-from tests.unit.metadata.controller_world import SESSION_MS, World, assigned
+from tests.support.controller_world import SESSION_MS, World, assigned
 from wire.metadata_records.topics import PartitionChangeRecord
 
 SLICE = 4

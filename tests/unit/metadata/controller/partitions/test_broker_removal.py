@@ -3,14 +3,15 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller import batched_partition_update, partition_change_batch
 from metadata.controller.config import ControllerConfig
+from metadata.controller.partitions import batched_update as batched_partition_update
+from metadata.controller.partitions import change_batch as partition_change_batch
 from metadata.controller.requests import Values
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from metadata.image.partition_state import NO_LEADER
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import SESSION_MS, World, assigned
-from tests.unit.metadata.test_controller_unclean import FEATURES
+from tests.support.controller_world import SESSION_MS, World, assigned
+from tests.unit.metadata.controller.partitions.test_controller_unclean import FEATURES
 from wire.metadata_records.cluster import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,

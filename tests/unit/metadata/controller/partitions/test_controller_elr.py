@@ -8,7 +8,7 @@ from metadata.controller.config import ControllerConfig
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from metadata.image.partition_state import NO_LEADER, RECOVERED, RECOVERING, PartitionState
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import LEVELS, World, assigned
+from tests.support.controller_world import LEVELS, World, assigned
 from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.topics import PartitionChangeRecord
 from wire.protocol.api_keys import ApiKey

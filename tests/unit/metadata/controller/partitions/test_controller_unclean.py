@@ -11,12 +11,12 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.config import ControllerConfig
-from metadata.controller.elr import clear_elr_records, elr_safety_records
+from metadata.controller.partitions.elr import clear_elr_records, elr_safety_records
 from metadata.image.configs import BROKER, TOPIC, ConfigResource
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from metadata.image.partition_state import NO_LEADER, RECOVERED, RECOVERING
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import LEVELS, SESSION_MS, World, assigned, kinds
+from tests.support.controller_world import LEVELS, SESSION_MS, World, assigned, kinds
 from wire.metadata_records.cluster import RegisterBrokerRecord
 from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.topics import ClearElrRecord

@@ -8,7 +8,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.config import ControllerConfig
-from metadata.controller.election_candidates import (
+from metadata.controller.partitions.election_candidates import (
     Found,
     electable_preferred,
     leaderless,
@@ -19,7 +19,7 @@ from metadata.image.cluster import BrokerRegistration, ClusterImage
 from metadata.image.partition_state import NO_LEADER, RECOVERING, PartitionState
 from metadata.image.partitions import table_of
 from metadata.image.topics import TopicImage
-from tests.unit.metadata.controller_world import World, assigned, topic
+from tests.support.controller_world import World, assigned, topic
 from wire.metadata_records.topics import PartitionChangeRecord
 from wire.protocol.api_keys import ApiKey
 

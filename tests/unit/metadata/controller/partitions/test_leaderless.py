@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 
-from metadata.controller import batched_partition_update, leaderless, partition_change_batch
 from metadata.controller.config import ControllerConfig
+from metadata.controller.partitions import batched_update as batched_partition_update
+from metadata.controller.partitions import change_batch as partition_change_batch
+from metadata.controller.partitions import leaderless
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from metadata.image.partition_state import NO_LEADER
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import SESSION_MS, World, assigned
-from tests.unit.metadata.test_controller_unclean import FEATURES
+from tests.support.controller_world import SESSION_MS, World, assigned
+from tests.unit.metadata.controller.partitions.test_controller_unclean import FEATURES
 from wire.protocol.api_keys import ApiKey
 
 SLICE = 4

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from metadata.controller import alter_partition
+from metadata.controller.partitions import alter_partition
 from metadata.image.directories import MIGRATING
 from metadata.image.partition_state import PartitionState
-from tests.unit.metadata.controller_world import World, topic
+from tests.support.controller_world import World, topic
 
 BROKERS = (1, 2, 3, 4)
 

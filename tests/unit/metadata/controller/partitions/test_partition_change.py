@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from metadata.controller.partition_change import Election, PartitionChange
+from metadata.controller.partitions.partition_change import Election, PartitionChange
 from metadata.image.partition_state import (
     NO_LEADER,
     RECOVERED,

@@ -7,17 +7,17 @@ from uuid import UUID
 
 import pytest
 
-from metadata.controller.affected_partitions import affected_partitions
-from metadata.controller.bulk_elections import Movement
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
-from metadata.controller.partition_change_batch import Limits, PartitionChangeBatch, movement_records, run_of
+from metadata.controller.partitions.affected_partitions import affected_partitions
+from metadata.controller.partitions.broker_movement import Movement
+from metadata.controller.partitions.change_batch import Limits, PartitionChangeBatch, movement_records, run_of
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.delta import MetadataDelta
 from metadata.image.directories import LOST
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.records import broker_record
-from tests.unit.metadata.controller_world import World
+from tests.support.controller_world import World
 from wire.metadata_records import configs, features, topics
 from wire.record_frame import decode_record
 from wire.schema import MetadataRecord

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from metadata.controller.partition_change import Election, PartitionChange
+from metadata.controller.partitions.partition_change import Election, PartitionChange
 from metadata.image.directories import LOST, UNASSIGNED
 from metadata.image.metadata_version import record_version
 from metadata.image.partition_state import (

@@ -5,8 +5,15 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.config import ControllerConfig
 from metadata.image.partition_state import NO_LEADER
-from tests.unit.metadata.controller_world import SESSION_MS, World, assigned, topic
-from tests.unit.metadata.reassigning import Target, move, ready, reassign, report_isr, running
+from tests.support.controller_world import SESSION_MS, World, assigned, topic
+from tests.unit.metadata.controller.partitions.reassigning import (
+    Target,
+    move,
+    ready,
+    reassign,
+    report_isr,
+    running,
+)
 from wire.metadata_records.topics import PartitionChangeRecord
 from wire.protocol.api_keys import ApiKey
 

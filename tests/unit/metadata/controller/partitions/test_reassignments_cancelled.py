@@ -3,8 +3,15 @@
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import Values
-from tests.unit.metadata.controller_world import World, assigned
-from tests.unit.metadata.reassigning import cancel, move, ready, reassign, report_isr, running
+from tests.support.controller_world import World, assigned
+from tests.unit.metadata.controller.partitions.reassigning import (
+    cancel,
+    move,
+    ready,
+    reassign,
+    report_isr,
+    running,
+)
 from wire.protocol.api_keys import ApiKey
 
 

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.config import ControllerConfig
 from metadata.controller.requests import Values
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import World
+from tests.support.controller_world import World
 from wire.metadata_records.cluster import ControllerFeature, RegisterControllerRecord
 from wire.protocol.api_keys import ApiKey
 from wire.record_frame import encode_record

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.activation import LogUnsupported
 from metadata.controller.config import ControllerConfig
+from metadata.controller.quorum.activation import LogUnsupported
 from metadata.features import registration_features
 from raft.voters import ReplicaKey, Voter, VoterSet
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import LEVELS, NODE_ID, World, assigned, at_level, kinds
-from tests.unit.metadata.feature_updates import (
+from tests.support.controller_world import LEVELS, NODE_ID, World, assigned, at_level, kinds
+from tests.unit.metadata.controller.quorum.feature_updates import (
     ELR,
     SAFE,
     UNSAFE,

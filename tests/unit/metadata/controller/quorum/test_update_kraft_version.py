@@ -4,8 +4,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.features import registration_features
-from tests.unit.metadata.controller_world import at_level
-from tests.unit.metadata.feature_updates import (
+from tests.support.controller_world import at_level
+from tests.unit.metadata.controller.quorum.feature_updates import (
     SAFE,
     UNSAFE,
     UPGRADE,

@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.requests import Values
 from metadata.describe.acls import describe_acls
 from metadata.describe.describe_request import DescribeRequest
-from tests.unit.metadata.controller_world import World, kinds
+from tests.support.controller_world import World, kinds
 from wire.metadata_records.security import AccessControlEntryRecord
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class

@@ -13,7 +13,7 @@ from metadata.describe.delegation_tokens import describe_delegation_token
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.security import DelegationToken
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import World, kinds
+from tests.support.controller_world import World, kinds
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class
 from wire.protocol.entities import build

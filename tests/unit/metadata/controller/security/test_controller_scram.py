@@ -13,7 +13,7 @@ from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.scram import describe_user_scram_credentials
 from metadata.image.errors import ReplayError
 from metadata.image.security import ScramUser
-from tests.unit.metadata.controller_world import World, at_level, kinds
+from tests.support.controller_world import World, at_level, kinds
 from wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class

@@ -9,8 +9,8 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.records import delegation_token_record
-from tests.unit.metadata.controller_world import kinds
-from tests.unit.metadata.test_controller_delegation_tokens import (
+from tests.support.controller_world import kinds
+from tests.unit.metadata.controller.security.test_controller_delegation_tokens import (
     CREATE,
     DAY_MS,
     EXPIRE,

@@ -12,7 +12,7 @@ from metadata.controller.requests import Values
 from metadata.image.configs import TOPIC, ConfigResource
 from metadata.image.directories import MIGRATING, UNASSIGNED
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import World, assigned, topic
+from tests.support.controller_world import World, assigned, topic
 from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.topics import PartitionRecord, TopicRecord
 from wire.protocol.api_keys import ApiKey

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.config import ControllerConfig
 from metadata.controller.requests import Values
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import World, assigned, at_level, kinds, topic
+from tests.support.controller_world import World, assigned, at_level, kinds, topic
 from wire.metadata_records.topics import PartitionRecord
 from wire.protocol.api_keys import ApiKey
 

@@ -6,8 +6,8 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import Values
-from tests.unit.metadata.controller_world import World, topic
-from tests.unit.metadata.test_controller_topics import limit_mutations, ready
+from tests.support.controller_world import World, topic
+from tests.unit.metadata.controller.topics.test_controller_topics import limit_mutations, ready
 from wire.protocol.api_keys import ApiKey
 
 

@@ -8,10 +8,10 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.placement import StripedPlacer
 from metadata.controller.requests import ApiError
+from metadata.controller.topics.placement import StripedPlacer
 from metadata.image.cluster import BrokerRegistration
-from tests.unit.metadata.controller_world import SeededDice
+from tests.support.controller_world import SeededDice
 
 
 def broker(

@@ -4,7 +4,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.requests import ApiError
-from metadata.controller.topic_configs import check_new_topic_configs, effective_topic_configs
+from metadata.controller.topics.topic_configs import check_new_topic_configs, effective_topic_configs
 from metadata.image.image import MetadataImage
 from tests.support.images import image_of, partition_record, topic_records
 from wire.metadata_records.configs import ConfigRecord
