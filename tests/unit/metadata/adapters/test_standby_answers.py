@@ -42,7 +42,7 @@ from wire.protocol.entities import build
 from wire.protocol.headers import EncodedBody, RequestHeader, decode_response, encode_request
 from wire.protocol.warm_up import warm_version
 
-PAGE = Path(__file__).parents[3] / "docs" / "standby.md"
+PAGE = Path(__file__).parents[4] / "docs" / "standby.md"
 OFFERED = controller_listener_apis()
 STATES = ("follower", "resigned", "unattached")
 LEADER, EPOCH = 2, 5
