@@ -18,7 +18,8 @@ from dataclasses import replace
 from benchmarks._report import hardware, print_result
 from benchmarks.controller_creation import Creator
 from benchmarks.controller_failover import START_MS, image_of
-from metadata.controller.partitions import alter_partition, isr_growth
+from metadata.controller.partitions import alter_partition
+from metadata.controller.partitions import alter_partition as isr_growth
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance

@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.handlers.metadata import Values
 from metadata.controller.requests import ControllerRequest
-from metadata.controller.security.acl_filters import entry_values, filter_of, pattern_values
+from metadata.controller.security.acls import entry_values, filter_of, pattern_values
 from metadata.controller.security.delegation_tokens import token_owner
 from metadata.delegation_tokens import token_hmac
 from metadata.image.image import MetadataImage

@@ -11,8 +11,10 @@ from metadata.controller.context import DecisionContext
 from metadata.controller.partitions.alter_partition import alter_partition
 from metadata.controller.partitions.assign_directories import assign_replicas_to_directories
 from metadata.controller.partitions.elect_leaders import elect_leaders
-from metadata.controller.partitions.list_reassignments import list_partition_reassignments
-from metadata.controller.partitions.reassignments import alter_partition_reassignments
+from metadata.controller.partitions.reassignments import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
 from metadata.controller.quorum.features import update_features
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.controller.results import ControllerResult

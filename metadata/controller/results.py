@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from metadata.controller.partitions.batched_update import BatchedPartitionUpdate
-from metadata.controller.partitions.broker_removal import BrokerRemoval
-from metadata.controller.record_run import Entry
+from metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval
 from metadata.controller.requests import Values
+from metadata.controller.timeline import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

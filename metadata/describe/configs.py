@@ -25,7 +25,7 @@ from metadata.config_definitions.table import (
     GROUP_CONFIGS,
     TOPIC_CONFIGS,
 )
-from metadata.controller.configs.config_checks import node_id_of
+from metadata.controller.configs.alter_configs import node_id_of
 from metadata.controller.requests import ApiError, Values
 from metadata.controller.topics.names import check_topic_name
 from metadata.describe.config_entries import Entry, Wanted

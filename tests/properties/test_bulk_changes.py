@@ -11,14 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.partitions import affected_partitions as affected_module
 from metadata.controller.partitions import batched_update as batched_partition_update
-from metadata.controller.partitions.affected_partitions import affected_partitions
-from metadata.controller.partitions.batched_update import BatchedPartitionUpdate
-from metadata.controller.partitions.broker_movement import Movement
-from metadata.controller.partitions.broker_removal import BrokerRemoval, Departure
+from metadata.controller.partitions import broker_movement as affected_module
+from metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval, Departure
+from metadata.controller.partitions.broker_movement import Movement, affected_partitions
 from metadata.controller.partitions.change_batch import Limits, PartitionChangeBatch, run_of
-from metadata.controller.partitions.transitions import leader_and_isr_records
+from metadata.controller.partitions.partition_change import leader_and_isr_records
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.metadata_version import partition_record_version

@@ -9,14 +9,13 @@ from hypothesis import Phase
 
 from metadata.controller.brokers.liveness import BrokerLiveness
 from metadata.controller.context import DecisionContext
-from metadata.controller.controller import Controller
-from metadata.controller.partitions import alter_partition, broker_removal, elr, partition_change
+from metadata.controller.controller import PERIODIC_TASKS, Controller
+from metadata.controller.partitions import alter_partition, elr, partition_change
+from metadata.controller.partitions import batched_update as broker_removal
 from metadata.controller.partitions import change_batch as partition_change_batch
 from metadata.controller.partitions.broker_movement import Movement
-from metadata.controller.partitions.leaderless import CLEAN_ELECTION
-from metadata.controller.partitions.partition_change import Elected, PartitionChange
-from metadata.controller.partitions.partition_change_builder import change_of
-from metadata.controller.periodic import PERIODIC_TASKS
+from metadata.controller.partitions.elect_leaders import CLEAN_ELECTION
+from metadata.controller.partitions.partition_change import Elected, PartitionChange, change_of
 from metadata.controller.topics import new_partitions as assignments
 from metadata.image.partition_state import partition_after_change
 from tests.properties.test_controller_model import run_stream

@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.partitions import isr_growth
+from metadata.controller.partitions import alter_partition as isr_growth
 from metadata.controller.partitions.alter_partition import alter_partition
-from metadata.controller.record_run import RecordRun, record_count
 from metadata.controller.requests import ControllerRequest
 from metadata.controller.results import ControllerResult
+from metadata.controller.timeline import RecordRun, record_count
 from metadata.image.delta import MetadataDelta
 from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from metadata.image.image import MetadataImage, Provenance

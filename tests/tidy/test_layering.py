@@ -24,7 +24,10 @@ _CORE_MAY_NOT_LOAD = "asyncio,uvloop,ssl,grpc,pyspark,prometheus_client,typer,ne
 _STORAGE_MAY_NOT_LOAD = (
     "asyncio,uvloop,ssl,grpc,pyspark,prometheus_client,typer,network,raft,wire.control_records"
 )
-_REPLAY_MAY_NOT_LOAD = "asyncio,uvloop,grpc,network,broker,storage,raft.adapters,metadata.adapters,metadata.grpc,snapshots.adapters"
+_REPLAY_MAY_NOT_LOAD = (
+    "asyncio,uvloop,grpc,network,broker,storage,"
+    "raft.adapters,metadata.adapters,metadata.grpc,snapshots.adapters"
+)
 
 
 def loaded_modules(forbidden: str, names: list[str]) -> list[str]:

@@ -8,18 +8,17 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.batched_update import BatchedPartitionUpdate
-from metadata.controller.partitions.broker_movement import Movement
-from metadata.controller.partitions.broker_removal import BrokerRemoval, Departure
-from metadata.controller.partitions.change_batch import PartitionChangeBatch, whole_run
-from metadata.controller.partitions.transitions import (
+from metadata.controller.brokers.state_records import (
     controlled_shutdown_records,
     cordoned_directories_records,
     fence_record,
     online_directories_records,
     unfence_record,
 )
+from metadata.controller.context import DecisionContext
+from metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval, Departure
+from metadata.controller.partitions.broker_movement import Movement
+from metadata.controller.partitions.change_batch import PartitionChangeBatch, whole_run
 from metadata.controller.requests import ControllerRequest
 from metadata.controller.results import ControllerResult
 from metadata.image.cluster import BrokerRegistration

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from metadata.controller.brokers.state_records import fence_record
 from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.broker_removal import BrokerRemoval, Departure
-from metadata.controller.partitions.transitions import fence_record
+from metadata.controller.partitions.batched_update import BrokerRemoval, Departure
 from metadata.controller.requests import ApiError, ControllerRequest
 from metadata.controller.results import ControllerResult
 from metadata.image.cluster import (

@@ -6,9 +6,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.partition_change import Election
-from metadata.controller.partitions.partition_change_builder import change_of
-from metadata.controller.partitions.transitions import acceptable_leaders
+from metadata.controller.partitions.partition_change import Election, acceptable_leaders, change_of
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.image.directories import MIGRATING, is_online

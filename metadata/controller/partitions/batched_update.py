@@ -1,14 +1,18 @@
-"""Changes of many partitions, some at a time.
+"""Changes of many partitions in slices, when a broker fails, comes, leaves or gives up a directory.
 
 A broker that fails may be in hundreds of thousands of ISRs. Deciding all of that in one turn would keep the leader's
-loop from answering fetches for longer than its followers wait, and the next leader would inherit the work: nobody
-would ever get through it. So what is more than one decision may hold (`change_run.whole_run`) is done in slices, and
-between two of them everything else has its turn. The broker's own change stands before them: a leader of Kafka's that
-learns of a smaller ISR waits for who left it as long as that one counts as unfenced, and does not look again.
+loop from answering fetches for longer than its followers wait, and the next leader would inherit the work, so it would
+never be finished. So what is more than one decision may hold (`change_batch.whole_run`) is done in slices, and other
+work has its turn between two of them. The broker's own change is written before them: a leader of Kafka's that learns
+of a smaller ISR waits for the removed replica as long as its broker counts as unfenced, and does not look again.
 
-The sizes of a slice bound what a turn takes to some tens of milliseconds, on whatever machine ran the benchmark
-(benchmarks/controller_failover.py shows the longest turn): decided by columns, a change takes some microseconds; one by
-one, some fifty.
+The sizes of a slice bound a turn to some tens of milliseconds, on the machine that ran the benchmark
+(benchmarks/controller_failover.py shows the longest turn): a change takes some microseconds decided by columns, and
+some fifty microseconds decided alone.
+
+A registration is replaced or deleted, and a directory given up, only when no partition counts on it any more. Up to
+10,000 records all of it is one decision, as in Kafka. Where there are more, the broker is fenced, then its partitions
+change in slices; meanwhile it may neither join an ISR nor lead, and the request is handled after the last slice.
 """
 
 from collections import deque
@@ -18,7 +22,7 @@ from uuid import UUID
 
 from metadata.controller.context import DecisionContext
 from metadata.controller.partitions.broker_movement import Movement
-from metadata.controller.partitions.change_batch import Limits, Part, PartitionChangeBatch, run_of
+from metadata.controller.partitions.change_batch import Limits, Part, PartitionChangeBatch, run_of, whole_run
 from metadata.image.cluster import BrokerRegistration
 
 PARTITIONS_PER_SLICE = 4096
@@ -125,3 +129,45 @@ class _LookedAt:
     place_of_part: list[int] = field(default_factory=list)
     places: int = 0
     rest: tuple[UUID, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departure:
+    """Which partitions a broker leaves. `is_for_good`: it loses its eligibility as well, because it crashed or is no
+    broker any more. `failed_directories`: only those there, and without being kept from coming back."""
+
+    broker_id: int
+    is_for_good: bool = False
+    failed_directories: frozenset[UUID] = frozenset()
+
+    def whole_run(self, context: DecisionContext) -> PartitionChangeBatch | None:
+        """All that changes, for one decision; None where that is too much for one."""
+        return whole_run(context, self.movement(context))
+
+    def movement(self, context: DecisionContext) -> Movement:
+        return Movement(
+            broker_id=self.broker_id,
+            is_leaving=True,
+            is_for_good=self.is_for_good,
+            failed_directories=self.failed_directories,
+            is_last_kept=not context.is_elr_enabled,
+        )
+
+
+class BrokerRemoval:
+    """Partitions are looked up again when their turn comes, so whatever happened to them meanwhile counts."""
+
+    def __init__(self, context: DecisionContext, departure: Departure) -> None:
+        self.broker_id = departure.broker_id
+        self._departure = departure
+        self._walk = PartitionWalk(context)
+        if not departure.failed_directories:
+            context.liveness.begin_removal(departure.broker_id)
+
+    @property
+    def is_done(self) -> bool:
+        return self._walk.is_done
+
+    def next_run(self, context: DecisionContext) -> PartitionChangeBatch:
+        """The changes of the next partitions; there may be none."""
+        return self._walk.next_run(context, self._departure.movement(context))

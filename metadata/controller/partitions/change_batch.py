@@ -8,10 +8,15 @@ from uuid import UUID
 import numpy as np
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.affected_partitions import affected_partitions
-from metadata.controller.partitions.broker_movement import BulkDecision, Movement, concerned_rows, decide
-from metadata.controller.partitions.transitions import Affected, leader_and_isr_records
-from metadata.controller.record_run import RecordRun
+from metadata.controller.partitions.broker_movement import (
+    BulkDecision,
+    Movement,
+    affected_partitions,
+    concerned_rows,
+    decide,
+)
+from metadata.controller.partitions.partition_change import Affected, leader_and_isr_records
+from metadata.controller.timeline import RecordRun
 from metadata.image.change_layout import change_values
 from metadata.image.delta import MetadataDelta
 from metadata.image.metadata_version import partition_record_version

@@ -1,23 +1,27 @@
 """The change record of one partition: election, epochs, eligible leader replicas, completion of a reassignment.
 
-Rules: KIP-631, KIP-966 and Kafka's partition change rules. An eligible leader replica (ELR) has left an ISR that was or
-became too small for anything to be committed without it, so it has all that is committed, unless it crashed since. Who
-crashed is said by `unclean_shutdown_replicas`.
+Rules: KIP-631, KIP-966 and Kafka's PartitionChangeBuilder. An eligible leader replica (ELR) has left an ISR that was or
+became too small for anything to be committed without it, so it has all that is committed, unless it crashed since.
+`unclean_shutdown_replicas` names the replicas that crashed.
 
 Where Kafka's own records would lose or hide something, these differ: an eligible replica must still be a replica; the
 last known leader must be able to lead; the last member of an ISR without a leader is remembered by its own id.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 from uuid import UUID
 
+from metadata.controller.context import DecisionContext
+from metadata.image.directories import is_online
 from metadata.image.metadata_version import (
     DIRECTORIES,
     LEADER_RECOVERY,
     NO_LEADER_EPOCH_BUMP_ON_ISR_SHRINK,
 )
+from metadata.image.partition_columns import Column
 from metadata.image.partition_state import (
     NO_LEADER,
     NO_LEADER_CHANGE,
@@ -25,6 +29,7 @@ from metadata.image.partition_state import (
     RECOVERING,
     PartitionState,
 )
+from metadata.image.topics import TopicImage
 from wire.metadata_records.topics import PartitionChangeRecord
 
 
@@ -228,3 +233,92 @@ def _is_reassigned(isr: tuple[int, ...], replicas: tuple[int, ...], removing: tu
     """Whether all that are to stay are in sync, so that those to be removed can go."""
     staying = set(_without(replicas, removing))
     return bool(staying) and staying <= set(_without(isr, removing))
+
+
+Affected = Iterable[tuple[TopicImage, Column]]
+
+
+def acceptable_leaders(
+    context: DecisionContext,
+    state: PartitionState,
+    broker_to_remove: int | None = None,
+    broker_to_add: int | None = None,
+    unclean_broker: int | None = None,
+) -> Callable[[int], bool]:
+    """Who may lead a partition.
+
+    While a fence or an unfence is being decided, the image still shows the broker as it was: it counts here as what
+    it is about to be. So does who is being removed in many turns.
+    """
+    brokers = context.image.cluster.brokers
+    excluded = (broker_to_remove, unclean_broker)
+
+    def is_acceptable(broker_id: int) -> bool:
+        broker = brokers.get(broker_id)
+        if broker is None or broker_id in excluded or context.liveness.is_being_removed(broker_id):
+            return False
+        if broker_id != broker_to_add and not broker.is_active:
+            return False
+        return is_online(state.directory_of(broker_id), broker.log_dirs)
+
+    return is_acceptable
+
+
+def leader_and_isr_records(
+    context: DecisionContext,
+    affected: Affected,
+    *,
+    broker_to_remove: int | None = None,
+    broker_to_add: int | None = None,
+    unclean_broker: int | None = None,
+    is_concerned: Callable[[PartitionState], bool] | None = None,
+) -> Iterator[PartitionChangeRecord]:
+    """A change for each affected partition that needs one. `unclean_broker` crashed: it is neither in sync nor eligible
+    any more."""
+    leaving = (broker_to_remove, unclean_broker)
+    for topic, partition_ids in affected:
+        election = Election.UNCLEAN if context.allows_unclean_election(topic.name) else Election.ONLINE
+        min_in_sync_replicas = context.min_in_sync_replicas(topic.name)
+        for partition_id in partition_ids.tolist():
+            state = topic.partitions.get(partition_id)
+            assert state is not None, "a query of a table answers ids that the table has"
+            if is_concerned is not None and not is_concerned(state):
+                continue
+            record = PartitionChange(
+                topic_id=topic.id,
+                partition_id=partition_id,
+                partition=state,
+                metadata_version=context.metadata_version,
+                is_acceptable=acceptable_leaders(
+                    context, state, broker_to_remove, broker_to_add, unclean_broker
+                ),
+                default_directory=context.default_directory,
+                election=election,
+                target_isr=tuple(member for member in state.isr if member not in leaving),
+                min_in_sync_replicas=min_in_sync_replicas,
+                unclean_shutdown_replicas=() if unclean_broker is None else (unclean_broker,),
+            ).record()
+            if record is not None:
+                yield record
+
+
+def change_of(
+    context: DecisionContext,
+    topic: TopicImage,
+    partition_id: int,
+    state: PartitionState,
+    election: Election = Election.ONLINE,
+    **targets: Any,
+) -> PartitionChange:
+    """`targets` are fields of PartitionChange."""
+    return PartitionChange(
+        topic_id=topic.id,
+        partition_id=partition_id,
+        partition=state,
+        metadata_version=context.metadata_version,
+        is_acceptable=acceptable_leaders(context, state),
+        default_directory=context.default_directory,
+        election=election,
+        min_in_sync_replicas=context.min_in_sync_replicas(topic.name),
+        **targets,
+    )

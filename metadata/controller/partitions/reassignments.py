@@ -1,20 +1,21 @@
-"""AlterPartitionReassignments (KIP-455, KIP-860): partitions move to other brokers, or stop moving.
+"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455, KIP-860): partitions move, or stop moving.
 
-A partition that moves has the replicas of both places until those of the new one are in sync; `PartitionChange` drops
-the old ones then, whatever the change was about.
+A partition that moves has the replicas of both places until those of the new one are in sync; `PartitionChange` then
+drops the old ones, in whichever change completes the new ISR.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.partition_change import Election
-from metadata.controller.partitions.partition_change_builder import change_of
+from metadata.controller.partitions.partition_change import Election, change_of
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.controller.topics.new_partitions import check_replicas
+from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState
 from metadata.image.topics import TopicImage
 from wire.metadata_records.topics import PartitionChangeRecord
@@ -158,3 +159,39 @@ def _words(place: str, replicas: tuple[int, ...] | None) -> str:
 def _reason(altered: list[str]) -> str:
     more = f" and {len(altered) - _PLACES_IN_REASON} more" if len(altered) > _PLACES_IN_REASON else ""
     return f"reassign partitions: {', '.join(altered[:_PLACES_IN_REASON])}{more}"
+
+
+def list_partition_reassignments(image: MetadataImage, request: ControllerRequest) -> Values:
+    """`image` is the committed one. Unknown topics and partitions are left out, as those are that do not move."""
+    if request.body.topics is None:
+        moving = (_topic(topic, sorted(topic.partitions.rare_lists)) for topic in image.topics.by_id.values())
+    else:
+        moving = (
+            _topic(image.topics.by_name[asked.name], asked.partition_indexes)
+            for asked in request.body.topics
+            if asked.name in image.topics.by_name
+        )
+    return {
+        "throttle_time": 0,
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "topics": [topic for topic in moving if topic["partitions"]],
+    }
+
+
+def _topic(topic: TopicImage, partition_ids: Iterable[int]) -> Values:
+    partitions = (
+        _partition(partition_id, topic.partitions.get(partition_id)) for partition_id in partition_ids
+    )
+    return {"name": topic.name, "partitions": [each for each in partitions if each is not None]}
+
+
+def _partition(partition_id: int, state: PartitionState | None) -> Values | None:
+    if state is None or not (state.adding_replicas or state.removing_replicas):
+        return None
+    return {
+        "partition_index": partition_id,
+        "replicas": state.replicas,
+        "adding_replicas": state.adding_replicas,
+        "removing_replicas": state.removing_replicas,
+    }

@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
-from metadata.controller.periodic_task import Outcome, PeriodicTask
+from metadata.controller.periodic import Outcome, PeriodicTask
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.delegation_tokens import is_expired, split_principal, token_hmac

@@ -7,9 +7,9 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.record_run import Entry
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
+from metadata.controller.timeline import Entry
 from metadata.controller.topics.new_partitions import Placed, assigned_replicas, new_partitions, placer_of
 from metadata.controller.topics.placement import StripedPlacer
 from metadata.image.partition_columns import PADDING

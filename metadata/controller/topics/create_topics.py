@@ -10,10 +10,10 @@ from kio.schema.errors import ErrorCode
 
 from metadata.config_definitions.resolution import SOURCE_TOPIC
 from metadata.controller.context import DecisionContext
-from metadata.controller.record_run import Entry
 from metadata.controller.refusals import topic_refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
+from metadata.controller.timeline import Entry
 from metadata.controller.topics.names import METADATA_TOPIC_NAME, check_no_collision, check_topic_name
 from metadata.controller.topics.new_partitions import (
     Placed,

@@ -10,8 +10,8 @@ import numpy as np
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.record_run import Entry, RecordRun
 from metadata.controller.requests import ApiError
+from metadata.controller.timeline import Entry, RecordRun
 from metadata.controller.topics.placement import StripedPlacer
 from metadata.image.delta import MetadataDelta
 from metadata.image.partition_changes import compacted

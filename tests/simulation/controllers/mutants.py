@@ -7,9 +7,8 @@ from typing import Any
 from unittest.mock import patch
 
 from metadata.controller.brokers.liveness import BrokerLiveness
-from metadata.controller.controller import Controller
+from metadata.controller.controller import Controller, DeferredReplies
 from metadata.controller.partitions.batched_update import BatchedPartitionUpdate
-from metadata.controller.replies import DeferredReplies
 from metadata.controller.timeline import Timeline
 from metadata.state_hash import image_hash as state_hash
 from raft.adapters.commit_feed import CommitFeed

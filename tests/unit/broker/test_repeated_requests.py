@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.repeated_requests import RepeatedRequests, Watched
 from broker.request_effects import Change
-from metadata.controller.audit import audit_record
+from metadata.controller.log_writer import audit_record
 from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.image.image import MetadataImage

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from metadata.authorizer.codes import Operation, ResourceType
-from metadata.controller.audit import audit_notes
+from metadata.controller.log_writer import audit_notes
 from metadata.forwarding import tells_error
 from tests.support.acl_worlds import acl
 from tests.support.controller_world import topic

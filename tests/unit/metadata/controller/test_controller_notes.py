@@ -2,7 +2,7 @@
 
 import hashlib
 
-from metadata.controller.audit import audit_notes
+from metadata.controller.log_writer import audit_notes
 from metadata.controller.requests import ControllerRequest
 from tests.support.controller_world import World, topic
 from wire.metadata_records.features import (

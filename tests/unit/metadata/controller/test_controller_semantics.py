@@ -12,7 +12,7 @@ from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
 from metadata.controller.controller import Controller
 from metadata.controller.handlers import HANDLERS
-from metadata.controller.periodic_task import Outcome, PeriodicTask
+from metadata.controller.periodic import Outcome, PeriodicTask
 from metadata.controller.quorum.activation import LogUnsupported
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.controller.results import ControllerResult

@@ -4,9 +4,9 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.audit import audit_notes
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
+from metadata.controller.log_writer import audit_notes
 from metadata.loader import MetadataLoader
 from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from raft.errors import RecordBatchTooLargeError

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from metadata.controller.audit import audit_record
+from metadata.controller.log_writer import audit_record
 from metadata.controller.requests import ControllerRequest
 from metadata.log_check.audit_chain import AuditChain, AuditFault
 from tests.support.controller_world import World

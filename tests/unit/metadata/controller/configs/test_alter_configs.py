@@ -3,8 +3,8 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.audit import audit_notes
 from metadata.controller.config import ControllerConfig
+from metadata.controller.log_writer import audit_notes
 from metadata.image.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
 from tests.support.controller_world import World
 from tests.unit.metadata.controller.configs.altering_configs import (

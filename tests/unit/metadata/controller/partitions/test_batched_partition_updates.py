@@ -9,7 +9,7 @@ from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
 from metadata.controller.partitions import batched_update as batched_partition_update
 from metadata.controller.partitions import change_batch as partition_change_batch
-from metadata.controller.partitions.transitions import Affected, leader_and_isr_records
+from metadata.controller.partitions.partition_change import Affected, leader_and_isr_records
 from metadata.image.partition_state import NO_LEADER
 from tests.support.controller_world import SESSION_MS, World, assigned
 from wire.metadata_records.topics import PartitionChangeRecord

@@ -8,7 +8,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.config import ControllerConfig
-from metadata.controller.partitions.election_candidates import (
+from metadata.controller.partitions.elect_leaders import (
     Found,
     electable_preferred,
     leaderless,

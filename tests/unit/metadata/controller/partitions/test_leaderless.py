@@ -7,7 +7,7 @@ import pytest
 from metadata.controller.config import ControllerConfig
 from metadata.controller.partitions import batched_update as batched_partition_update
 from metadata.controller.partitions import change_batch as partition_change_batch
-from metadata.controller.partitions import leaderless
+from metadata.controller.partitions import elect_leaders as leaderless
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from metadata.image.partition_state import NO_LEADER
 from snapshots.bootstrap import bootstrap_records

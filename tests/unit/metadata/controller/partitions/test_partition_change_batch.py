@@ -9,8 +9,7 @@ import pytest
 
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
-from metadata.controller.partitions.affected_partitions import affected_partitions
-from metadata.controller.partitions.broker_movement import Movement
+from metadata.controller.partitions.broker_movement import Movement, affected_partitions
 from metadata.controller.partitions.change_batch import Limits, PartitionChangeBatch, movement_records, run_of
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.delta import MetadataDelta
