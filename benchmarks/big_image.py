@@ -26,8 +26,7 @@ from benchmarks._report import hardware, print_result
 from metadata.image.delta import MetadataDelta
 from metadata.image.features import FeaturesDelta
 from metadata.image.image import MetadataImage, Provenance
-from metadata.image.partition_columns import PADDING
-from metadata.image.partitions import NUMBER_COLUMNS, table_of_cells
+from metadata.image.partitions import NUMBER_COLUMNS, PADDING, table_of_cells
 from metadata.image.records import image_values
 from metadata.image.topics import TopicImage, TopicsImage
 from metadata.snapshot import load_snapshot

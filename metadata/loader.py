@@ -16,7 +16,7 @@ from typing import Final
 from metadata.image.delta import MetadataDelta
 from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage, Provenance
-from metadata.image.run_replay import replay_run, run_kind
+from metadata.image.loading import replay_run, run_kind
 from metadata.state_hash.image_hash import MODULUS, hash_after, hash_of_image, hashes_of_change
 from wire.errors import DecodeError
 from wire.log_batch import LogBatch

@@ -10,7 +10,7 @@ from metadata.adapters.request_bounds import RequestBounds
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.features import SUPPORTED_FEATURES, registration_features
-from metadata.image.partition_columns import warm_columns
+from metadata.image.partitions import warm_columns
 from network.server import KafkaServer
 from node.authorization import LoadWatch, gate_of
 from node.broker_watch import BrokerWatch

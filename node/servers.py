@@ -21,7 +21,7 @@ from wire.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from metadata.grpc.broker.service import BrokerCalls
-    from metadata.grpc.quorum.members import MembersSource
+    from metadata.grpc.quorum.service import MembersSource
 
 
 class StoppableServer(Protocol):

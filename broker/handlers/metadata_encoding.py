@@ -16,8 +16,7 @@ from kio.schema.errors import ErrorCode
 from broker.cluster_view import ClusterView, Flags
 from broker.metadata_cache import NO_NODE
 from broker.topic_names import is_internal_topic
-from metadata.image.partition_columns import PADDING, Column, stacked
-from metadata.image.partitions import PartitionTable
+from metadata.image.partitions import PADDING, Column, PartitionTable, stacked
 from metadata.image.topics import TopicImage
 from wire.protocol.arrays import array_length
 

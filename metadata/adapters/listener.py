@@ -25,7 +25,7 @@ from metadata.adapters.requests import controller_request, refused_entity
 from metadata.authorizer.gate import AuthorizationResult, RequestAuthorizer
 from metadata.controller.handlers import HANDLERS, READERS
 from metadata.controller.requests import ControllerRequest, Values
-from metadata.describe.config_slices import describe_configs_in_slices
+from metadata.describe.configs import describe_configs_in_slices
 from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.table import DESCRIBERS
 from metadata.image.image import MetadataImage

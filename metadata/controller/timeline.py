@@ -14,7 +14,7 @@ from immutables import Map
 
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
-from metadata.image.run_replay import replay_runs
+from metadata.image.loading import replay_runs
 from metadata.loader import MetadataLoader
 from metadata.snapshot import LoadedSnapshot
 from wire.audit_note import NO_NOTE_HASH, note_hash

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from metadata.controller.requests import Values
 from metadata.describe.acls import describe_acls
 from metadata.describe.client_quotas import describe_client_quotas
-from metadata.describe.config_resources import list_config_resources
-from metadata.describe.configs import describe_configs
+from metadata.describe.configs import describe_configs, list_config_resources
 from metadata.describe.delegation_tokens import describe_delegation_token
 from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.scram import describe_user_scram_credentials

@@ -1,13 +1,14 @@
-"""Changes as they are committed, decoded once and handed to every watcher.
+"""Changes as they are committed, decoded once and handed to every watcher; and how a watch catches up with them.
 
 Each watcher has a bounded queue. A burst, as when a broker with many partitions dies, is handed out at the pace at
-which the watchers take it. One that takes nothing for a while is not waited for any more, and is cut off when its queue
-is full: the log keeps what it missed, and it comes back with the offset from which to resume.
+which the watchers take it. The feed stops waiting for a watcher that takes nothing for a while, and cuts it off when
+its queue is full: the log keeps what it missed, and it comes back with the offset from which to resume.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
+from typing import Final
 
 from metadata.changes import Change, ChangeKind, ChangeTracker
 from metadata.grpc.source import CommittedLog, LogUnreadable, OffsetOutOfRange, ServerStopping
@@ -174,3 +175,46 @@ class ChangeFeed:
                 watcher.note_position(tracker.resume_offset)
             for watcher in tuple(self._watchers):
                 await watcher.wait_for_room()
+
+
+# A follower may resume at a node that lags behind the one it read before; further ahead it must be a mistake.
+AHEAD_LIMIT_OFFSETS: Final = 100_000
+
+
+def check_in_range(log: CommittedLog, offset: int, *, follow: bool, end: int | None = None) -> None:
+    """Raises OffsetOutOfRange for what was deleted, and for what is not there and will not come soon."""
+    log.check_not_deleted(offset)
+    highest = max(log.high_watermark, end or 0) + (AHEAD_LIMIT_OFFSETS if follow else 0)
+    if offset > highest:
+        raise OffsetOutOfRange(
+            f"offset {offset} is above the high watermark of node {log.source.node_id}, "
+            f"{log.high_watermark}; the log starts at {log.source.log_start_offset()}"
+        )
+
+
+def tracker_before(log: CommittedLog, offset: int) -> ChangeTracker:
+    """One that has seen nothing at or above `offset`. Raises OffsetOutOfRange."""
+    image = log.image_before(offset)
+    if image is None:
+        raise OffsetOutOfRange(
+            f"what changed from offset {offset} on cannot be told without the state before it; the earliest offset "
+            f"to watch from is {log.earliest_image_offset()}"
+        )
+    return ChangeTracker(image)
+
+
+async def catch_up(
+    log: CommittedLog, feed: ChangeFeed, tracker: ChangeTracker, watcher: Watcher
+) -> AsyncGenerator[Change]:
+    """The changes up to where the feed stands; the watcher is attached in the very turn in which it is reached."""
+    while tracker.position < feed.tracker.position:
+        async with log.slices:
+            changes = [
+                change
+                for batch in log.read(tracker.position, feed.tracker.position)
+                for change in tracker.replay(batch)
+                if watcher.wants(change)
+            ]
+        for change in changes:
+            yield change
+    feed.attach(watcher)

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 import grpc
 
 from metadata.grpc.feed import WatcherOverrun
-from metadata.grpc.inspect.records import UnknownType
+from metadata.grpc.inspect.messages import UnknownType
 from metadata.grpc.source import (
     LogUnreadable,
     NoSuchSnapshot,

@@ -17,8 +17,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata.image.partition_columns import PADDING, Column
-from metadata.image.partitions import NUMBER_COLUMNS, PartitionTable
+from metadata.image.partitions import NUMBER_COLUMNS, PADDING, Column, PartitionTable
 
 Lanes = NDArray[np.uint64]
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from metadata.log_check.findings import Check, Finding, Findings, Severity
 from metadata.log_check.log_checker import LogChecker
-from metadata.log_check.recorded_hashes import RecordedHash
-from metadata.log_check.snapshot_image import LoadedSnapshot, SnapshotLoading
+from metadata.log_check.snapshot_comparison import LoadedSnapshot, SnapshotLoading
+from metadata.log_check.state_replay import RecordedHash
 from metadata.state_hash.image_hash import hash_of_image, state_hash_text
 from snapshots.checking import SnapshotFault
 from snapshots.naming import SnapshotId

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.image import run_replay
-from metadata.image.change_layout import change_values, changes_of
+from metadata.image import loading as run_replay
 from metadata.image.errors import ReplayError
+from metadata.image.partition_changes import change_values, changes_of
 from metadata.loader import MetadataLoader
 from tests.support.bulk_worlds import SEEDS, TOPICS, changed, partition_of, world_records
 from wire import record_batch

@@ -23,7 +23,7 @@ from tests.reference_model.story import tell
 from tests.reference_model.twin import Twin
 
 Plant = Callable[[pytest.MonkeyPatch], None]
-REPLAYED_CHANGE = "metadata.image.topics_delta.partition_after_change"
+REPLAYED_CHANGE = "metadata.image.topics.partition_after_change"
 
 
 def leader_epoch_stays(patch: pytest.MonkeyPatch) -> None:

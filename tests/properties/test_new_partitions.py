@@ -13,7 +13,7 @@ from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.controller.requests import Values
 from metadata.controller.topics import new_partitions as assignments
-from metadata.image import run_replay
+from metadata.image import loading as run_replay
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.records import broker_record

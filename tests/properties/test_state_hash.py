@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from metadata.image.delta import MetadataDelta
 from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage, Provenance
-from metadata.image.partition_columns import PADDING
 from metadata.image.partition_state import PartitionState
-from metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable, table_of
+from metadata.image.partitions import EMPTY_PARTITIONS, PADDING, PartitionTable, table_of
 from metadata.image.records import image_from_values, image_records
 from metadata.state_hash.image_hash import EMPTY_STATE_HASH, MODULUS, hash_after, hash_of_image
 from metadata.state_hash.partition_hash import Rows, hash_of_rows, seed_of

@@ -20,12 +20,10 @@ from metadata.controller.partitions.change_batch import PartitionChangeBatch
 from metadata.controller.partitions.partition_change import Election, PartitionChange, acceptable_leaders
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.controller.results import ControllerResult
-from metadata.image.change_layout import LONGEST_ISR, change_values
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from metadata.image.metadata_version import partition_record_version
-from metadata.image.partition_changes import PartitionChanges, Rows, StackedTables
-from metadata.image.partition_columns import PADDING, Column, lists_differ
+from metadata.image.partition_changes import LONGEST_ISR, PartitionChanges, Rows, StackedTables, change_values
 from metadata.image.partition_state import (
     NO_LEADER_CHANGE,
     RECOVERED,
@@ -33,6 +31,7 @@ from metadata.image.partition_state import (
     PartitionState,
     partition_after_change,
 )
+from metadata.image.partitions import PADDING, Column, lists_differ
 from metadata.image.topics import TopicImage
 from wire.metadata_records.topics import PartitionChangeRecord
 from wire.uuids import ZERO_UUID

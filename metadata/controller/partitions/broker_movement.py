@@ -15,13 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metadata.controller.context import DecisionContext
-from metadata.image.change_layout import LONGEST_ISR
 from metadata.image.configs import TOPIC, ConfigResource
 from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from metadata.image.metadata_version import NO_LEADER_EPOCH_BUMP_ON_ISR_SHRINK
-from metadata.image.partition_changes import NO_ISR_CHANGE, PartitionChanges, Rows, StackedTables, compacted
-from metadata.image.partition_columns import PADDING, Column
+from metadata.image.partition_changes import (
+    LONGEST_ISR,
+    NO_ISR_CHANGE,
+    PartitionChanges,
+    Rows,
+    StackedTables,
+    compacted,
+)
 from metadata.image.partition_state import NO_LEADER, NO_LEADER_CHANGE
+from metadata.image.partitions import PADDING, Column
 from metadata.image.topics import TopicImage, TopicsImage
 
 Mask = NDArray[np.bool_]

@@ -17,10 +17,9 @@ from metadata.controller.partitions.broker_movement import (
 )
 from metadata.controller.partitions.partition_change import Affected, leader_and_isr_records
 from metadata.controller.timeline import RecordRun
-from metadata.image.change_layout import change_values
 from metadata.image.delta import MetadataDelta
 from metadata.image.metadata_version import partition_record_version
-from metadata.image.partition_changes import PartitionChanges, StackedTables
+from metadata.image.partition_changes import PartitionChanges, StackedTables, change_values
 from metadata.image.partition_records import IDENTITY
 from metadata.image.partition_state import PartitionState
 from metadata.image.partitions import PartitionTable

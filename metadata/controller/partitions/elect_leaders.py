@@ -27,9 +27,8 @@ from metadata.controller.periodic import Outcome, PeriodicTask
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.image.cluster import ClusterImage
-from metadata.image.partition_columns import PADDING, Column
 from metadata.image.partition_state import NO_LEADER, PartitionState
-from metadata.image.partitions import NUMBER_COLUMNS, PartitionTable
+from metadata.image.partitions import NUMBER_COLUMNS, PADDING, Column, PartitionTable
 from metadata.image.topics import TopicImage
 from wire.metadata_records.topics import PartitionChangeRecord
 

@@ -21,7 +21,6 @@ from metadata.image.metadata_version import (
     LEADER_RECOVERY,
     NO_LEADER_EPOCH_BUMP_ON_ISR_SHRINK,
 )
-from metadata.image.partition_columns import Column
 from metadata.image.partition_state import (
     NO_LEADER,
     NO_LEADER_CHANGE,
@@ -29,6 +28,7 @@ from metadata.image.partition_state import (
     RECOVERING,
     PartitionState,
 )
+from metadata.image.partitions import Column
 from metadata.image.topics import TopicImage
 from wire.metadata_records.topics import PartitionChangeRecord
 

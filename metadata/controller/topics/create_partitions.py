@@ -12,7 +12,7 @@ from metadata.controller.results import ControllerResult
 from metadata.controller.timeline import Entry
 from metadata.controller.topics.new_partitions import Placed, assigned_replicas, new_partitions, placer_of
 from metadata.controller.topics.placement import StripedPlacer
-from metadata.image.partition_columns import PADDING
+from metadata.image.partitions import PADDING
 from metadata.image.topics import TopicImage
 
 _NAMES_IN_REASON = 10

@@ -14,12 +14,11 @@ from metadata.controller.requests import ApiError
 from metadata.controller.timeline import Entry, RecordRun
 from metadata.controller.topics.placement import StripedPlacer
 from metadata.image.delta import MetadataDelta
+from metadata.image.loading import WORTH_COLUMNS
 from metadata.image.partition_changes import compacted
-from metadata.image.partition_columns import Column
 from metadata.image.partition_state import PartitionState
-from metadata.image.partitions import PartitionTable, table_of_new
+from metadata.image.partitions import Column, PartitionTable, table_of_new
 from metadata.image.records import partition_record, values_of_partitions
-from metadata.image.run_replay import WORTH_COLUMNS
 from metadata.image.topics import TopicImage
 
 USE_DEFAULT = -1

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import grpc
 
 from metadata.adapters.controller_channel import ControllerUnavailable
+from metadata.grpc.access import BadMessage, MemberGate, Refused, check, refuse
 from metadata.grpc.access import Context as GateContext
-from metadata.grpc.access import MemberGate, refuse
 from metadata.grpc.broker.requests import (
     Membership,
     Values,
@@ -25,7 +25,6 @@ from metadata.grpc.broker.requests import (
     unregistration_values,
 )
 from metadata.grpc.broker.watch import watch
-from metadata.grpc.errors import BadMessage, Refused, check
 from metadata.grpc.feed import ChangeFeed
 from metadata.grpc.sending import Context as StreamContext
 from metadata.grpc.sending import send_all

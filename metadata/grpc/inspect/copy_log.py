@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from metadata.grpc.following import check_in_range
+from metadata.grpc.feed import check_in_range
 from metadata.grpc.source import CommittedLog, NoSuchSnapshot
 from wire.log_batch import LogBatch
 from wire.proto import inspect_pb2 as pb

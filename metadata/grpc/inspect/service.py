@@ -7,11 +7,9 @@ from typing import Protocol
 from metadata.changes import ChangeKind, ChangeTracker
 from metadata.grpc.access import Context as GateContext
 from metadata.grpc.access import MemberGate
-from metadata.grpc.feed import ChangeFeed, Watcher
-from metadata.grpc.following import catch_up, check_in_range, tracker_before
+from metadata.grpc.feed import ChangeFeed, Watcher, catch_up, check_in_range, tracker_before
 from metadata.grpc.inspect.copy_log import copy_log, copy_snapshot
-from metadata.grpc.inspect.messages import change_message, image_chunks, image_header
-from metadata.grpc.inspect.records import RecordFilter
+from metadata.grpc.inspect.messages import RecordFilter, change_message, image_chunks, image_header
 from metadata.grpc.sending import BadRange, send_all
 from metadata.grpc.sending import Context as StreamContext
 from metadata.grpc.source import CommittedLog

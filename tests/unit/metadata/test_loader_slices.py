@@ -10,12 +10,12 @@ import pytest
 from broker.metadata_cache import MetadataCache
 from broker.state_machine import BrokerStateMachine
 from metadata import loader as loader_module
-from metadata.image import topics_delta
+from metadata.image import topics as topics_delta
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
-from metadata.image.topics_delta import TopicsDelta
+from metadata.image.topics import TopicsDelta
 from metadata.loader import RECORDS_AT_ONCE, MetadataLoader
-from metadata.state_hash import topics_hash as state_hash_topics
+from metadata.state_hash import image_hash as state_hash_topics
 from metadata.state_hash.image_hash import hash_of_image
 from metadata.state_hash.partition_hash import hash_of_rows
 from raft.adapters.commit_feed import CommitFeed

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from metadata.forwarding import encode_address, encode_principal
-from metadata.grpc.quorum import members as grpc_members
-from metadata.grpc.quorum.members import LONGEST_WAIT_MS, WAIT_TIMEOUT_MS, MembersCalls
+from metadata.grpc.quorum import service as grpc_members
+from metadata.grpc.quorum.service import LONGEST_WAIT_MS, WAIT_TIMEOUT_MS, MembersCalls
 from metadata.image.image import MetadataImage
 from metadata.members import Waited
 from network.api_versions import NO_FEATURES

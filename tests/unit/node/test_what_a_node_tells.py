@@ -12,8 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from cli.main import run
 from metadata.authorizer.authorizer import CLASS_NAME
-from metadata.grpc.access import MemberGate
-from metadata.grpc.errors import Refused
+from metadata.grpc.access import MemberGate, Refused
 from metadata.grpc.source import NotTheLeader
 from metadata.image.image import MetadataImage, Provenance
 from node.broker_calls import broker_calls

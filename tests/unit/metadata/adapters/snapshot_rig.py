@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from metadata.adapters.snapshot_manager import SnapshotManager
-from metadata.adapters.snapshot_ports import SnapshotSettings
+from metadata.adapters.snapshot_manager import SnapshotManager, SnapshotSettings
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
 from metadata.snapshot import LoadedSnapshot, load_snapshot

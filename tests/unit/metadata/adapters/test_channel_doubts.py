@@ -9,12 +9,14 @@ from kio.schema.errors import ErrorCode
 
 from metadata.adapters.controller_channel import (
     LEADERS_MAX,
+    LOSSES_IN_COMPANY,
+    LOSSES_MAX,
     AlreadyDone,
     ControllerAddress,
     ControllerChannel,
     ControllerUnavailable,
+    LostConnections,
 )
-from metadata.adapters.lost_connections import LOSSES_IN_COMPANY, LOSSES_MAX, LostConnections
 from metadata.controller.requests import ControllerRequest, Values
 from tests.support.running_controllers import RunningController, eventually, run
 from wire.protocol.api_keys import ApiKey

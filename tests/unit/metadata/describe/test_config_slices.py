@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from metadata.describe.config_slices import RESOURCES_AT_ONCE, describe_configs_in_slices
-from metadata.describe.configs import describe_configs
+from metadata.describe.configs import RESOURCES_AT_ONCE, describe_configs, describe_configs_in_slices
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.configs import GROUP, TOPIC
 from tests.unit.metadata.describe.test_describe_configs import IMAGE, STATIC

@@ -11,9 +11,8 @@ from kio.schema.errors import ErrorCode
 from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.gate import RequestAuthorizer
-from metadata.grpc.access import MemberGate, host_of
+from metadata.grpc.access import MemberGate, Refused, host_of
 from metadata.grpc.broker.service import BrokerCalls
-from metadata.grpc.errors import Refused
 from metadata.image.image import MetadataImage
 from network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
 from network.security.pem import KeyPair

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from metadata.grpc import errors as grpc_broker_errors
+from metadata.grpc import access as grpc_broker_errors
+from metadata.grpc.access import BadMessage, status_name, words_for
 from metadata.grpc.broker import requests as grpc_broker_requests
-from metadata.grpc.errors import BadMessage, status_name, words_for
 from tests.support.controller_world import World
 from tests.unit.metadata.grpc.member_world import MEMBERSHIP
 from wire.codec import decode, encode

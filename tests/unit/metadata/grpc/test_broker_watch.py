@@ -5,7 +5,7 @@ from typing import Any
 import grpc
 import pytest
 
-from metadata.grpc.broker import picture as grpc_broker_picture
+from metadata.grpc.broker import watch as grpc_broker_picture
 from tests.support.controller_world import assigned
 from tests.support.grpc_harness import eventually, failure_of, run
 from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id

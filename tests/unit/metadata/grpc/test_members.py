@@ -13,7 +13,7 @@ from cli.applied_everywhere import lagging_words
 from cli.broker_rows import BrokerRow, problems_of, table_of
 from cli.errors import CliError
 from cli.members_client import describe_brokers, describe_nodes, row_of, wait_applied, what_it_says
-from metadata.grpc.quorum.members import BrokerLife, NodeStatus
+from metadata.grpc.quorum.service import BrokerLife, NodeStatus
 from metadata.grpc.server import start_inspect_server
 from metadata.grpc.source import NotTheLeader
 from metadata.image.cluster import BrokerRegistration, Endpoint

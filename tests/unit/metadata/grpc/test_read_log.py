@@ -7,7 +7,7 @@ from collections import Counter
 import grpc
 import pytest
 
-from metadata.grpc.inspect import records as grpc_records
+from metadata.grpc.inspect import messages as grpc_records
 from tests.support.grpc_harness import failure_of, run, serving, take, take_all
 from tests.support.grpc_source import (
     EPOCH,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from metadata.grpc.quorum.members import wait_applied
+from metadata.grpc.quorum.service import wait_applied
 from metadata.members import BrokerProgress, waited_for
 from tests.support.images import broker_record, image_of
 

@@ -4,7 +4,7 @@ import pytest
 
 from metadata.image.errors import ReplayError
 from metadata.image.loading import delta_from_values
-from metadata.log_check.snapshot_image import SnapshotLoading
+from metadata.log_check.snapshot_comparison import SnapshotLoading
 from snapshots.checking import SnapshotFault
 from snapshots.naming import SnapshotId
 from snapshots.writer import SnapshotWriter

@@ -12,9 +12,10 @@ from metadata.state_hash.comparison import (
     StateAt,
     StateComparison,
     annotation_of,
+    reports_in,
+    reports_message,
     state_of,
 )
-from metadata.state_hash.messages import reports_in, reports_message
 from raft.voters import ReplicaKey
 
 TWO, THREE = ReplicaKey(2, UUID(int=22)), ReplicaKey(3, UUID(int=33))
