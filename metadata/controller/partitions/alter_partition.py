@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from metadata.controller.context import DecisionContext
 from metadata.controller.partitions.change_batch import PartitionChangeBatch
-from metadata.controller.partitions.partition_change import Election, PartitionChange, acceptable_leaders
+from metadata.controller.partitions.partition_change import Election, change_of
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.image.cluster import BrokerRegistration
@@ -62,9 +62,9 @@ def isr_growth(
     members_of: Callable[[Any], Members],
     is_eligible: Callable[[tuple[int, int]], bool],
 ) -> Growth | None:
-    """What merely grows of the partitions that were asked for, topic by topic; none of them may be named twice.
+    """The partitions whose ISR only grows, of those in the request, topic by topic; none may be named twice.
 
-    `broker_id` asks. None where columns would not pay, or where the broker may lead nothing at present.
+    `broker_id` sent the request. None where columns would not pay, or where the broker may lead nothing at present.
     """
     count = sum(len(partitions) for topic, partitions in asked if topic is not None)
     leader = context.image.cluster.brokers.get(broker_id)
@@ -349,38 +349,16 @@ def _isr_error(
 def _change(
     context: DecisionContext, topic: TopicImage, state: PartitionState, wanted: Any, members: Members
 ) -> PartitionChangeRecord | None:
-    if _is_mere_growth(context, state, wanted, members):
-        isr = tuple(broker_id for broker_id, _ in members)
-        if isr == state.isr:
-            return None
-        return PartitionChangeRecord(topic_id=topic.id, partition_id=wanted.partition_index, isr=isr)
     is_unclean_allowed = context.allows_unclean_election(topic.name)
-    return PartitionChange(
-        topic_id=topic.id,
-        partition_id=wanted.partition_index,
-        partition=state,
-        metadata_version=context.metadata_version,
-        is_acceptable=acceptable_leaders(context, state),
-        default_directory=context.default_directory,
-        election=Election.UNCLEAN if is_unclean_allowed else Election.ONLINE,
+    return change_of(
+        context,
+        topic,
+        wanted.partition_index,
+        state,
+        Election.UNCLEAN if is_unclean_allowed else Election.ONLINE,
         target_isr=tuple(broker_id for broker_id, _ in members),
         target_recovery_state=wanted.leader_recovery_state,
-        min_in_sync_replicas=context.min_in_sync_replicas(topic.name),
     ).record()
-
-
-def _is_mere_growth(context: DecisionContext, state: PartitionState, wanted: Any, members: Members) -> bool:
-    """Whether nothing can follow from the change but a longer ISR, which is so of nearly all: nobody leaves it, its
-    leader may stay, and neither a reassignment nor eligible replicas wait for it.
-
-    A broker that comes back is to be added to as many ISRs as it has replicas, all at once.
-    """
-    if state.adding_replicas or state.removing_replicas or state.elr or state.last_known_elr:
-        return False
-    if wanted.leader_recovery_state != state.leader_recovery_state:
-        return False
-    in_sync = {broker_id for broker_id, _ in members}
-    return in_sync.issuperset(state.isr) and acceptable_leaders(context, state)(state.leader)
 
 
 def _refused(wanted: Any, error: ErrorCode) -> Values:
