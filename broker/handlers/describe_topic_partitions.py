@@ -9,10 +9,10 @@ from kio.schema.errors import ErrorCode
 from broker.client_access import UNLIMITED, ClientAccess
 from broker.handlers.metadata import ZERO_UUID, Values
 from broker.metadata_cache import leader_view, offline_replicas
-from broker.topic_names import is_internal_topic, is_legal_topic_name
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState
 from metadata.image.topics import TopicImage
+from metadata.topic_names import is_internal_topic, is_legal_topic_name
 
 # Default of max.request.partition.size.limit.
 MAX_PARTITIONS_PER_RESPONSE = 2000

@@ -21,10 +21,10 @@ from broker.metadata_cache import (
     offline_replicas,
     reachable_replicas,
 )
-from broker.topic_names import is_internal_topic, is_legal_topic_name
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState
 from metadata.image.topics import TopicImage
+from metadata.topic_names import is_internal_topic, is_legal_topic_name
 from raft.ports import RandomSource
 
 Values = dict[str, object]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metadata.controller.context import DecisionContext
-from metadata.controller.partitions import batched_update as batched_partition_update
+from metadata.controller.partitions import batched_update
 from metadata.controller.partitions import broker_movement as affected_module
 from metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval, Departure
 from metadata.controller.partitions.broker_movement import Movement, affected_partitions
@@ -186,8 +186,8 @@ def sliced_by(sizes: Sizes, topics_at_once: int) -> Iterator[None]:
     names = ("PARTITIONS_PER_SLICE", "ONE_BY_ONE_PER_SLICE", "LOOKED_AT_PER_SLICE")
     with pytest.MonkeyPatch.context() as patch:
         for name, size in zip(names, sizes, strict=True):
-            patch.setattr(batched_partition_update, name, size)
-        patch.setattr(batched_partition_update, "TOPICS_PER_SLICE", topics_at_once)
+            patch.setattr(batched_update, name, size)
+        patch.setattr(batched_update, "TOPICS_PER_SLICE", topics_at_once)
         yield
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from metadata.controller.config import ControllerConfig
-from metadata.controller.partitions import change_batch as partition_change_batch
+from metadata.controller.partitions import change_batch
 from metadata.controller.partitions.change_batch import CHANGES_AT_ONCE
 from metadata.controller.requests import Values
 from metadata.image.delta import MetadataDelta
@@ -63,7 +63,7 @@ class Twin:
         self.world.commit()
         now_ms = self.world.now_ms
         first_election_ms = now_ms + brokers.ELECTIONS_EVERY_MS
-        at_once = partition_change_batch.CHANGES_AT_ONCE
+        at_once = change_batch.CHANGES_AT_ONCE
         self.model = Cluster(self.level, self.has_elr, SESSION_MS, now_ms, first_election_ms, at_once)
         if self.has_elr:
             # Written with the feature: the lists rest on one minimum for all nodes.

@@ -14,7 +14,7 @@ from metadata.controller.refusals import topic_refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
 from metadata.controller.timeline import Entry
-from metadata.controller.topics.names import METADATA_TOPIC_NAME, check_no_collision, check_topic_name
+from metadata.controller.topics.names import check_no_collision, check_topic_name
 from metadata.controller.topics.new_partitions import (
     Placed,
     automatic_partitions,
@@ -27,6 +27,7 @@ from metadata.controller.topics.topic_configs import check_new_topic_configs, ef
 from metadata.image.configs import TOPIC
 from metadata.image.partitions import EMPTY_PARTITIONS
 from metadata.image.topics import TopicImage, TopicsImage
+from metadata.topic_names import METADATA_TOPIC_NAME
 from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.topics import TopicRecord
 

@@ -7,7 +7,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.adapters.controller_channel import ControllerAddress
-from metadata.authorizer.shapes import refusal
+from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest
 from metadata.forwarding import REPLICAS_APIS
 from network.requests import Reply, RequestContext

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from metadata.forwarding import encode_address, encode_principal
-from metadata.grpc.quorum import service as grpc_members
+from metadata.grpc.quorum import service
 from metadata.grpc.quorum.service import LONGEST_WAIT_MS, WAIT_TIMEOUT_MS, MembersCalls
 from metadata.image.image import MetadataImage
 from metadata.members import Waited
@@ -70,7 +70,7 @@ def test_nobody_waits_for_all_for_longer_than_the_bound(
         bounds.append(timeout_ms)
         return Waited(offset=offset or 0, lagging=(), fenced=())
 
-    monkeypatch.setattr(grpc_members, "wait_applied", wait_applied)
+    monkeypatch.setattr(service, "wait_applied", wait_applied)
     calls, source, context = MembersCalls(), object(), object()
     anything: Any = source
     calls.members = anything

@@ -9,8 +9,8 @@ from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.denial_log import DenialLog
 from metadata.authorizer.gate import RequestAuthorizer
-from metadata.authorizer.shapes import refusal
 from metadata.controller.config import ControllerConfig
+from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest
 from metadata.forwarding import encode_address, encode_principal
 from metadata.image.security import AccessControlEntry

@@ -13,8 +13,8 @@ from kio.schema.errors import ErrorCode
 from broker.adapters.listener import FORWARDED_APIS
 from metadata.adapters.listener import controller_listener_apis
 from metadata.authorizer.codes import Operation
-from metadata.authorizer.shapes import RAFT_APIS
 from metadata.authorizer.table import RULES, TOKEN_APIS
+from metadata.controller.refusals import RAFT_APIS
 from metadata.describe.table import DESCRIBERS
 from tests.support.acl_worlds import ADMIN, acl
 from tests.support.controller_world import CLUSTER_ID

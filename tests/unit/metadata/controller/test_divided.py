@@ -7,7 +7,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.controller import controller as controller_module
-from metadata.controller import divided_requests as divided
+from metadata.controller import divided_requests
 from metadata.controller.context import DecisionContext
 from metadata.controller.handlers import HANDLERS
 from metadata.controller.requests import ControllerRequest
@@ -21,8 +21,8 @@ from wire.protocol.api_keys import ApiKey
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(divided, "PART_WEIGHT", 40)
-    monkeypatch.setattr(divided, "UNDIVIDED_WEIGHT", 60)
+    monkeypatch.setattr(divided_requests, "PART_WEIGHT", 40)
+    monkeypatch.setattr(divided_requests, "UNDIVIDED_WEIGHT", 60)
 
 
 def world_of(*topics: dict[str, Any]) -> World:
@@ -138,7 +138,7 @@ def test_who_loses_its_leadership_refuses_an_isr_change_once() -> None:
 
 def test_the_tables_of_the_topics_count_in_an_isr_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are made again, however few of their partitions change."""
-    monkeypatch.setattr(divided, "_ROWS_OF_A_WEIGHT", 2)
+    monkeypatch.setattr(divided_requests, "_ROWS_OF_A_WEIGHT", 2)
     names = [f"t{number}" for number in range(12)]
     world = world_of(*(assigned(name, *([1, 2, 3] for _ in range(20))) for name in names))
     image = world.controller.image
@@ -152,13 +152,13 @@ def test_the_tables_of_the_topics_count_in_an_isr_change(monkeypatch: pytest.Mon
 def test_that_an_isr_change_is_long_is_seen_by_its_first_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker's request may have 150,000 of them: to weigh all would hold the loop up."""
     weighed = []
-    weight_of_table = divided._weight_of_table
+    weight_of_table = divided_requests._weight_of_table
 
     def counted(topic: Any, image: MetadataImage) -> int:
         weighed.append(topic.topic_id)
         return weight_of_table(topic, image)
 
-    monkeypatch.setattr(divided, "_weight_of_table", counted)
+    monkeypatch.setattr(divided_requests, "_weight_of_table", counted)
     world = world_of()
     epoch = world.controller.image.cluster.brokers[1].epoch
     topics = [{"topic_id": UUID(int=99 + number), "partitions": [wanted(0)]} for number in range(5_000)]

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from metadata.grpc import access as grpc_broker_errors
+from metadata.grpc import access
 from metadata.grpc.access import BadMessage, status_name, words_for
-from metadata.grpc.broker import requests as grpc_broker_requests
+from metadata.grpc.broker import requests
 from tests.support.controller_world import World
 from tests.unit.metadata.grpc.member_world import MEMBERSHIP
 from wire.codec import decode, encode
@@ -28,7 +28,7 @@ TOPIC_ID = uuid_to_text(UUID(int=1234))
 
 def register(**fields: Any) -> Mapping[str, object]:
     values = {"broker_id": 5, "incarnation_id": INCARNATION, **fields}
-    return grpc_broker_requests.registration_values(pb.RegisterRequest(**values), MEMBERSHIP)
+    return requests.registration_values(pb.RegisterRequest(**values), MEMBERSHIP)
 
 
 def endpoint(**fields: Any) -> list[Endpoint]:
@@ -38,13 +38,13 @@ def endpoint(**fields: Any) -> list[Endpoint]:
 def test_a_report_of_very_many_partitions_is_refused_before_it_holds_the_loop_up() -> None:
     change = pb.PartitionChange(topic_id=TOPIC_ID, isr=[pb.InSyncReplica(broker_id=1)] * 3)
     fits = pb.AlterPartitionRequest(partitions=[change] * 500)
-    (topic,) = grpc_broker_requests.alter_partition_values(fits)["topics"]  # type: ignore[misc]
+    (topic,) = requests.alter_partition_values(fits)["topics"]  # type: ignore[misc]
     assert len(topic["partitions"]) == 500
     for count in (501, 60_000):
         with pytest.raises(BadMessage, match="in one request; at most 2000 are taken, so send several"):
-            grpc_broker_requests.alter_partition_values(pb.AlterPartitionRequest(partitions=[change] * count))
+            requests.alter_partition_values(pb.AlterPartitionRequest(partitions=[change] * count))
     with pytest.raises(BadMessage, match="failed_directories: 501 in one request"):
-        grpc_broker_requests.heartbeat_values(pb.HeartbeatRequest(failed_directories=[INCARNATION] * 501))
+        requests.heartbeat_values(pb.HeartbeatRequest(failed_directories=[INCARNATION] * 501))
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ def alteration(topic_id: str) -> Mapping[str, object]:
         for number in (0, 1)
     ]
     request = pb.AlterPartitionRequest(broker_id=5, broker_epoch=9, partitions=changes)
-    return grpc_broker_requests.alter_partition_values(request)
+    return requests.alter_partition_values(request)
 
 
 def heartbeat(*failed: bytes) -> Mapping[str, object]:
     request = pb.HeartbeatRequest(broker_id=5, broker_epoch=9, applied_offset=8, failed_directories=failed)
-    return grpc_broker_requests.heartbeat_values(request)
+    return requests.heartbeat_values(request)
 
 
 def test_ids_of_topics_and_directories_are_read_with_care() -> None:
@@ -99,7 +99,7 @@ def test_ids_of_topics_and_directories_are_read_with_care() -> None:
         (ApiKey.ALTER_PARTITION, lambda: alteration(TOPIC_ID)),
         (
             ApiKey.UNREGISTER_BROKER,
-            lambda: grpc_broker_requests.unregistration_values(pb.UnregisterRequest(broker_id=5)),
+            lambda: requests.unregistration_values(pb.UnregisterRequest(broker_id=5)),
         ),
     ],
 )
@@ -138,8 +138,8 @@ def test_every_error_has_a_status_and_words() -> None:
     for error in ErrorCode:
         assert status_name(error) in grpc.StatusCode.__members__
         assert words_for(error)
-    with pytest.raises(grpc_broker_errors.Refused, match="Kafka's error KAFKA_STORAGE_ERROR"):
-        raise grpc_broker_errors.Refused(ErrorCode.kafka_storage_error)
+    with pytest.raises(access.Refused, match="Kafka's error KAFKA_STORAGE_ERROR"):
+        raise access.Refused(ErrorCode.kafka_storage_error)
 
 
 SMALL = st.integers(-1, 3)
@@ -191,19 +191,19 @@ def test_whatever_a_message_holds_it_is_refused_or_can_be_sent(request: Any) -> 
     api_key, values_of = {
         pb.RegisterRequest: (
             ApiKey.BROKER_REGISTRATION,
-            lambda: grpc_broker_requests.registration_values(request, MEMBERSHIP),
+            lambda: requests.registration_values(request, MEMBERSHIP),
         ),
         pb.HeartbeatRequest: (
             ApiKey.BROKER_HEARTBEAT,
-            lambda: grpc_broker_requests.heartbeat_values(request),
+            lambda: requests.heartbeat_values(request),
         ),
         pb.AlterPartitionRequest: (
             ApiKey.ALTER_PARTITION,
-            lambda: grpc_broker_requests.alter_partition_values(request),
+            lambda: requests.alter_partition_values(request),
         ),
         pb.UnregisterRequest: (
             ApiKey.UNREGISTER_BROKER,
-            lambda: grpc_broker_requests.unregistration_values(request),
+            lambda: requests.unregistration_values(request),
         ),
     }[type(request)]
     try:

@@ -5,7 +5,7 @@ from typing import Any
 import grpc
 import pytest
 
-from metadata.grpc.broker import watch as grpc_broker_picture
+from metadata.grpc.broker import watch
 from tests.support.controller_world import assigned
 from tests.support.grpc_harness import eventually, failure_of, run
 from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
@@ -145,8 +145,8 @@ def test_a_transaction_is_told_as_a_whole_or_not_at_all() -> None:
 def test_a_large_state_comes_in_messages_of_which_the_last_is_complete(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(grpc_broker_picture, "PARTITIONS_PER_CHUNK", 3)
-    monkeypatch.setattr(grpc_broker_picture, "PARTITIONS_PER_TURN", 2)
+    monkeypatch.setattr(watch, "PARTITIONS_PER_CHUNK", 3)
+    monkeypatch.setattr(watch, "PARTITIONS_PER_TURN", 2)
 
     async def main() -> list[pb.WatchResponse]:
         source = filled_source()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from kio.schema.errors import ErrorCode
 
-from metadata.grpc.broker import watch as grpc_broker_watch
+from metadata.grpc.broker import watch
 from metadata.grpc.broker.requests import alter_partition_message
 from metadata.grpc.feed import ChangeFeed
 from metadata.grpc.source import CommittedLog
@@ -19,7 +19,7 @@ from wire.protocol.entities import build
 
 @pytest.mark.parametrize(("per_step", "steps"), [(2_000, 1), (3, 3)])
 def test_what_was_missed_comes_in_steps(monkeypatch: pytest.MonkeyPatch, per_step: int, steps: int) -> None:
-    monkeypatch.setattr(grpc_broker_watch, "CHANGES_PER_STEP", per_step)
+    monkeypatch.setattr(watch, "CHANGES_PER_STEP", per_step)
     source = filled_source()
     resume = source.end
     for leader in (2, 1, 2, 1, 2, 1, 2):
@@ -28,7 +28,7 @@ def test_what_was_missed_comes_in_steps(monkeypatch: pytest.MonkeyPatch, per_ste
     async def main() -> list[pb.WatchResponse]:
         log = CommittedLog(source)
         request = pb.WatchRequest(broker_id=1, from_offset=resume)
-        stream = grpc_broker_watch.watch(request, log, ChangeFeed(log), 100)
+        stream = watch.watch(request, log, ChangeFeed(log), 100)
         told = [await anext(stream) for _ in range(steps)]
         await stream.aclose()
         return told

@@ -2,7 +2,7 @@
 
 import pytest
 
-from metadata.grpc.inspect import messages as grpc_messages
+from metadata.grpc.inspect import messages
 from tests.support.grpc_harness import run, serving, take_all
 from tests.support.grpc_source import (
     EPOCH,
@@ -78,7 +78,7 @@ def test_topics_come_by_name_with_their_partitions() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
 def test_many_partitions_come_in_chunks_and_none_is_lost(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grpc_messages, "PARTITIONS_PER_CHUNK", size)
+    monkeypatch.setattr(messages, "PARTITIONS_PER_CHUNK", size)
     chunks = image(pb.ImageRequest())
     gathered: dict[str, list[int]] = {}
     for name, ids in partitions(chunks):

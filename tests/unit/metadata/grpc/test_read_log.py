@@ -7,7 +7,7 @@ from collections import Counter
 import grpc
 import pytest
 
-from metadata.grpc.inspect import messages as grpc_records
+from metadata.grpc.inspect import messages
 from tests.support.grpc_harness import failure_of, run, serving, take, take_all
 from tests.support.grpc_source import (
     EPOCH,
@@ -240,8 +240,8 @@ def test_streams_share_the_turns_of_the_loop(monkeypatch: pytest.MonkeyPatch) ->
         decoded[iteration] += 1
         return decode_record_lenient(value)
 
-    monkeypatch.setattr(grpc_records, "decode_record_lenient", counting)
-    monkeypatch.setattr(grpc_records, "record_to_json", lambda _: pytest.fail("the record is not wanted"))
+    monkeypatch.setattr(messages, "decode_record_lenient", counting)
+    monkeypatch.setattr(messages, "record_to_json", lambda _: pytest.fail("the record is not wanted"))
 
     async def main() -> None:
         loop = asyncio.get_running_loop()

@@ -7,7 +7,7 @@ from typing import Any
 import grpc.aio
 import pytest
 
-from metadata.grpc import sending as grpc_sending
+from metadata.grpc import sending
 from metadata.grpc.sending import send_all
 
 
@@ -57,7 +57,7 @@ def test_a_client_that_is_gone_is_told_nothing_more_until_the_call_is_cancelled(
 
 
 def test_if_nobody_cancels_it_the_call_ends_in_peace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grpc_sending, "GONE_CLIENT_S", 0.01)
+    monkeypatch.setattr(sending, "GONE_CLIENT_S", 0.01)
     messages = Messages()
     asyncio.run(send_all(messages.all(), GoneClient(), 1))
     assert messages.is_closed

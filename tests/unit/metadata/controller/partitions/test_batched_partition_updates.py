@@ -7,8 +7,7 @@ import pytest
 from metadata.controller import timeline
 from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
-from metadata.controller.partitions import batched_update as batched_partition_update
-from metadata.controller.partitions import change_batch as partition_change_batch
+from metadata.controller.partitions import batched_update, change_batch
 from metadata.controller.partitions.partition_change import Affected, leader_and_isr_records
 from metadata.image.partition_state import NO_LEADER
 from tests.support.controller_world import SESSION_MS, World, assigned
@@ -20,8 +19,8 @@ QUIET = ControllerConfig(metadata_max_idle_interval_ms=0)
 
 @pytest.fixture(autouse=True)
 def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batched_partition_update, "PARTITIONS_PER_SLICE", SLICE)
-    monkeypatch.setattr(partition_change_batch, "CHANGES_AT_ONCE", SLICE)
+    monkeypatch.setattr(batched_update, "PARTITIONS_PER_SLICE", SLICE)
+    monkeypatch.setattr(change_batch, "CHANGES_AT_ONCE", SLICE)
 
 
 def world_of(*replicas: tuple[int, ...], brokers: tuple[int, ...] = (0, 1)) -> World:
@@ -96,7 +95,7 @@ def test_what_nobody_else_can_lead_is_not_gone_through_again_for_the_fence(
         decided.extend(each for _, ids in affected for each in ids.tolist())
         return list(leader_and_isr_records(context, affected, **values))
 
-    monkeypatch.setattr(partition_change_batch, "leader_and_isr_records", counting)
+    monkeypatch.setattr(change_batch, "leader_and_isr_records", counting)
     start = world.raft.log_end_offset
     fall_silent(world)
     assert is_fenced(world)

@@ -4,8 +4,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.config import ControllerConfig
-from metadata.controller.partitions import batched_update as batched_partition_update
-from metadata.controller.partitions import change_batch as partition_change_batch
+from metadata.controller.partitions import batched_update, change_batch
 from metadata.controller.requests import Values
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from metadata.image.partition_state import NO_LEADER
@@ -26,8 +25,8 @@ PARTITIONS = 11
 
 @pytest.fixture(autouse=True)
 def _few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_change_batch, "CHANGES_AT_ONCE", AT_ONCE)
-    monkeypatch.setattr(batched_partition_update, "PARTITIONS_PER_SLICE", AT_ONCE)
+    monkeypatch.setattr(change_batch, "CHANGES_AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(batched_update, "PARTITIONS_PER_SLICE", AT_ONCE)
 
 
 def world_of(*brokers: int, elr: int = 0) -> World:

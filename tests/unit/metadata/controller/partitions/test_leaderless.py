@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 
 from metadata.controller.config import ControllerConfig
-from metadata.controller.partitions import batched_update as batched_partition_update
-from metadata.controller.partitions import change_batch as partition_change_batch
-from metadata.controller.partitions import elect_leaders as leaderless
+from metadata.controller.partitions import batched_update, change_batch, elect_leaders
 from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from metadata.image.partition_state import NO_LEADER
 from snapshots.bootstrap import bootstrap_records
@@ -21,8 +19,8 @@ PARTITIONS = 11
 
 @pytest.fixture(autouse=True)
 def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batched_partition_update, "PARTITIONS_PER_SLICE", SLICE)
-    monkeypatch.setattr(partition_change_batch, "CHANGES_AT_ONCE", SLICE)
+    monkeypatch.setattr(batched_update, "PARTITIONS_PER_SLICE", SLICE)
+    monkeypatch.setattr(change_batch, "CHANGES_AT_ONCE", SLICE)
 
 
 def world_of(elr: int = 0, level: int = 25, **changes: Any) -> World:
@@ -43,7 +41,7 @@ def leaderless_count(world: World) -> int:
     return sum(world.partition("a", index).leader == NO_LEADER for index in range(PARTITIONS))
 
 
-def pass_time(world: World, milliseconds: int = leaderless.INTERVAL_MS, *brokers: int) -> None:
+def pass_time(world: World, milliseconds: int = elect_leaders.INTERVAL_MS, *brokers: int) -> None:
     """Brokers beat every second."""
     for _ in range(milliseconds // 1000 + 1):
         world.advance(1000)
@@ -103,11 +101,11 @@ def test_an_unregistration_that_was_not_ended_is_undone() -> None:
 
 def test_nothing_is_given_back_to_a_broker_that_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """At this level the image does not show that it leaves."""
-    monkeypatch.setattr(partition_change_batch, "CHANGES_AT_ONCE", PARTITIONS)
+    monkeypatch.setattr(change_batch, "CHANGES_AT_ONCE", PARTITIONS)
     world = world_of(level=4)
     world.heartbeat(1, want_shut_down=True, current_metadata_offset=0)
     assert leaderless_count(world) == PARTITIONS
-    for _ in range(2 * leaderless.INTERVAL_MS // 1000):
+    for _ in range(2 * elect_leaders.INTERVAL_MS // 1000):
         world.advance(1000)
         world.commit()
         # The other one has not read yet who leads, so it has to wait.
@@ -125,14 +123,14 @@ def test_who_lacks_the_data_leads_nothing() -> None:
     world.advance(0)
     world.commit()
     start = world.raft.log_end_offset
-    pass_time(world, 2 * leaderless.INTERVAL_MS, 2)
+    pass_time(world, 2 * elect_leaders.INTERVAL_MS, 2)
     assert world.partition("b").leader == NO_LEADER
     assert world.partition("b").isr == (1,)
     assert world.raft.records(start) == []
 
 
 def test_it_is_many_a_turn_and_goes_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaderless, "MOST_ELECTIONS", 3)
+    monkeypatch.setattr(elect_leaders, "MOST_ELECTIONS", 3)
     world = world_of()
     fence(world)
     world.heartbeat(1)
