@@ -50,7 +50,7 @@ class ControllerRole:
 
         watch = BrokerWatch(lambda: member.driver.leader_id == config.node_id)
         self.controller.publishers.append(lambda _, delta: watch.handle_delta(delta))
-        self.controller.silence_observers.append(watch.handle_silence)
+        self.controller.session_end_observers.append(watch.handle_silence)
 
     def attach(self) -> None:
         """Before the replica begins: it takes a while, in which nobody could vote."""

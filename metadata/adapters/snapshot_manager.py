@@ -137,7 +137,7 @@ class SnapshotManager:
         self._maybe_begin(now_ms)
 
     def handle_snapshot(self, now_ms: int, image: MetadataImage, last_audit_note: bytes | None) -> None:
-        """The state machine began anew with a snapshot."""
+        """The state machine started over from a snapshot."""
         self._image, self._last_note = image, last_audit_note
         self._is_disabled = False
         self._policy.handle_loaded(now_ms, image.end_offset)

@@ -80,7 +80,7 @@ class DeferredReplies:
             waiting.reply(waiting.values)
 
     def fail(self, error: ApiError) -> None:
-        """Answer all that still wait; whether their records will be committed nobody knows."""
+        """Answer all that still wait; whether their records will be committed is unknown."""
         waiting, self._waiting = self._waiting, deque()
         for each in waiting:
             each.reply(refusal(each.request, error))
@@ -92,8 +92,8 @@ PERIODIC_TASKS: tuple[PeriodicTask, ...] = (EXPIRY_SWEEP, CLEAN_ELECTION, LEADER
 NO_LEADER = -1
 # What failed, in words, and how.
 FaultHandler = Callable[[str, Exception], None]
-# Told, when it is decided, of a broker that is fenced for its silence.
-SilenceObserver = Callable[[BrokerRegistration], None]
+# Called with a broker when it is decided to fence it because its session ended.
+SessionEndObserver = Callable[[BrokerRegistration], None]
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class Active:
     liveness: BrokerLiveness
     no_op_due_ms: int | None
     schedule: Schedule
-    sweeps: deque[BatchedPartitionUpdate] = field(default_factory=deque)
+    batched_updates: deque[BatchedPartitionUpdate] = field(default_factory=deque)
     removals: deque[tuple[BrokerRemoval, ControllerRequest, Reply]] = field(default_factory=deque)
     divided: deque[DividedRequest] = field(default_factory=deque)
 
@@ -121,7 +121,7 @@ class Controller:
         image: MetadataImage | None = None,
         on_fault: FaultHandler | None = None,
     ) -> None:
-        """`on_fault` is told what failed through a fault of our own, after which another controller is to decide;
+        """`on_fault` gets what failed through a fault of this program, after which another controller is to decide;
         without it such an error is raised."""
         self._config = config
         self._raft = raft
@@ -135,7 +135,7 @@ class Controller:
         self._on_fault = on_fault
         self._replies = DeferredReplies()
         self._active: Active | None = None
-        self.silence_observers: list[SilenceObserver] = []
+        self.session_end_observers: list[SessionEndObserver] = []
 
     @property
     def is_active(self) -> bool:
@@ -210,8 +210,8 @@ class Controller:
             self._fence_on(now_ms, active, stale)
         elif active.removals:
             self._remove_on(now_ms, active)
-        elif active.sweeps:
-            self._sweep_on(now_ms, active)
+        elif active.batched_updates:
+            self._batched_update_on(now_ms, active)
         else:
             self._run_due_task(now_ms, active)
         if self._active is active and active.divided and not self._timeline.is_far_ahead:
@@ -223,28 +223,28 @@ class Controller:
 
     def _fence_on(self, now_ms: int, active: Active, stale: BrokerRegistration) -> None:
         """The broker leaves ISRs and leaderships and is fenced, as one decision; or where these are too many for one,
-        it is fenced, and a sweep takes them off it."""
+        it is fenced, and a batched update takes them off it."""
         context = self._context(now_ms, active)
         active.liveness.end_controlled_shutdown(stale.id)
-        for observer in self.silence_observers:
+        for observer in self.session_end_observers:
             observer(stale)
         fence = (fence_record(context, stale),)
         movement = Movement(broker_id=stale.id, is_leaving=True)
         run = whole_run(context, movement)
         if run is None:
-            active.sweeps.append(BatchedPartitionUpdate(context, stale, movement))
+            active.batched_updates.append(BatchedPartitionUpdate(context, stale, movement))
         if run:
             self._append_run(now_ms, active, run, fence)
         else:
             self._append_own(now_ms, fence)
 
-    def _sweep_on(self, now_ms: int, active: Active) -> None:
-        context, sweep = self._context(now_ms, active), active.sweeps[0]
-        if sweep.is_done or not sweep.is_still_due(context):
-            active.sweeps.popleft()
+    def _batched_update_on(self, now_ms: int, active: Active) -> None:
+        context, update = self._context(now_ms, active), active.batched_updates[0]
+        if update.is_done or not update.is_still_due(context):
+            active.batched_updates.popleft()
             return
-        if self._append_run(now_ms, active, sweep.next_run(context)) and sweep.is_leaving:
-            active.liveness.move_shutdown_offset(sweep.broker_id, self._timeline.last_offset)
+        if self._append_run(now_ms, active, update.next_run(context)) and update.is_leaving:
+            active.liveness.move_shutdown_offset(update.broker_id, self._timeline.last_offset)
 
     def _remove_on(self, now_ms: int, active: Active) -> None:
         """When nothing is left to be removed, the request that waited for it is handled."""
@@ -276,7 +276,7 @@ class Controller:
             return None
         if self._timeline.is_far_ahead:
             return self._active.no_op_due_ms
-        if self._active.sweeps or self._active.removals or self._active.divided:
+        if self._active.batched_updates or self._active.removals or self._active.divided:
             return 0
         expiry = self._active.liveness.next_expiry_ms(self.image.cluster.brokers.values())
         deadlines = (expiry, self._active.no_op_due_ms, self._active.schedule.next_deadline_ms())
@@ -369,8 +369,8 @@ class Controller:
         self, now_ms: int, active: Active, result: ControllerResult, request: ControllerRequest
     ) -> None:
         self._writer.write(now_ms, active.leader_epoch, result, request)
-        if result.sweep is not None:
-            active.sweeps.append(result.sweep)
+        if result.batched_update is not None:
+            active.batched_updates.append(result.batched_update)
         if result.after_append is not None:
             result.after_append(self._timeline.last_offset)
 
@@ -384,18 +384,18 @@ class Controller:
             no_op_due_ms=now_ms + interval_ms if interval_ms > 0 else None,
             schedule=Schedule(PERIODIC_TASKS, self._config, now_ms),
         )
-        self._resume_sweeps(self._context(now_ms, self._active), self._active)
+        self._resume_batched_updates(self._context(now_ms, self._active), self._active)
         records = activation_records(self._config, self._timeline.loader)
         if records:
             self._append_own(now_ms, records)
 
-    def _resume_sweeps(self, context: DecisionContext, active: Active) -> None:
+    def _resume_batched_updates(self, context: DecisionContext, active: Active) -> None:
         """The last controller may have fenced a broker that has more partitions than one decision may hold, and have
         gone before it had taken the broker off the last of these."""
         fenced = {each.id: each for each in context.image.cluster.brokers.values() if each.fenced}
         for broker_id in sorted(counted_on(context.image.topics, fenced)):
             movement = Departure(broker_id=broker_id).movement(context)
-            active.sweeps.append(BatchedPartitionUpdate(context, fenced[broker_id], movement))
+            active.batched_updates.append(BatchedPartitionUpdate(context, fenced[broker_id], movement))
 
     def _describe(self, request: ControllerRequest) -> Values:
         try:
@@ -404,7 +404,7 @@ class Controller:
             return refusal(request, error)
 
     def _append_own(self, now_ms: int, records: tuple[MetadataRecord, ...]) -> None:
-        """Records that nobody asked for."""
+        """Append records that no request asked for."""
         active = self._active
         assert active is not None, "only the active controller writes"
         try:
@@ -426,7 +426,7 @@ class Controller:
     def _fail_over(self, now_ms: int, active: Active, what: str, error: Exception) -> ApiError:
         """Our own fault. What was half decided is dropped, and another controller takes over: it may fare better.
 
-        Without a fault handler the error goes on to whoever called. Answers what the client is told.
+        Without a fault handler the error is raised to the caller. Returns the client's error.
         """
         self._raft.resign(now_ms, active.leader_epoch)
         self._renounce(NO_LEADER)

@@ -110,7 +110,7 @@ class LogWriter:
             self._write_transaction(now_ms, leader_epoch, noted, api_name(request.api_key))
 
     def write_own(self, now_ms: int, leader_epoch: int, records: Sequence[MetadataRecord]) -> None:
-        """Records that nobody asked for; where they do not fit one batch, each part stands for itself."""
+        """Records that no request asked for; where they do not fit one batch, each part stands for itself."""
         limit = self._config.max_records_per_batch
         for start in range(0, len(records), limit):
             self._write_apart(now_ms, leader_epoch, records[start : start + limit])

@@ -42,7 +42,7 @@ class Bucket:
 
     def until_filled_ms(self) -> int:
         """How long until nothing is overdrawn. 0 for a bucket that lacks less than half a millisecond: a client that
-        waited as long as it was told must get through.
+        waited for the throttle time must get through.
 
         A rate may be so small, or 0 in a log of another program, that the answer could not hold the time."""
         debt = max(0.0, -self.tokens)

@@ -45,7 +45,7 @@ class ControllerRequest:
 
 
 class ApiError(Exception):
-    """The request as a whole, or the one entry under check, is refused: lawful, and told to the client.
+    """The request as a whole, or the one entry under check, is refused: a regular answer to the client.
 
     `ends_in_ms` is how long the reason will last, where that is known and the API has a field for it; -1 otherwise.
     """

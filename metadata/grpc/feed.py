@@ -88,7 +88,7 @@ class Watcher:
         self._has_room.set()
 
     def leave(self) -> None:
-        """Its stream has ended: nobody need wait for it."""
+        """Its stream has ended: the feed no longer waits for it."""
         self._is_stuck = True
         self._has_room.set()
 

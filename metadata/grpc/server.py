@@ -291,7 +291,7 @@ def _reason_for(host: str, port: int, fallback: str) -> GrpcCannotListen:
 
 
 class _HealthReport:
-    """Whoever watches the health, of the server as a whole (the empty name) or of a service, is told of a change
+    """Clients that watch the health, of the server as a whole (the empty name) or of a service, get each change
     within `HEALTH_POLL_SECONDS`."""
 
     def __init__(

@@ -55,7 +55,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """None stands for a field of something that is not there; secrets are told as WITHHELD on either side."""
+    """None stands for a field of something that is not there; secrets are shown as WITHHELD on either side."""
 
     name: str
     before: Plain

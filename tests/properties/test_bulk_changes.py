@@ -58,7 +58,7 @@ MOVEMENTS = st.one_of(
 )
 
 
-def is_concerned(state: PartitionState, movement: Movement) -> bool:
+def is_affected(state: PartitionState, movement: Movement) -> bool:
     broker_id, failed = movement.broker_id, movement.failed_directories
     if not movement.is_leaving:
         return state.leader == NO_LEADER
@@ -73,7 +73,7 @@ def concerned_one_by_one(image: MetadataImage, movement: Movement) -> affected_m
     """Topic by topic in the order of the image, partition by partition."""
     found = []
     for topic in image.topics.by_id.values():
-        ids = [each for each, state in topic.partitions.items() if is_concerned(state, movement)]
+        ids = [each for each, state in topic.partitions.items() if is_affected(state, movement)]
         if ids:
             found.append((topic, np.array(ids, dtype=np.int32)))
     return found
@@ -91,7 +91,7 @@ def one_by_one(context: DecisionContext, movement: Movement) -> list[topics.Part
     def is_failed(state: PartitionState) -> bool:
         return not failed or state.directory_of(broker_id) in failed
 
-    return list(leader_and_isr_records(context, affected, broker_to_remove=broker_id, is_concerned=is_failed))
+    return list(leader_and_isr_records(context, affected, broker_to_remove=broker_id, is_affected=is_failed))
 
 
 def check_run(seed: int, movement: Movement) -> None:

@@ -28,7 +28,7 @@ from wire.uuids import ZERO_UUID
 
 
 class BrokerState(Enum):
-    """SHUTDOWN_NOW is no state to stay in: the broker is fenced and told that it may go."""
+    """SHUTDOWN_NOW is transient: the broker is fenced, and the answer says that it may stop."""
 
     FENCED = "fenced"
     UNFENCED = "unfenced"
@@ -75,16 +75,16 @@ def heartbeat(context: DecisionContext, request: ControllerRequest) -> Controlle
         },
         is_atomic=False,
         after_append=after_append,
-        sweep=step.sweep,
+        batched_update=step.batched_update,
     )
 
 
 def _failed_directories(context: DecisionContext, broker: BrokerRegistration, body: Any) -> frozenset[UUID]:
-    """Those that the registration still counts on. A broker tells of them in every heartbeat."""
+    """Those that the registration still counts on. Every heartbeat lists them."""
     if context.metadata_version < DIRECTORIES:
         return frozenset()
-    told = {each or ZERO_UUID for each in getattr(body, "offline_log_dirs", ())}
-    return frozenset(told & set(broker.log_dirs))
+    sent = {each or ZERO_UUID for each in getattr(body, "offline_log_dirs", ())}
+    return frozenset(sent & set(broker.log_dirs))
 
 
 def _current_state(context: DecisionContext, broker: BrokerRegistration) -> BrokerState:
@@ -134,13 +134,13 @@ def _next_while_leaving(context: DecisionContext, broker: BrokerRegistration) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """What a broker's step writes, in this order, as one decision. Where its partitions are too many for one, `sweep`
-    changes them afterwards, or `removal` before anything else."""
+    """What a broker's step writes, in this order, as one decision. Where its partitions are too many for one,
+    `batched_update` changes them afterwards, or `removal` before anything else."""
 
     before: Sequence[MetadataRecord] = ()
     run: PartitionChangeBatch | None = None
     after: Sequence[MetadataRecord] = ()
-    sweep: BatchedPartitionUpdate | None = None
+    batched_update: BatchedPartitionUpdate | None = None
     removal: BrokerRemoval | None = None
 
 
@@ -159,12 +159,14 @@ def _step(
     if following.is_fenced:
         movement = Departure(broker_id=broker.id).movement(context)
     run = whole_run(context, movement)
-    sweep = BatchedPartitionUpdate(context, broker, movement) if run is None else None
+    batched_update = BatchedPartitionUpdate(context, broker, movement) if run is None else None
     if following is BrokerState.UNFENCED:
-        return _Step(before=[unfence_record(context, broker)], run=run, sweep=sweep)
+        return _Step(before=[unfence_record(context, broker)], run=run, batched_update=batched_update)
     if following is BrokerState.CONTROLLED_SHUTDOWN:
-        return _Step(before=controlled_shutdown_records(context, broker), run=run, sweep=sweep)
-    return _Step(run=run, after=[fence_record(context, broker)], sweep=sweep)
+        return _Step(
+            before=controlled_shutdown_records(context, broker), run=run, batched_update=batched_update
+        )
+    return _Step(run=run, after=[fence_record(context, broker)], batched_update=batched_update)
 
 
 def _offline(context: DecisionContext, broker: BrokerRegistration, failed: frozenset[UUID]) -> _Step:

@@ -114,10 +114,10 @@ def _cordoned(
     """The directories that take no new replicas (KIP-1066); heartbeats tell of changes."""
     if context.metadata_version < CORDONED_DIRECTORIES:
         return None
-    told = getattr(body, "cordoned_log_dirs", None)
-    if told is None:
+    sent = getattr(body, "cordoned_log_dirs", None)
+    if sent is None:
         return None if kept is None else kept.cordoned_log_dirs
-    return tuple(each or ZERO_UUID for each in told)
+    return tuple(each or ZERO_UUID for each in sent)
 
 
 def unregister_broker(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
@@ -183,7 +183,7 @@ def _check_cluster_id(context: DecisionContext, cluster_id: str) -> None:
 
 
 def _check_broker_id(broker_id: int) -> None:
-    """Negative ids mean nobody: a partition that such a broker led would count as one without a leader."""
+    """Negative ids mean no broker: a partition that such a broker led would count as one without a leader."""
     if broker_id < 0:
         raise ApiError(ErrorCode.invalid_registration, f"Broker id {broker_id} is negative.")
 

@@ -60,12 +60,12 @@ def online_directories_records(broker: BrokerRegistration, failed: Collection[UU
 
 
 def cordoned_directories_records(
-    context: DecisionContext, broker: BrokerRegistration, told: Iterable[UUID | None] | None
+    context: DecisionContext, broker: BrokerRegistration, sent: Iterable[UUID | None] | None
 ) -> list[MetadataRecord]:
-    """The directories that are to take no new replicas (KIP-1066), where they changed; None tells nothing."""
-    if told is None or context.metadata_version < CORDONED_DIRECTORIES:
+    """The directories that are to take no new replicas (KIP-1066), where they changed; None says nothing."""
+    if sent is None or context.metadata_version < CORDONED_DIRECTORIES:
         return []
-    cordoned = tuple(each or ZERO_UUID for each in told)
+    cordoned = tuple(each or ZERO_UUID for each in sent)
     if broker.cordoned_log_dirs is not None and set(cordoned) == set(broker.cordoned_log_dirs):
         return []
     return [

@@ -321,7 +321,7 @@ def _replacement(resource: ConfigResource, asked: Any, before: Mapping[str, str]
 def _worth_writing(
     resource: ConfigResource, wanted: Mapping[str, str | None], before: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """A broker is told again even of what it has, so that it reads key stores and the like anew (KAFKA-14136)."""
+    """A broker's value is written even if it is the same, so that it reloads key stores and the like (KAFKA-14136)."""
     return {
         name: value for name, value in wanted.items() if resource.type == BROKER or value != before.get(name)
     }

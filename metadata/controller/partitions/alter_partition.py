@@ -72,28 +72,33 @@ def isr_growth(
         return None
     if not leader.is_active or context.liveness.is_being_removed(broker_id):
         return None
-    wishes = _Wishes(asked, members_of, is_eligible)
-    stack = StackedTables([topic.partitions for topic in wishes.topics], wishes.rows)
-    grows = wishes.is_lawful & _is_as_known(stack, wishes, broker_id)
+    wanted_isrs = _WantedIsrs(asked, members_of, is_eligible)
+    stack = StackedTables([topic.partitions for topic in wanted_isrs.topics], wanted_isrs.rows)
+    grows = wanted_isrs.is_lawful & _is_as_known(stack, wanted_isrs, broker_id)
     grows &= ~stack.is_rare(np.arange(len(stack))) & _may_lead(stack, leader)
-    grows &= _holds(wishes.isr, stack.isr.T) & _holds(stack.replicas.T, wishes.isr)
-    grows &= (wishes.isr == broker_id).any(axis=1)
-    is_change = grows & lists_differ(wishes.isr, stack.isr.T)
+    grows &= _holds(wanted_isrs.isr, stack.isr.T) & _holds(stack.replicas.T, wanted_isrs.isr)
+    grows &= (wanted_isrs.isr == broker_id).any(axis=1)
+    is_change = grows & lists_differ(wanted_isrs.isr, stack.isr.T)
     epochs = (stack.partition_epochs + is_change).tolist()
-    grown = {wishes.places[row]: (wishes.lists[row], epochs[row]) for row in np.flatnonzero(grows).tolist()}
+    grown = {
+        wanted_isrs.places[row]: (wanted_isrs.lists[row], epochs[row])
+        for row in np.flatnonzero(grows).tolist()
+    }
     rows = np.flatnonzero(is_change)
     changes = PartitionChanges(
-        topic_ids=np.array([topic.id.bytes for topic in wishes.topics], dtype="V16")[stack.numbers[rows]],
+        topic_ids=np.array([topic.id.bytes for topic in wanted_isrs.topics], dtype="V16")[
+            stack.numbers[rows]
+        ],
         partition_ids=stack.ids[rows],
         leaders=np.full(len(rows), NO_LEADER_CHANGE, dtype=np.int32),
-        isr_counts=wishes.counts[rows],
-        isr=wishes.isr[rows],
+        isr_counts=wanted_isrs.counts[rows],
+        isr=wanted_isrs.isr[rows],
     )
     values = change_values(changes, partition_record_version(context.metadata_version))
     return Growth(grown=grown, run=PartitionChangeBatch(values=values, changes=changes, others=()))
 
 
-class _Wishes:
+class _WantedIsrs:
     """The asked partitions that exist, a row each, topic by topic.
 
     Shapes, for n of them: `leader_epochs`, `partition_epochs`, `recovery_states`, `counts`, `is_lawful` (n,), `isr`
@@ -163,13 +168,13 @@ def _numbers(values: Sequence[int]) -> Column:
     return np.array(values, dtype=np.int32)
 
 
-def _is_as_known(stack: StackedTables, wishes: _Wishes, broker_id: int) -> Mask:
+def _is_as_known(stack: StackedTables, wanted_isrs: _WantedIsrs, broker_id: int) -> Mask:
     """Whether the broker leads the partition, and knows its newest state."""
     is_known: Mask = stack.leaders == broker_id
-    is_known &= stack.leader_epochs == wishes.leader_epochs
-    is_known &= stack.partition_epochs == wishes.partition_epochs
+    is_known &= stack.leader_epochs == wanted_isrs.leader_epochs
+    is_known &= stack.partition_epochs == wanted_isrs.partition_epochs
     # A leader that recovers must be alone in the ISR; one that reports its recovery changes more than the ISR.
-    is_known &= (stack.recovery_states == RECOVERED) & (wishes.recovery_states == RECOVERED)
+    is_known &= (stack.recovery_states == RECOVERED) & (wanted_isrs.recovery_states == RECOVERED)
     return is_known
 
 

@@ -27,7 +27,7 @@ from metadata.image.cluster import BrokerRegistration
 
 PARTITIONS_PER_SLICE = 4096
 ONE_BY_ONE_PER_SLICE = 400
-# Partitions that are looked at, most of which may have nothing to do with the broker; and topics.
+# Partitions that are searched, most of them without a replica on the broker; and topics.
 LOOKED_AT_PER_SLICE = 32768
 TOPICS_PER_SLICE = 2048
 

@@ -44,7 +44,7 @@ class Movement:
     """A broker that leaves ISRs and leaderships, or one that may lead again what has no leader.
 
     `is_for_good`: a broker that leaves loses its eligibility as well. `failed_directories`: it leaves only what it has
-    there. `is_last_kept`: where it is the last in sync and nobody leads, nothing is asked of whoever else may lead.
+    there. `is_last_kept`: a partition without a leader, in whose ISR it is the last member, is left as it is.
     """
 
     broker_id: int
@@ -102,7 +102,7 @@ class BulkDecision:
         )
 
 
-def concerned_rows(stack: StackedTables, movement: Movement) -> Rows:
+def affected_rows(stack: StackedTables, movement: Movement) -> Rows:
     """Of which partitions something may change."""
     if not movement.is_leaving:
         return np.flatnonzero(stack.leaders == NO_LEADER)
@@ -184,7 +184,7 @@ class _Choice:
         self._is_unclear = (owners == _SEVERAL).any(axis=1) | stack.is_rare(rows)
 
     def elected(self, leaders: Column) -> Column:
-        """The leader if it may stay, else the first replica that may lead, else nobody."""
+        """The leader if it may stay, else the first replica that may lead, else NO_LEADER."""
         if not self.replicas.shape[1]:
             return np.full(len(self.replicas), NO_LEADER, dtype=np.int32)
         is_leader = (self.replicas == leaders[:, np.newaxis]) & self._may_lead
@@ -223,7 +223,7 @@ def _allows_unclean(context: DecisionContext, topics: Sequence[TopicImage]) -> M
 
 
 def _enough(context: DecisionContext, topics: Sequence[TopicImage]) -> NDArray[np.int64]:
-    """How many must stay in sync lest somebody becomes an eligible leader replica; 0 where nobody ever does."""
+    """With fewer replicas in sync some become eligible leader replicas (KIP-966); 0 where the cluster keeps none."""
     wanted = _of_topics(context, topics, context.min_in_sync_replicas)
     enough = (0 if each is None else max(each, 1) for each in wanted)
     return np.fromiter(enough, dtype=np.int64, count=len(topics))
@@ -285,7 +285,7 @@ def _are_hit(columns: Sequence[Column], is_hit: NDArray[np.bool_]) -> NDArray[np
 
 def _concerned(topics: Sequence[TopicImage], movement: Movement) -> Iterator[tuple[TopicImage, Column]]:
     stack = StackedTables([topic.partitions for topic in topics])
-    rows = concerned_rows(stack, movement)
+    rows = affected_rows(stack, movement)
     numbers, ids = stack.numbers[rows], stack.ids[rows]
     begins = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
     for begin, end in pairwise([*begins, len(rows)]):

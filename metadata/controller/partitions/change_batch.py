@@ -12,7 +12,7 @@ from metadata.controller.partitions.broker_movement import (
     BulkDecision,
     Movement,
     affected_partitions,
-    concerned_rows,
+    affected_rows,
     decide,
 )
 from metadata.controller.partitions.partition_change import Affected, leader_and_isr_records
@@ -72,7 +72,7 @@ def run_of(
     """What changes on these partitions; and if a limit was met, the part (its place) and partition that were last."""
     topics = [topic for topic, _ in parts]
     stack = StackedTables([table for _, table in parts])
-    rows = concerned_rows(stack, movement)
+    rows = affected_rows(stack, movement)
     is_cut = limits.partitions is not None and len(rows) > limits.partitions
     decision = decide(context, topics, stack, rows[: limits.partitions], movement)
     rows = rows[: limits.partitions]
@@ -193,5 +193,5 @@ def movement_records(
         context,
         affected,
         broker_to_remove=broker_id,
-        is_concerned=(lambda state: state.directory_of(broker_id) in failed) if failed else None,
+        is_affected=(lambda state: state.directory_of(broker_id) in failed) if failed else None,
     )

@@ -45,7 +45,7 @@ def without_preferred_leader(topics: Iterable[TopicImage]) -> Found:
 
 
 def electable_preferred(topics: Iterable[TopicImage], cluster: ClusterImage) -> Found:
-    """Of these, the partitions whose preferred replica is up and in sync (or nobody is in sync)."""
+    """Of these, the partitions whose preferred replica is up and in sync (or no replica is in sync)."""
     active = _active(cluster)
 
     def is_wanted(topics: Sequence[TopicImage]) -> _Mask:
@@ -83,7 +83,7 @@ def leaderless_with_active_replica(topics: Iterable[TopicImage], cluster: Cluste
 
 
 def _having_replicas(topics: Iterable[TopicImage]) -> Iterator[list[TopicImage]]:
-    """Some topics at a time: who has found enough need not go through the others."""
+    """Some topics at a time: a caller that has found enough need not search the others."""
     having = (topic for topic in topics if topic.partitions.replica_width)
     while some := list(islice(having, _TOPICS_AT_ONCE)):
         yield some
@@ -252,7 +252,7 @@ def balance_leaders(context: DecisionContext) -> Outcome:
 
 
 def elect_unclean_leaders(context: DecisionContext) -> Outcome:
-    """Where the topic permits it, a partition that nobody leads gets whoever is up; otherwise it waits."""
+    """Where the topic permits it, a partition without a leader gets any replica that is up; otherwise it waits."""
     found = leaderless_with_active_replica(context.image.topics.by_id.values(), context.image.cluster)
     permitted = (each for each in found if context.allows_unclean_election(each[0].name))
     return _elected(context, permitted, Election.UNCLEAN)

@@ -51,8 +51,8 @@ def _without_broker_values(context: DecisionContext) -> Iterator[MetadataRecord]
 
 
 def _without_stale_lists(context: DecisionContext) -> Iterator[MetadataRecord]:
-    """While nobody kept the lists, who was in sync may have committed what those on the lists lack. Only where the ISR
-    was empty nothing was written, and the list alone tells who has the data."""
+    """While the lists were not kept, the ISR may have committed what the replicas on the lists lack. Only where the ISR
+    was empty nothing was written, and the list alone says which replicas have the data."""
     for topic in context.image.topics.by_id.values():
         stale: list[int] = []
         is_whole_topic = True

@@ -105,7 +105,7 @@ class PartitionChange:
     def _eligible(self, isr: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
         """Who has all that is committed without being in sync: who leaves an ISR that is too small stays eligible.
 
-        Where nobody keeps the list any more, it holds only if the ISR was empty: nothing was written since.
+        Where the cluster no longer keeps the list, it holds only if the ISR was empty: nothing was written since.
         """
         partition = self.partition
         if self.min_in_sync_replicas is None:
@@ -122,8 +122,8 @@ class PartitionChange:
         return len(in_sync) >= min(self.min_in_sync_replicas, len(replicas))
 
     def _elect(self, isr: tuple[int, ...], replicas: tuple[int, ...], eligible: tuple[int, ...]) -> Elected:
-        """The first choice that has all of the data and is acceptable; then the last known leader; without them nobody,
-        or anybody if UNCLEAN."""
+        """The first choice that has all of the data and is acceptable; then the last known leader; without them no
+        leader, or any replica if UNCLEAN."""
         complete = isr or eligible
         choices = (self.partition.leader, *replicas)
         if self.election is Election.PREFERRED:
@@ -142,15 +142,15 @@ class PartitionChange:
         return Elected(NO_LEADER)
 
     def _last_known_leader(self) -> int:
-        """Several that are known are members of an earlier ISR, from a controller that was told not to elect any: not
-        one of them is known to have led."""
+        """Several that are known are members of an earlier ISR, from a controller that was configured not to elect
+        any: none of them is known to have led."""
         known = self.partition.last_known_elr
         return known[0] if self.min_in_sync_replicas is not None and len(known) == 1 else NO_LEADER
 
     def _new_elr(
         self, isr: tuple[int, ...], replicas: tuple[int, ...], eligible: tuple[int, ...], elected: Elected
     ) -> tuple[int, ...]:
-        """A list that nobody keeps any more stays as long as it alone tells who has the data."""
+        """A list that the cluster no longer keeps stays while it alone says which replicas have the data."""
         if elected.is_unclean:
             return ()
         in_sync = isr or ((elected.leader,) if elected.leader != NO_LEADER else ())
@@ -271,7 +271,7 @@ def leader_and_isr_records(
     broker_to_remove: int | None = None,
     broker_to_add: int | None = None,
     unclean_broker: int | None = None,
-    is_concerned: Callable[[PartitionState], bool] | None = None,
+    is_affected: Callable[[PartitionState], bool] | None = None,
 ) -> Iterator[PartitionChangeRecord]:
     """A change for each affected partition that needs one. `unclean_broker` crashed: it is neither in sync nor eligible
     any more."""
@@ -282,7 +282,7 @@ def leader_and_isr_records(
         for partition_id in partition_ids.tolist():
             state = topic.partitions.get(partition_id)
             assert state is not None, "a query of a table answers ids that the table has"
-            if is_concerned is not None and not is_concerned(state):
+            if is_affected is not None and not is_affected(state):
                 continue
             record = PartitionChange(
                 topic_id=topic.id,

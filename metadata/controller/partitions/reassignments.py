@@ -93,7 +93,7 @@ def _reassign(
 ) -> PartitionChangeRecord | None:
     """A reassignment that runs already is altered as it stands: replicas that it was adding may be dropped again.
 
-    Where nothing is added now, those that were being added are still told apart, for a cancel to drop them.
+    Where nothing is added now, the replicas that were being added stay listed, so that a cancel drops them.
     """
     state = place.state
     removing = tuple(sorted(set(state.replicas) - set(target)))

@@ -13,7 +13,7 @@ NO_AUTHORIZED_OPERATIONS = -(2**31)
 def describe_cluster(
     image: MetadataImage, cluster_id: str, leader_id: int, request: ControllerRequest
 ) -> Values:
-    """Lists controllers; who asks a controller for brokers has come to the wrong listener and is told so."""
+    """Lists controllers; raises MISMATCHED_ENDPOINT_TYPE for a request for brokers, which a broker answers."""
     endpoint_type = getattr(request.body, "endpoint_type", BROKER_ENDPOINT)
     if endpoint_type == BROKER_ENDPOINT:
         reason = "This is a controller's listener; ask a broker's for brokers."

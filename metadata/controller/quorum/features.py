@@ -156,7 +156,7 @@ def _concerns_kraft(update: Update) -> bool:
 
 
 def _check(context: DecisionContext, update: Update, resulting: Mapping[str, int]) -> None:
-    """In the order of Kafka's checks, whose first failure is what the client is told."""
+    """In the order of Kafka's checks, whose first failure is the client's error."""
     if update.type is UpgradeType.UNKNOWN:
         raise _refused(update, "The controller does not support the given upgrade type.")
     if update.level < 0:
@@ -210,7 +210,8 @@ def _records(context: DecisionContext, updates: tuple[Update, ...]) -> list[Meta
     """What eligible leader replicas ask for comes first. The quorum's own feature has no record, but a no-op to carry
     the audit note."""
     records: list[MetadataRecord] = []
-    # Turned off, the lists stay until a partition changes, as in Kafka: some partitions have nobody else to lead them.
+    # Turned off, the lists stay until a partition changes, as in Kafka: some partitions have no other replica to lead
+    # them.
     if any(update.name == ELIGIBLE_LEADER_REPLICAS_VERSION and update.level > 0 for update in updates):
         records += elr_safety_records(context)
     for update in updates:

@@ -165,7 +165,7 @@ def check_binding(binding: Binding) -> None:
 
 
 def delete_acls(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
-    """Filter by filter; an ACL that several match is told by each and removed once."""
+    """Filter by filter; an ACL that several match is listed for each and removed once."""
     doomed: dict[UUID, AccessControlEntry] = {}
     results = [_deletion(context, asked, doomed) for asked in request.body.filters]
     return ControllerResult(

@@ -68,9 +68,9 @@ def _partitions_of(image: MetadataImage) -> Iterator[tuple[TopicImage, int, Part
 
 
 class PictureChange:
-    """Changes one after the other; of what changed twice only the outcome is told.
+    """Changes one after the other; of what changed twice only the outcome is sent.
 
-    Of partitions that do not concern the member nothing is told, except that one does no longer.
+    Nothing is sent about partitions without a replica on the member, except that one has none any more.
     """
 
     def __init__(self, concerns: Concerns) -> None:
@@ -132,7 +132,7 @@ def _chunks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 # How often a member hears how far the log is when nothing changes for it.
 OFFSET_SPACING_S: Final = 0.1
 
-# A long way to catch up is told in steps of about so many changes.
+# A long way to catch up is sent in steps of about so many changes.
 CHANGES_PER_STEP: Final = 2_000
 
 # A topic without partitions is nothing to a member, and it finds the controllers by itself.
@@ -195,7 +195,7 @@ class MemberWatcher(Watcher):
         return change
 
     async def _woken(self, timeout_s: float | None) -> None:
-        """Or the time is over. Between the look at what there is and this nobody else had a turn."""
+        """Or the time is over. No other task had a turn since the queue was checked."""
         self._wakeup.clear()
         try:
             async with asyncio.timeout(timeout_s):
