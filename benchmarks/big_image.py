@@ -26,11 +26,10 @@ from benchmarks._report import hardware, print_result
 from metadata.image.delta import MetadataDelta
 from metadata.image.features import FeaturesDelta
 from metadata.image.image import MetadataImage, Provenance
-from metadata.image.partition_columns import PADDING
-from metadata.image.partitions import NUMBER_COLUMNS, table_of_cells
+from metadata.image.partitions import NUMBER_COLUMNS, PADDING, table_of_cells
 from metadata.image.records import image_values
 from metadata.image.topics import TopicImage, TopicsImage
-from metadata.snapshot_loading import load_snapshot
+from metadata.snapshot import load_snapshot
 from snapshots.naming import SnapshotId
 from snapshots.writer import SnapshotWriter
 from wire.compression import CompressionCodec

@@ -29,7 +29,7 @@ from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.metadata_version import record_version
-from metadata.image.partition_columns import warm_columns
+from metadata.image.partitions import warm_columns
 from metadata.loader import MetadataLoader
 from wire.log_batch import LogBatch
 from wire.protocol.api_keys import ApiKey

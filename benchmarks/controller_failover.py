@@ -29,10 +29,10 @@ import numpy as np
 
 from benchmarks._report import hardware, print_result
 from benchmarks.big_image import anonymous_bytes
-from metadata.controller.bulk_elections import Movement
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
-from metadata.controller.partition_change_batch import movement_records
+from metadata.controller.partitions.broker_movement import Movement
+from metadata.controller.partitions.change_batch import movement_records
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.cluster import BrokerRegistration, ClusterImage
 from metadata.image.delta import MetadataDelta

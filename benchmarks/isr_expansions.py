@@ -3,9 +3,8 @@
     python -m benchmarks.isr_expansions [--partitions 30000] [--a-request 500] [--profile] [--fast] [--json]
 
 AlterPartition requests as our brokers send them are read, decided, put into batches, committed and answered, in one
-thread. `one_by_one` decides each partition by the rules for any change, `mere_growth` writes down what only makes an
-ISR longer without an election, and `together` is what the controller does: it decides such changes by columns. `read`
-and `answer` are of all three.
+thread. `one_by_one` decides each partition by the rules for any change, and `together` is what the controller does: it
+decides changes that only let an ISR grow by columns. `read` and `answer` are of both.
 """
 
 import argparse
@@ -18,7 +17,7 @@ from dataclasses import replace
 from benchmarks._report import hardware, print_result
 from benchmarks.controller_creation import Creator
 from benchmarks.controller_failover import START_MS, image_of
-from metadata.controller import alter_partition, isr_growth
+from metadata.controller.partitions import alter_partition
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
@@ -115,13 +114,10 @@ def run(arguments: argparse.Namespace) -> dict[str, list[dict[str, object]]]:
     image = replace(image, provenance=Provenance())
     requests = list(requests_of(image, 0, arguments.a_request))
     profiler = cProfile.Profile() if arguments.profile else None
-    is_mere_growth, worth_columns = alter_partition._is_mere_growth, isr_growth.WORTH_COLUMNS
-    alter_partition._is_mere_growth = lambda *_: False
-    isr_growth.WORTH_COLUMNS = 1_000_000  # type: ignore[misc]
+    worth_columns = alter_partition.WORTH_COLUMNS
+    alter_partition.WORTH_COLUMNS = 1_000_000  # type: ignore[misc]
     rows = [{"way": "one_by_one", **measured(image, requests, None)}]
-    alter_partition._is_mere_growth = is_mere_growth
-    rows.append({"way": "mere_growth", **measured(image, requests, None)})
-    isr_growth.WORTH_COLUMNS = worth_columns  # type: ignore[misc]
+    alter_partition.WORTH_COLUMNS = worth_columns  # type: ignore[misc]
     rows.append({"way": "together", **measured(image, requests, profiler)})
     if profiler is not None:
         pstats.Stats(profiler).sort_stats("tottime").print_stats(30)

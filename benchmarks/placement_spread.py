@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from metadata.controller.placement import StripedPlacer
+from metadata.controller.topics.placement import StripedPlacer
 from metadata.image.cluster import BrokerRegistration
 
 TOPICS = 1000

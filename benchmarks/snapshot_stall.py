@@ -30,11 +30,10 @@ from uuid import UUID
 import uvloop
 
 from benchmarks._report import hardware, percentile, print_result
-from metadata.adapters.snapshot_manager import SnapshotManager
-from metadata.adapters.snapshot_ports import SnapshotSettings
+from metadata.adapters.snapshot_manager import SnapshotManager, SnapshotSettings
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
-from metadata.snapshot_batches import SnapshotContent, snapshot_batches
+from metadata.snapshot import SnapshotContent, snapshot_batches
 from raft.adapters.clock import MonotonicWallClock
 from raft.adapters.disk_thread import DiskThread
 from raft.adapters.driver import RaftDriver

@@ -9,8 +9,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from metadata.image.partition_columns import Column, stacked
-from metadata.image.partitions import PartitionTable
+from metadata.image.partitions import Column, PartitionTable, stacked
 
 Rows = NDArray[np.intp]
 

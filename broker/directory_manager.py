@@ -22,8 +22,7 @@ from broker.directory_columns import own_replicas
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import DIRECTORIES
-from metadata.image.partition_columns import Column
-from metadata.image.partitions import PartitionTable
+from metadata.image.partitions import Column, PartitionTable
 
 # Kafka's.
 MAX_ASSIGNMENTS_PER_REQUEST: Final = 2250

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metadata.image.cluster import ClusterImage
-from metadata.image.partition_columns import PADDING, Column, stacked
-from metadata.image.partitions import PartitionTable
+from metadata.image.partitions import PADDING, Column, PartitionTable, stacked
 from metadata.image.topics import TopicImage
 
 Places = NDArray[np.intp]

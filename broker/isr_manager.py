@@ -22,9 +22,8 @@ from kio.schema.errors import ErrorCode
 from broker.isr_columns import active_brokers, incomplete, shrunk
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
-from metadata.image.partition_columns import Column
 from metadata.image.partition_state import PartitionState
-from metadata.image.partitions import EMPTY_PARTITIONS
+from metadata.image.partitions import EMPTY_PARTITIONS, Column
 from metadata.image.topics import TopicImage
 
 RETRY_BACKOFF_MS = 100

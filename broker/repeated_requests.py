@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 
 from broker.forwarded_response_recovery import ForwardedResponseRecovery, says_undone
 from broker.request_effects import Change, ConfigsOf
-from metadata.controller.divided import may_be_divided
+from metadata.controller.divided_requests import may_be_divided
 from metadata.controller.requests import ControllerRequest
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage

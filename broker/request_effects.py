@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.acl_filters import entry_values, filter_of, pattern_values
-from metadata.controller.delegation_tokens import token_owner
 from metadata.controller.requests import ControllerRequest, Values
+from metadata.controller.security.acls import entry_values, filter_of, pattern_values
+from metadata.controller.security.delegation_tokens import token_owner
 from metadata.delegation_tokens import token_hmac
 from metadata.image.image import MetadataImage
 from metadata.image.security import DelegationToken

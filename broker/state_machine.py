@@ -9,7 +9,7 @@ from metadata.image.delta import MetadataDelta
 from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage
 from metadata.loader import MetadataLoader
-from metadata.snapshot_loading import LoadedSnapshot
+from metadata.snapshot import LoadedSnapshot
 from wire.log_batch import LogBatch
 
 log = logging.getLogger("broker.state_machine")

@@ -14,7 +14,7 @@ from cli.exit_status import ExitStatus
 # (module, class) -> status; the first class of an exception's ancestry that is listed decides.
 _STATUSES: dict[tuple[str, str], ExitStatus] = {
     ("node.config.errors", "ConfigError"): ExitStatus.USAGE,
-    ("metadata.controller.activation", "LogUnsupported"): ExitStatus.FOLDER_REFUSED,
+    ("metadata.controller.quorum.activation", "LogUnsupported"): ExitStatus.FOLDER_REFUSED,
     ("network.errors", "CannotListen"): ExitStatus.CANNOT_LISTEN,
     ("network.errors", "NetworkError"): ExitStatus.UNREACHABLE,
     ("node.errors", "AssertionsOff"): ExitStatus.USAGE,

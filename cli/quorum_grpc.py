@@ -10,7 +10,7 @@ from cli.elections import Noted
 from cli.errors import CliError
 from cli.grpc_channel import open_channel
 from cli.grpc_failures import Failures, reason_of
-from metadata.adapters.grpc_quorum import history_of
+from metadata.grpc.quorum.service import history_of
 from node.config.addresses import HostPort
 from wire.proto import quorum_pb2 as pb
 from wire.proto.quorum_pb2_grpc import QuorumStub

@@ -33,8 +33,8 @@ def states_in(annotation: bytes, leader: tuple[int, str | None]) -> States:
     if not annotation:
         return {}
     # Protobuf is imported here because Kafka's controllers tell nothing of states.
-    from metadata.adapters.state_messages import reports_in
-    from metadata.image.state_hash import state_hash_text
+    from metadata.state_hash.comparison import reports_in
+    from metadata.state_hash.image_hash import state_hash_text
     from raft.voters import ZERO_DIRECTORY
     from wire.uuids import uuid_to_text
 

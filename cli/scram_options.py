@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.metadata_versions import name_of
-from metadata.controller.scram import MAX_ITERATIONS, MIN_ITERATIONS
+from metadata.controller.security.scram import MAX_ITERATIONS, MIN_ITERATIONS
 from metadata.image.metadata_version import SCRAM
 from wire.metadata_records.security import UserScramCredentialRecord
 from wire.schema import MetadataRecord

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from uuid import UUID
 
-from metadata.image.cluster import BrokerRegistration
-from metadata.image.cluster_delta import ClusterDelta
+from metadata.image.cluster import BrokerRegistration, ClusterDelta
 from metadata.image.errors import CannotReplayError, ReplayError
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState, partition_after_change, partition_from_record

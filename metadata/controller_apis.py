@@ -14,40 +14,36 @@ from metadata.authorizer.cluster_rules import judge_describe_cluster
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.config_rules import judge_alter_configs, judge_describe_configs
 from metadata.authorizer.token_rules import judge_create_token, judge_describe_tokens, judge_token_request
-from metadata.authorizer.topic_rules import (
-    judge_create_partitions,
-    judge_create_topics,
-    judge_delete_topics,
-)
-from metadata.controller.acls import create_acls, delete_acls
-from metadata.controller.alter_configs import alter_configs, incremental_alter_configs
-from metadata.controller.alter_partition import alter_partition
-from metadata.controller.assign_directories import assign_replicas_to_directories
-from metadata.controller.client_quotas import alter_client_quotas
+from metadata.authorizer.topic_rules import judge_create_partitions, judge_create_topics, judge_delete_topics
+from metadata.controller.brokers.heartbeat import heartbeat
+from metadata.controller.brokers.producer_ids import allocate_producer_ids
+from metadata.controller.brokers.registration import register_broker, register_controller, unregister_broker
+from metadata.controller.configs.alter_configs import alter_configs, incremental_alter_configs
+from metadata.controller.configs.client_quotas import alter_client_quotas
 from metadata.controller.context import DecisionContext
-from metadata.controller.create_partitions import create_partitions
-from metadata.controller.create_topics import create_topics
-from metadata.controller.delegation_tokens import (
+from metadata.controller.partitions.alter_partition import alter_partition
+from metadata.controller.partitions.assign_directories import assign_replicas_to_directories
+from metadata.controller.partitions.elect_leaders import elect_leaders
+from metadata.controller.partitions.reassignments import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
+from metadata.controller.quorum.features import update_features
+from metadata.controller.requests import ControllerRequest, Values
+from metadata.controller.results import ControllerResult
+from metadata.controller.security.acls import create_acls, delete_acls
+from metadata.controller.security.delegation_tokens import (
     create_delegation_token,
     expire_delegation_token,
     renew_delegation_token,
 )
-from metadata.controller.delete_topics import delete_topics
-from metadata.controller.elect_leaders import elect_leaders
-from metadata.controller.heartbeat import heartbeat
-from metadata.controller.list_reassignments import list_partition_reassignments
-from metadata.controller.producer_ids import allocate_producer_ids
-from metadata.controller.reassign_partitions import alter_partition_reassignments
-from metadata.controller.registration import register_broker, register_controller, unregister_broker
-from metadata.controller.requests import ControllerRequest, Values
-from metadata.controller.results import ControllerResult
-from metadata.controller.scram import alter_user_scram_credentials
-from metadata.controller.update_features import update_features
+from metadata.controller.security.scram import alter_user_scram_credentials
+from metadata.controller.topics.create_partitions import create_partitions
+from metadata.controller.topics.create_topics import create_topics
+from metadata.controller.topics.delete_topics import delete_topics
 from metadata.describe.acls import describe_acls
 from metadata.describe.client_quotas import describe_client_quotas
-from metadata.describe.config_resources import list_config_resources
-from metadata.describe.config_slices import describe_configs_in_slices
-from metadata.describe.configs import describe_configs
+from metadata.describe.configs import describe_configs, describe_configs_in_slices, list_config_resources
 from metadata.describe.delegation_tokens import describe_delegation_token
 from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.scram import describe_user_scram_credentials

@@ -16,8 +16,8 @@ from typing import Final
 from metadata.image.delta import MetadataDelta
 from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage, Provenance
-from metadata.image.run_replay import replay_run, run_kind
-from metadata.image.state_hash import MODULUS, hash_after, hash_of_image, hashes_of_change
+from metadata.image.loading import replay_run, run_kind
+from metadata.state_hash.image_hash import MODULUS, hash_after, hash_of_image, hashes_of_change
 from wire.errors import DecodeError
 from wire.log_batch import LogBatch
 from wire.metadata_records.features import (
@@ -50,7 +50,7 @@ class MetadataLoader:
 
     def __init__(self, image: MetadataImage | None = None, on_fault: FaultHandler | None = None) -> None:
         self.image = image or MetadataImage.empty()
-        # Of the image; see metadata.image.state_hash.
+        # Of the image; see metadata.state_hash.image_hash.
         self.state_hash = hash_of_image(self.image)
         self.publishers: list[Publisher] = []
         self.has_data = not self.image.is_empty

@@ -1,4 +1,4 @@
-"""How far the brokers follow the metadata: what their registrations say, and what they told the active controller.
+"""How far the brokers follow the metadata: their registrations, and what they reported to the active controller.
 
 A broker says what it has applied in its heartbeats, and our own also with their Fetches, which come more often. Either
 is true of the moment when it was sent: a broker never goes back within one registration, and what a former process of
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from metadata.controller.liveness import Contact
+from metadata.controller.brokers.liveness import Contact
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage
 

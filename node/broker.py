@@ -30,12 +30,12 @@ from broker.repeated_requests import RepeatedRequests
 from metadata.adapters.listener import server_features
 from metadata.adapters.request_bounds import RequestBounds
 from metadata.controller.requests import Values
-from metadata.controller.topic_configs import effective_topic_configs
+from metadata.controller.topics.topic_configs import effective_topic_configs
 from metadata.delegation_tokens import HMAC_KEY_CONFIG
 from metadata.features import SUPPORTED_FEATURES, registration_features
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
-from metadata.image.partition_columns import warm_columns
+from metadata.image.partitions import warm_columns
 from network.server import KafkaServer
 from node.authorization import gate_of
 from node.config.model import NodeConfig

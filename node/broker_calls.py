@@ -11,16 +11,16 @@ from node.quorum_member import QuorumMember
 from node.security import certificate_names
 
 if TYPE_CHECKING:
-    from metadata.adapters.grpc_broker import BrokerCalls
-    from metadata.adapters.grpc_broker_access import MemberGate
+    from metadata.grpc.access import MemberGate
+    from metadata.grpc.broker.service import BrokerCalls
 
 
 def broker_calls(
     config: NodeConfig, member: QuorumMember, image: Callable[[], MetadataImage]
 ) -> "BrokerCalls":
     """Imports gRPC, which only nodes with a listener for it need. `image` is the committed one."""
-    from metadata.adapters.grpc_broker import BrokerCalls
-    from metadata.adapters.grpc_broker_requests import Membership
+    from metadata.grpc.broker.requests import Membership
+    from metadata.grpc.broker.service import BrokerCalls
 
     membership = Membership(
         cluster_id=member.cluster_id,
@@ -38,7 +38,7 @@ def broker_calls(
 def _member_gate(
     config: NodeConfig, member: QuorumMember, image: Callable[[], MetadataImage]
 ) -> "MemberGate":
-    from metadata.adapters.grpc_broker_access import MemberGate
+    from metadata.grpc.access import MemberGate
 
     is_loaded = LoadWatch(
         has_heard=lambda: member.ms_since_commit() is not None,

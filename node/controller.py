@@ -10,7 +10,7 @@ from metadata.adapters.request_bounds import RequestBounds
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.features import SUPPORTED_FEATURES, registration_features
-from metadata.image.partition_columns import warm_columns
+from metadata.image.partitions import warm_columns
 from network.server import KafkaServer
 from node.authorization import LoadWatch, gate_of
 from node.broker_watch import BrokerWatch
@@ -50,7 +50,7 @@ class ControllerRole:
 
         watch = BrokerWatch(lambda: member.driver.leader_id == config.node_id)
         self.controller.publishers.append(lambda _, delta: watch.handle_delta(delta))
-        self.controller.silence_observers.append(watch.handle_silence)
+        self.controller.session_end_observers.append(watch.handle_silence)
 
     def attach(self) -> None:
         """Before the replica begins: it takes a while, in which nobody could vote."""

@@ -46,7 +46,7 @@ def _addresses(config: NodeConfig) -> Iterator[tuple[str, int, Refusal]]:
     for listener in of_roles:
         yield listener.host, listener.port, listen_error
     if (grpc := config.kquorum_grpc_listener) is not None:
-        from metadata.adapters.grpc_inspect import grpc_listen_error
+        from metadata.grpc.server import grpc_listen_error
 
         yield grpc.host, grpc.port, grpc_listen_error
     if (metrics := config.kquorum_metrics_listener) is not None:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from metadata.adapters.grpc_source import NoSuchSnapshot, NotTheLeader
+from metadata.grpc.source import NoSuchSnapshot, NotTheLeader
 from metadata.image.image import MetadataImage
 from node.commit_watch import CommitWatch
 from node.quorum_member import QuorumMember
@@ -18,7 +18,7 @@ ImageCallback = Callable[[object, MetadataImage], None]
 
 
 class NodeInspectSource:
-    """Implements metadata.adapters.grpc_source.InspectSource; `publish` is called after each commit."""
+    """Implements metadata.grpc.source.InspectSource; `publish` is called after each commit."""
 
     def __init__(
         self,

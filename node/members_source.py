@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from metadata.adapters.grpc_members import BrokerLife, NodeStatus
-from metadata.adapters.grpc_source import NotTheLeader
+from metadata.grpc.quorum.service import BrokerLife, NodeStatus
+from metadata.grpc.source import NotTheLeader
 from metadata.members import BrokerProgress, progress_of_brokers
 from node.observability.health import why_not_ready
 from raft.errors import NotLeaderError
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class NodeMembersSource:
-    """Implements metadata.adapters.grpc_members.MembersSource."""
+    """Implements metadata.grpc.quorum.service.MembersSource."""
 
     def __init__(self, node: "ClusterNode") -> None:
         self._node = node

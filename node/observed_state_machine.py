@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from metadata.adapters.snapshot_manager import SnapshotManager
-from metadata.snapshot_loading import LoadedSnapshot
+from metadata.snapshot import LoadedSnapshot
 from raft.ports import StateMachine
 from wire.log_batch import LogBatch
 

@@ -3,9 +3,9 @@
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
-from metadata.adapters.grpc_quorum import TransferRefused
-from metadata.adapters.grpc_source import LogUnreadable, NotTheLeader
-from metadata.state_comparison import StateComparison
+from metadata.grpc.quorum.service import TransferRefused
+from metadata.grpc.source import LogUnreadable, NotTheLeader
+from metadata.state_hash.comparison import StateComparison
 from node.quorum_member import QuorumMember
 from raft.adapters.election_log import read_role_events
 from raft.elections_history import LeaderChangeAt, RoleEvent, leader_change_at
@@ -16,7 +16,7 @@ from wire.record_batch import read_batch_header
 
 
 class NodeQuorumSource:
-    """Implements metadata.adapters.grpc_quorum.QuorumSource."""
+    """Implements metadata.grpc.quorum.service.QuorumSource."""
 
     def __init__(self, member: QuorumMember) -> None:
         self._member = member

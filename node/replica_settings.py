@@ -1,6 +1,6 @@
 """From a node's config to the settings of its replica and of its snapshots."""
 
-from metadata.adapters.snapshot_ports import SnapshotSettings
+from metadata.adapters.snapshot_manager import SnapshotSettings
 from node.config.model import NodeConfig
 from node.endpoints import bootstrap_endpoints, controller_endpoints, static_voter_endpoints
 from node.folders import NodeFolders

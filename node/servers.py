@@ -20,8 +20,8 @@ from node.security import image_lookup, listener_security
 from wire.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from metadata.adapters.grpc_broker import BrokerCalls
-    from metadata.adapters.grpc_members import MembersSource
+    from metadata.grpc.broker.service import BrokerCalls
+    from metadata.grpc.quorum.service import MembersSource
 
 
 class StoppableServer(Protocol):
@@ -72,7 +72,7 @@ async def start_grpc(
     address = config.kquorum_grpc_listener
     if address is None:
         return None
-    from metadata.adapters.grpc_inspect import start_inspect_server
+    from metadata.grpc.server import start_inspect_server
 
     calls = broker_calls()
     return await start_inspect_server(

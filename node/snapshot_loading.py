@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from metadata.image.errors import ReplayError
-from metadata.snapshot_loading import LoadedSnapshot, load_snapshot
+from metadata.snapshot import LoadedSnapshot, load_snapshot
 from node.errors import SnapshotUnusable
 from raft.adapters.snapshot_files import snapshot_path
 from storage.mapped_file import map_file

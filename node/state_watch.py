@@ -3,9 +3,8 @@
 import logging
 from collections.abc import Callable
 
-from metadata.adapters.state_messages import reports_message
-from metadata.image.state_hash import state_hash_text
-from metadata.state_comparison import Mismatch, StateComparison, annotation_of
+from metadata.state_hash.comparison import Mismatch, StateComparison, annotation_of, reports_message
+from metadata.state_hash.image_hash import state_hash_text
 from raft.voters import ZERO_DIRECTORY, ReplicaKey
 from wire.uuids import uuid_to_text
 

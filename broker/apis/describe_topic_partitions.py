@@ -11,11 +11,11 @@ from broker.apis.services import BrokerServices, RequestContext
 from broker.client_access import UNLIMITED, ClientAccess
 from broker.metadata_cache.answers import ZERO_UUID
 from broker.metadata_cache.cache import leader_view, offline_replicas
-from broker.topic_names import is_internal_topic, is_legal_topic_name
 from metadata.controller.requests import Values
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState
 from metadata.image.topics import TopicImage
+from metadata.topic_names import is_internal_topic, is_legal_topic_name
 from wire.protocol.api_keys import ApiKey
 
 # Default of max.request.partition.size.limit.

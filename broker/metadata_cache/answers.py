@@ -20,11 +20,11 @@ from broker.metadata_cache.cache import (
     offline_replicas,
     reachable_replicas,
 )
-from broker.topic_names import is_internal_topic, is_legal_topic_name
 from metadata.controller.requests import Values
 from metadata.image.image import MetadataImage
 from metadata.image.partition_state import PartitionState
 from metadata.image.topics import TopicImage
+from metadata.topic_names import is_internal_topic, is_legal_topic_name
 from raft.ports import RandomSource
 
 ZERO_UUID = UUID(int=0)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from metadata.image.cluster import ClusterImage
 from metadata.image.directories import is_online
-from metadata.image.partition_columns import Column
+from metadata.image.partitions import Column
 
 Flags = NDArray[np.bool_]
 Places = NDArray[np.intp]

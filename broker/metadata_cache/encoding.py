@@ -15,10 +15,9 @@ from kio.schema.errors import ErrorCode
 
 from broker.metadata_cache.cache import NO_NODE
 from broker.metadata_cache.cluster_view import ClusterView, Flags
-from broker.topic_names import is_internal_topic
-from metadata.image.partition_columns import PADDING, Column, stacked
-from metadata.image.partitions import PartitionTable
+from metadata.image.partitions import PADDING, Column, PartitionTable, stacked
 from metadata.image.topics import TopicImage
+from metadata.topic_names import is_internal_topic
 from wire.protocol.arrays import array_length
 
 # A longer compact list has a length of two bytes; nobody has so many replicas, and such topics go the long way.

@@ -12,8 +12,8 @@ from typing import Any
 
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
-from metadata.image.state_hash import SCHEME
-from metadata.log_check.recorded_hashes import RecordedHash
+from metadata.log_check.state_replay import RecordedHash
+from metadata.state_hash.image_hash import SCHEME
 
 _OPTION = re.compile(r"(?:(?P<source>.+)=)?(?P<offset>\d{1,18}):(?P<hash>[0-9a-fA-F]{32})")
 _HASH = re.compile(r"[0-9a-fA-F]{32}")

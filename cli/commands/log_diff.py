@@ -13,9 +13,8 @@ from cli.log_check.folder import the_log
 from cli.log_check.log_end import within_its_end
 from cli.log_check.states import Moment, State, first_state, state_at
 from cli.output import complain, console
-from metadata.image.diff import diff_images
-from metadata.image.state_change import StateChange
-from metadata.log_check.quorum_view import diff_quorums
+from metadata.image.diff import StateChange, diff_images
+from metadata.log_check.state_replay import diff_quorums
 from wire.wording import counted
 
 

@@ -7,7 +7,7 @@ from cli.log_check.folder import the_log
 from cli.log_check.log_end import within_its_end
 from cli.log_check.states import Moment, state_at
 from cli.output import complain, print_json, say
-from metadata.image.state_hash import SCHEME, hash_of_image, state_hash_text
+from metadata.state_hash.image_hash import SCHEME, hash_of_image, state_hash_text
 from wire.wording import counted
 
 

@@ -13,7 +13,7 @@ from cli.log_check.folder import MetadataLogFiles, the_log
 from cli.log_check.log_end import within_its_end
 from cli.log_check.states import Moment, State, state_at
 from cli.output import complain, console
-from metadata.snapshot_batches import BATCH_BYTES, snapshot_values
+from metadata.snapshot import BATCH_BYTES, snapshot_values
 from snapshots.naming import CHECKPOINT_SUFFIX, SnapshotId
 from snapshots.writer import SnapshotWriter
 from storage.errors import StorageFailed

@@ -14,7 +14,7 @@ from cli.log_check.snapshot_files import load_if_readable, load_snapshot
 from cli.log_check.states import State, state_of_snapshot
 from cli.output import complain, print_json, say
 from metadata.log_check.findings import Check, Findings
-from metadata.log_check.snapshot_image import LoadedSnapshot
+from metadata.log_check.snapshot_comparison import LoadedSnapshot
 from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, snapshot_id_of
 from snapshots.reader import SnapshotReader
 from spark_replay.sources import is_log_name

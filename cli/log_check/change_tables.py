@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from rich.text import Text
 
 from cli.output import console, json_text, make_table, show_table
-from metadata.image.state_change import Action, FieldChange, Plain, StateChange, StateKind
+from metadata.image.diff import Action, FieldChange, Plain, StateChange, StateKind
 
 _MARKS = {Action.ADDED: ("+", "green"), Action.REMOVED: ("-", "red"), Action.CHANGED: ("~", "yellow")}
 # Of what is new or gone, these say nothing that a person compares; --json has them.

@@ -6,7 +6,7 @@ from cli.log_check.folder import MetadataLogFiles
 from cli.log_check.mapped import MappedFile
 from metadata.log_check import remedies
 from metadata.log_check.findings import Check, Finding, Findings, Severity
-from metadata.log_check.snapshot_image import LoadedSnapshot, SnapshotLoading
+from metadata.log_check.snapshot_comparison import LoadedSnapshot, SnapshotLoading
 from snapshots.checking import SnapshotFault
 from snapshots.naming import SnapshotId, snapshot_id_of
 

@@ -11,9 +11,8 @@ from cli.log_check.mapped import MappedFile
 from cli.log_check.snapshot_files import load_snapshot
 from metadata.image.image import MetadataImage
 from metadata.log_check.findings import Findings, Severity
-from metadata.log_check.quorum_view import QuorumView
-from metadata.log_check.snapshot_image import LoadedSnapshot
-from metadata.log_check.state_replay import ReplayFault, StateReplay
+from metadata.log_check.snapshot_comparison import LoadedSnapshot
+from metadata.log_check.state_replay import QuorumView, ReplayFault, StateReplay
 from snapshots.naming import SnapshotId
 from spark_replay.sources import LogFile
 from wire.batch_walk import walk_batches

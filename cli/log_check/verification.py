@@ -14,7 +14,7 @@ from metadata.log_check import remedies
 from metadata.log_check.findings import Check, Finding, Findings, Severity
 from metadata.log_check.indexes import IndexFault, IndexWalk, OffsetIndexWalk, TimeIndexWalk
 from metadata.log_check.log_checker import LogChecker, LogFacts
-from metadata.log_check.snapshot_image import LoadedSnapshot
+from metadata.log_check.snapshot_comparison import LoadedSnapshot
 from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID, SnapshotId
 from spark_replay.sources import LogFile
 from wire.batch_walk import walk_batches

@@ -2,7 +2,7 @@
 
 Where the active controller is, the local replica knows: a follower or an observer of the log learns its leader first.
 A request that meets NOT_CONTROLLER, a lost connection or silence is sent again, to the leader of that time, until its
-time is up. Who sends it must be able to bear that: a request whose connection was lost may have been carried out.
+time is up. The caller must be able to bear that: a request whose connection was lost may have been carried out.
 
 A request may also be why a controller loses its leadership: one that keeps it from its followers for seconds. So a long
 request over which one controller may have lost it is not offered to the next, and no request to more than a few.
@@ -11,24 +11,55 @@ Only a limited number of clients' requests is on its way at a time, and a smalle
 (`metadata.adapters.shares`); the others wait here, where they cost the controller nothing.
 
 A request may itself be why the controller closes the connection, such as one larger than the controller's limit. So one
-that lost it twice is sent on a connection of its own, where it harms no other, with growing pauses, and given up in the
-end.
+that lost it twice is sent on a connection of its own, where it harms no other, with growing pauses, and finally fails.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from metadata.adapters.lost_connections import LOSSES_MAX, LostConnections
 from metadata.adapters.shares import Shares
 from network.connection import UNSECURED, KafkaConnection
 from network.errors import CannotConnect, ConnectionLost, RequestTimedOut
 from network.security.client_security import ClientSecurity
 from wire.errors import DecodeError
 from wire.protocol.api_keys import ApiKey
+
+RETRY_PAUSE_MS: Final = 50
+# Kafka's `retry.backoff.max.ms`.
+RETRY_PAUSE_MAX_MS: Final = 1_000
+# After so many lost connections a request is sent on one of its own, and after so many not again.
+LOSSES_IN_COMPANY: Final = 2
+LOSSES_MAX: Final = 8
+
+
+class LostConnections:
+    """Of one request; those to the controller that lost it last count."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._address: Hashable = None
+
+    def add(self, address: Hashable) -> None:
+        self._count = self._count + 1 if address == self._address else 1
+        self._address = address
+
+    @property
+    def are_too_many(self) -> bool:
+        return self._count >= LOSSES_MAX
+
+    @property
+    def pause_ms(self) -> int:
+        """Before the next attempt."""
+        return min(RETRY_PAUSE_MS << max(self._count - 1, 0), RETRY_PAUSE_MAX_MS)
+
+    def demand_solitude(self, address: Hashable) -> bool:
+        """Whether other requests are to be spared at this controller."""
+        return self._count >= LOSSES_IN_COMPANY and address == self._address
+
 
 if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload

@@ -25,7 +25,7 @@ BACKOFF_MS_MAX = 120_000
 
 
 class ControllerRegistrar:
-    """`run` until cancelled; `handle_image` is told of each committed image."""
+    """`run` until cancelled; call `handle_image` with each committed image."""
 
     def __init__(
         self,

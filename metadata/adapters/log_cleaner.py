@@ -1,17 +1,45 @@
-"""Cuts a running node's log below its snapshots, as `snapshots.retention` decides on what is in the folder."""
+"""Cuts a running node's log below its snapshots, as `snapshots.retention` decides on the files in the folder; and the
+ports by which a node's snapshots reach its replica and its log."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
-from metadata.adapters.snapshot_ports import LogWithStart, Replica
 from raft.adapters.disk_thread import DiskThread
+from raft.inputs import Input
+from raft.ports import QuorumAt
 from snapshots.adapters.inventory import list_files
 from snapshots.retention import GivenUp, Kept, KeptSegment, KeptSnapshot, RetentionLimits, given_up
 from storage.file_system import FileSystem
 
 log = logging.getLogger("metadata.snapshots")
+
+
+class Replica(Protocol):
+    """`raft.adapters.driver.RaftDriver`."""
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    @property
+    def applied_offset(self) -> int: ...
+
+    def quorum_at(self, end_offset: int) -> QuorumAt: ...
+
+    def receive(self, event: Input) -> None: ...
+
+    def advance_log_start(self, offset: int) -> None:
+        """Begin the log there, where a snapshot ends, as soon as that can be done."""
+        ...
+
+
+class LogWithStart(Protocol):
+    """`raft.adapters.file_log.FileLog`."""
+
+    @property
+    def log_start_offset(self) -> int: ...
 
 
 class LogCleaner:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from metadata.authorizer.shapes import refusal
+from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest
 from network.requests import RequestContext
 from wire.operator_reason import reason_of

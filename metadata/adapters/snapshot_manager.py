@@ -2,8 +2,8 @@
 
     committed batches -> policy -> a thread writes -> the core knows of it -> retention -> the log begins later
 
-All methods belong to the loop's thread. What touches the disk runs in a thread of its own; and as that is many bytes
-of Python, it rests often (`snapshots.adapters.pace`).
+All methods belong to the loop's thread. Writing to the disk runs in a thread of its own; and as that is many bytes of
+Python, it rests often (`snapshots.adapters.pace`).
 """
 
 import asyncio
@@ -13,12 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from metadata.adapters.log_cleaner import LogCleaner
-from metadata.adapters.snapshot_ports import LogWithStart, Replica, SnapshotSettings
+from metadata.adapters.log_cleaner import LogCleaner, LogWithStart, Replica
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
-from metadata.snapshot_batches import SnapshotContent, snapshot_batches
-from metadata.snapshot_policy import SnapshotPolicy
+from metadata.snapshot import SnapshotContent, SnapshotPolicy, SnapshotTriggers, snapshot_batches
 from raft.adapters.disk_thread import DiskThread
 from raft.inputs import SnapshotWritten
 from snapshots.adapters.durable_snapshot import (
@@ -29,11 +27,35 @@ from snapshots.adapters.durable_snapshot import (
 )
 from snapshots.adapters.inventory import list_files
 from snapshots.adapters.pace import Pace, Stopped, short_turns
+from snapshots.retention import RetentionLimits
 from storage.durable_files import remove_file
 from storage.errors import FsyncFailed, StorageFailed
 from storage.file_system import POSIX, FileSystem
 from wire.log_batch import LogBatch, OffsetAndEpoch
 from wire.record_batch import CompressionCodec
+
+CLEANING_INTERVAL_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotSettings:
+    """The config keys of `metadata.snapshot` and `snapshots.retention`; the codec is that of the log."""
+
+    max_bytes: int
+    max_interval_ms: int
+    retention_bytes: int
+    retention_ms: int
+    codec: CompressionCodec = CompressionCodec.LZ4
+    cleaning_interval_ms: int = CLEANING_INTERVAL_MS
+
+    @property
+    def triggers(self) -> SnapshotTriggers:
+        return SnapshotTriggers(max_bytes=self.max_bytes, max_interval_ms=self.max_interval_ms)
+
+    @property
+    def retention(self) -> RetentionLimits:
+        return RetentionLimits(max_bytes=self.retention_bytes, max_age_ms=self.retention_ms)
+
 
 CLOSE_TIMEOUT_MS = 2_000
 log = logging.getLogger("metadata.snapshots")
@@ -115,7 +137,7 @@ class SnapshotManager:
         self._maybe_begin(now_ms)
 
     def handle_snapshot(self, now_ms: int, image: MetadataImage, last_audit_note: bytes | None) -> None:
-        """The state machine began anew with a snapshot."""
+        """The state machine started over from a snapshot."""
         self._image, self._last_note = image, last_audit_note
         self._is_disabled = False
         self._policy.handle_loaded(now_ms, image.end_offset)

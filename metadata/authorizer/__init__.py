@@ -1,1 +1,1 @@
-"""Who may do what: decisions over the ACLs of an image, and what each API asks of them."""
+"""Decisions over the ACLs of an image, and what each API asks of them. Read `gate.py` first, then `table.py`."""

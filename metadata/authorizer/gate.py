@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from functools import partial
 
-from metadata.authorizer import shapes
 from metadata.authorizer.access import Access
 from metadata.authorizer.authorization import Authorization
 from metadata.authorizer.authorizer import Authorizer, NotLoadedError
 from metadata.authorizer.denial_log import DenialLog
 from metadata.authorizer.verdict import Verdict
+from metadata.controller import refusals
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.image import MetadataImage
 from metadata.image.topics import TopicsImage
@@ -83,8 +83,8 @@ class RequestAuthorizer:
             verdict = authorization.rule(access, request)
         except NotLoadedError:
             return AuthorizationResult(
-                Verdict(request.body), shapes.refusal(request, shapes.not_loaded(request))
+                Verdict(request.body), refusals.refusal(request, refusals.not_loaded(request))
             )
         if verdict.refusal is not None:
-            return AuthorizationResult(verdict, shapes.refusal(request, verdict.refusal))
+            return AuthorizationResult(verdict, refusals.refusal(request, verdict.refusal))
         return AuthorizationResult(verdict)

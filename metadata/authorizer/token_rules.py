@@ -10,8 +10,8 @@ from kio.schema.errors import ErrorCode
 from metadata.authorizer.access import Access
 from metadata.authorizer.codes import FAILED, Operation, ResourceType
 from metadata.authorizer.verdict import Verdict
-from metadata.controller.delegation_tokens import token_owner
 from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.security.delegation_tokens import token_owner
 
 ANONYMOUS = "User:ANONYMOUS"
 PLAINTEXT, SSL = 0, 1

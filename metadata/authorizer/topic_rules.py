@@ -13,7 +13,7 @@ from metadata.authorizer.codes import FAILED, Operation, ResourceType
 from metadata.authorizer.verdict import Verdict, adding
 from metadata.controller.refusals import topic_refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
-from metadata.controller.topic_names import METADATA_TOPIC_NAME
+from metadata.topic_names import METADATA_TOPIC_NAME
 from wire.uuids import ZERO_UUID
 
 _FAILED = FAILED[ResourceType.TOPIC]

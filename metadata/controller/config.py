@@ -1,4 +1,4 @@
-"""What a controller is told before it starts."""
+"""The settings of a controller, fixed before it starts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -7,11 +7,10 @@ from uuid import UUID
 from immutables import Map
 from kio.schema.errors import ErrorCode
 
+from metadata.controller.brokers.liveness import BrokerLiveness
 from metadata.controller.config import ControllerConfig
-from metadata.controller.liveness import BrokerLiveness
-from metadata.controller.mutation_quota import MutationCharges, MutationQuotas
+from metadata.controller.mutation_quotas import Buckets, MutationCharges, MutationQuotas
 from metadata.controller.requests import ApiError, ControllerRequest
-from metadata.controller.token_buckets import Buckets
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.configs import BROKER, CLUSTER_DEFAULT, TOPIC, ConfigResource
 from metadata.image.directories import MIGRATING, UNASSIGNED

@@ -1,47 +1,168 @@
-"""The controller of one node: a state machine over the committed log, and the one who decides while this node leads.
+"""The controller of one node: a state machine over the committed log, which decides on requests while this node leads.
 
 Everything happens in one thread, driven from outside: commits, leader changes, requests and time come in; records go
 to the raft port, answers to the requesters.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.activation import activation_records
-from metadata.controller.affected_partitions import counted_on
-from metadata.controller.batched_partition_update import BatchedPartitionUpdate
-from metadata.controller.broker_removal import Departure
-from metadata.controller.bulk_elections import Movement
+from metadata.controller.brokers.liveness import BrokerLiveness, Contact
+from metadata.controller.brokers.state_records import fence_record
+from metadata.controller.config import ControllerConfig
 from metadata.controller.context import DecisionContext
-from metadata.controller.controller_core import Active, ControllerCore
-from metadata.controller.deadlines import asks_for_nothing, check_deadline
-from metadata.controller.describe import describe_cluster
-from metadata.controller.divided import divided
-from metadata.controller.liveness import BrokerLiveness
-from metadata.controller.mutation_quota import MutationCharges
-from metadata.controller.partition_change_batch import whole_run
-from metadata.controller.periodic import PERIODIC_TASKS, Schedule
-from metadata.controller.record_run import plain_records
+from metadata.controller.divided_requests import DividedRequest, divided
+from metadata.controller.log_writer import LogWriter
+from metadata.controller.mutation_quotas import Buckets, MutationCharges, MutationQuotas
+from metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval, Departure
+from metadata.controller.partitions.broker_movement import Movement, counted_on
+from metadata.controller.partitions.change_batch import PartitionChangeBatch, whole_run
+from metadata.controller.partitions.elect_leaders import CLEAN_ELECTION, LEADER_BALANCING, UNCLEAN_ELECTION
+from metadata.controller.periodic import PeriodicTask, Schedule
+from metadata.controller.quorum.activation import activation_records
+from metadata.controller.quorum.describe_cluster import describe_cluster
+from metadata.controller.quorum.features import check_levels
 from metadata.controller.refusals import refusal
-from metadata.controller.replies import Waiting
-from metadata.controller.requests import ApiError, ControllerRequest, Reply, Values, not_controller
+from metadata.controller.requests import (
+    ApiError,
+    ControllerRequest,
+    Reply,
+    Values,
+    asks_for_nothing,
+    check_deadline,
+    not_controller,
+)
 from metadata.controller.results import ControllerResult
-from metadata.controller.transitions import fence_record
+from metadata.controller.security.delegation_tokens import EXPIRY_SWEEP
+from metadata.controller.timeline import Publisher, Timeline, plain_records
 from metadata.controller_apis import HANDLERS, READERS, Handler
 from metadata.image.cluster import BrokerRegistration
+from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import NO_OP_RECORD
-from metadata.snapshot_loading import LoadedSnapshot
+from metadata.snapshot import LoadedSnapshot
 from raft.errors import NotLeaderError
+from raft.ports import RaftPort, RandomSource
 from wire.log_batch import LogBatch
 from wire.metadata_records.features import NoOpRecord
 from wire.protocol.api_keys import ApiKey
+from wire.schema import MetadataRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    offset: int
+    request: ControllerRequest
+    reply: Reply
+    values: Values
+
+
+class DeferredReplies:
+    """In the order of the requests; one that could be answered earlier waits for those before it."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Waiting] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, waiting: Waiting) -> None:
+        if self._waiting and self._waiting[-1].offset > waiting.offset:
+            waiting = replace(waiting, offset=self._waiting[-1].offset)
+        self._waiting.append(waiting)
+
+    def complete(self, committed_offset: int) -> None:
+        """Answer all that waited for this offset or one below."""
+        while self._waiting and self._waiting[0].offset <= committed_offset:
+            waiting = self._waiting.popleft()
+            waiting.reply(waiting.values)
+
+    def fail(self, error: ApiError) -> None:
+        """Answer all that still wait; whether their records will be committed is unknown."""
+        waiting, self._waiting = self._waiting, deque()
+        for each in waiting:
+            each.reply(refusal(each.request, error))
+
 
 NO_ERROR = ApiError(ErrorCode.none)
+# Fencing and NoOpRecords are not here: the one has deadlines of its own, the other writes without a decision.
+PERIODIC_TASKS: tuple[PeriodicTask, ...] = (EXPIRY_SWEEP, CLEAN_ELECTION, LEADER_BALANCING, UNCLEAN_ELECTION)
+NO_LEADER = -1
+# What failed, in words, and how.
+FaultHandler = Callable[[str, Exception], None]
+# Called with a broker when it is decided to fence it because its session ended.
+SessionEndObserver = Callable[[BrokerRegistration], None]
 
 
-class Controller(ControllerCore):
+@dataclass(slots=True)
+class Active:
+    """What only the active controller has."""
+
+    leader_epoch: int
+    liveness: BrokerLiveness
+    no_op_due_ms: int | None
+    schedule: Schedule
+    batched_updates: deque[BatchedPartitionUpdate] = field(default_factory=deque)
+    removals: deque[tuple[BrokerRemoval, ControllerRequest, Reply]] = field(default_factory=deque)
+    divided: deque[DividedRequest] = field(default_factory=deque)
+
+
+class Controller:
     """Implements raft.ports.StateMachine. `publishers` get each committed image with the delta that led to it."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        raft: RaftPort,
+        random_source: RandomSource,
+        cluster_id: str,
+        image: MetadataImage | None = None,
+        on_fault: FaultHandler | None = None,
+    ) -> None:
+        """`on_fault` gets what failed through a fault of this program, after which another controller is to decide;
+        without it such an error is raised."""
+        self._config = config
+        self._raft = raft
+        self._random_source = random_source
+        self._cluster_id = cluster_id
+        self._timeline = Timeline(image)
+        self._timeline.publishers.append(check_levels)
+        self._writer = LogWriter(config, raft, self._timeline)
+        self._mutation_quotas = MutationQuotas(window_ms=config.controller_quota_window_ms)
+        self._token_writes: Buckets[str] = Buckets()
+        self._on_fault = on_fault
+        self._replies = DeferredReplies()
+        self._active: Active | None = None
+        self.session_end_observers: list[SessionEndObserver] = []
+
+    @property
+    def is_active(self) -> bool:
+        return self._active is not None
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest, including what is not committed yet; on a standby the committed one."""
+        return self._timeline.image
+
+    @property
+    def committed_image(self) -> MetadataImage:
+        """What readers see."""
+        return self._timeline.committed_image
+
+    @property
+    def state_hash(self) -> int:
+        """Of the committed image."""
+        return self._timeline.loader.state_hash
+
+    def contact_of(self, broker_id: int) -> Contact | None:
+        """What the broker's last heartbeat said; None on a standby, and for a broker that this one has not known."""
+        return None if self._active is None else self._active.liveness.contact_of(broker_id)
+
+    @property
+    def publishers(self) -> list[Publisher]:
+        return self._timeline.publishers
 
     @property
     def is_in_transaction(self) -> bool:
@@ -89,8 +210,8 @@ class Controller(ControllerCore):
             self._fence_on(now_ms, active, stale)
         elif active.removals:
             self._remove_on(now_ms, active)
-        elif active.sweeps:
-            self._sweep_on(now_ms, active)
+        elif active.batched_updates:
+            self._batched_update_on(now_ms, active)
         else:
             self._run_due_task(now_ms, active)
         if self._active is active and active.divided and not self._timeline.is_far_ahead:
@@ -102,28 +223,28 @@ class Controller(ControllerCore):
 
     def _fence_on(self, now_ms: int, active: Active, stale: BrokerRegistration) -> None:
         """The broker leaves ISRs and leaderships and is fenced, as one decision; or where these are too many for one,
-        it is fenced, and a sweep takes them off it."""
+        it is fenced, and a batched update takes them off it."""
         context = self._context(now_ms, active)
         active.liveness.end_controlled_shutdown(stale.id)
-        for observer in self.silence_observers:
+        for observer in self.session_end_observers:
             observer(stale)
         fence = (fence_record(context, stale),)
         movement = Movement(broker_id=stale.id, is_leaving=True)
         run = whole_run(context, movement)
         if run is None:
-            active.sweeps.append(BatchedPartitionUpdate(context, stale, movement))
+            active.batched_updates.append(BatchedPartitionUpdate(context, stale, movement))
         if run:
             self._append_run(now_ms, active, run, fence)
         else:
             self._append_own(now_ms, fence)
 
-    def _sweep_on(self, now_ms: int, active: Active) -> None:
-        context, sweep = self._context(now_ms, active), active.sweeps[0]
-        if sweep.is_done or not sweep.is_still_due(context):
-            active.sweeps.popleft()
+    def _batched_update_on(self, now_ms: int, active: Active) -> None:
+        context, update = self._context(now_ms, active), active.batched_updates[0]
+        if update.is_done or not update.is_still_due(context):
+            active.batched_updates.popleft()
             return
-        if self._append_run(now_ms, active, sweep.next_run(context)) and sweep.is_leaving:
-            active.liveness.move_shutdown_offset(sweep.broker_id, self._timeline.last_offset)
+        if self._append_run(now_ms, active, update.next_run(context)) and update.is_leaving:
+            active.liveness.move_shutdown_offset(update.broker_id, self._timeline.last_offset)
 
     def _remove_on(self, now_ms: int, active: Active) -> None:
         """When nothing is left to be removed, the request that waited for it is handled."""
@@ -155,7 +276,7 @@ class Controller(ControllerCore):
             return None
         if self._timeline.is_far_ahead:
             return self._active.no_op_due_ms
-        if self._active.sweeps or self._active.removals or self._active.divided:
+        if self._active.batched_updates or self._active.removals or self._active.divided:
             return 0
         expiry = self._active.liveness.next_expiry_ms(self.image.cluster.brokers.values())
         deadlines = (expiry, self._active.no_op_due_ms, self._active.schedule.next_deadline_ms())
@@ -248,8 +369,8 @@ class Controller(ControllerCore):
         self, now_ms: int, active: Active, result: ControllerResult, request: ControllerRequest
     ) -> None:
         self._writer.write(now_ms, active.leader_epoch, result, request)
-        if result.sweep is not None:
-            active.sweeps.append(result.sweep)
+        if result.batched_update is not None:
+            active.batched_updates.append(result.batched_update)
         if result.after_append is not None:
             result.after_append(self._timeline.last_offset)
 
@@ -263,21 +384,94 @@ class Controller(ControllerCore):
             no_op_due_ms=now_ms + interval_ms if interval_ms > 0 else None,
             schedule=Schedule(PERIODIC_TASKS, self._config, now_ms),
         )
-        self._resume_sweeps(self._context(now_ms, self._active), self._active)
+        self._resume_batched_updates(self._context(now_ms, self._active), self._active)
         records = activation_records(self._config, self._timeline.loader)
         if records:
             self._append_own(now_ms, records)
 
-    def _resume_sweeps(self, context: DecisionContext, active: Active) -> None:
+    def _resume_batched_updates(self, context: DecisionContext, active: Active) -> None:
         """The last controller may have fenced a broker that has more partitions than one decision may hold, and have
         gone before it had taken the broker off the last of these."""
         fenced = {each.id: each for each in context.image.cluster.brokers.values() if each.fenced}
         for broker_id in sorted(counted_on(context.image.topics, fenced)):
             movement = Departure(broker_id=broker_id).movement(context)
-            active.sweeps.append(BatchedPartitionUpdate(context, fenced[broker_id], movement))
+            active.batched_updates.append(BatchedPartitionUpdate(context, fenced[broker_id], movement))
 
     def _describe(self, request: ControllerRequest) -> Values:
         try:
             return describe_cluster(self.committed_image, self._cluster_id, self._raft.leader_id, request)
         except ApiError as error:
             return refusal(request, error)
+
+    def _append_own(self, now_ms: int, records: tuple[MetadataRecord, ...]) -> None:
+        """Append records that no request asked for."""
+        active = self._active
+        assert active is not None, "only the active controller writes"
+        try:
+            self._writer.write_own(now_ms, active.leader_epoch, records)
+        except NotLeaderError as error:
+            self._renounce(error.leader_id)
+
+    def _append_run(
+        self, now_ms: int, active: Active, run: PartitionChangeBatch, after: tuple[MetadataRecord, ...] = ()
+    ) -> bool:
+        """Whether there was anything to append."""
+        try:
+            if run.values:
+                self._writer.write_together(now_ms, active.leader_epoch, (run, *after))
+        except NotLeaderError as error:
+            self._renounce(error.leader_id)
+        return bool(run.values)
+
+    def _fail_over(self, now_ms: int, active: Active, what: str, error: Exception) -> ApiError:
+        """Our own fault. What was half decided is dropped, and another controller takes over: it may fare better.
+
+        Without a fault handler the error is raised to the caller. Returns the client's error.
+        """
+        self._raft.resign(now_ms, active.leader_epoch)
+        self._renounce(NO_LEADER)
+        if self._on_fault is None:
+            raise error
+        self._on_fault(what, error)
+        return _unexpected(error)
+
+    def _renounce(self, leader_id: int) -> None:
+        removals = self._active.removals if self._active is not None else ()
+        divided = self._active.divided if self._active is not None else ()
+        self._active = None
+        self._timeline.revert()
+        self._replies.fail(not_controller(leader_id, self._raft.node_id))
+        for _, request, reply in removals:
+            reply(refusal(request, not_controller(leader_id, self._raft.node_id)))
+        for each in divided:
+            each.refuse(not_controller(leader_id, self._raft.node_id))
+
+    def _context(
+        self, now_ms: int, active: Active, charges: MutationCharges | None = None
+    ) -> DecisionContext:
+        derived = self._timeline.derived
+        return DecisionContext(
+            now_ms=now_ms,
+            node_id=self._raft.node_id,
+            cluster_id=self._cluster_id,
+            image=self.image,
+            next_offset=self._raft.log_end_offset,
+            config=self._config,
+            random_source=self._random_source,
+            liveness=active.liveness,
+            registration_offsets=derived.registration_offsets,
+            mutation_quotas=self._mutation_quotas,
+            mutation_charges=charges or MutationCharges(),
+            token_writes=self._token_writes,
+            upgrade_kraft_version=lambda level, validate_only: self._raft.upgrade_kraft_version(
+                now_ms, active.leader_epoch, level, validate_only=validate_only
+            ),
+            voter_ids=lambda: self._raft.voters.ids,
+            kraft_version=lambda: self._raft.kraft_version,
+        )
+
+
+def _unexpected(error: Exception) -> ApiError:
+    """The client is not shown the insides; the node's log has them."""
+    reason = f"The controller failed to decide ({type(error).__name__}; its log says more) and hands over."
+    return ApiError(ErrorCode.unknown_server_error, reason)

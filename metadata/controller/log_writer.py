@@ -1,38 +1,79 @@
-"""Decisions on their way into the log: replayed first, then proposed.
+"""Decisions on their way into the log: noted, replayed, then proposed.
 
 An atomic change that no batch holds is written as a metadata transaction (KIP-868): Begin, the records over as many
-batches as they need, End. All of it is proposed in one turn of the controller, so nothing that was decided otherwise
-gets in between, and it is one state of the timeline, so nobody sees a part of it.
+batches as they need, End. All of it is proposed in one turn of the controller, so no other decision gets in between,
+and it is one state of the timeline, so no reader sees a part of it.
+
+An administrative change is preceded by an audit note, the value of a tagged field of a NoOpRecord, which Kafka's
+readers skip. Each note holds the hash of the one before it, so a note that is removed or changed leaves a trace.
 """
 
 from collections.abc import Sequence
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.audit import audit_record
 from metadata.controller.config import ControllerConfig
-from metadata.controller.partition_change_batch import PartitionChangeBatch
-from metadata.controller.record_run import Entry, RecordRun, plain_records, record_count, stretches
+from metadata.controller.partitions.change_batch import PartitionChangeBatch
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.controller.results import ControllerResult
-from metadata.controller.timeline import Proposed, Timeline
-from metadata.forwarding import tells_error
-from metadata.image.metadata_version import (
-    NO_OP_RECORD,
-    TRANSACTIONS,
-    record_version,
+from metadata.controller.timeline import (
+    Entry,
+    Proposed,
+    RecordRun,
+    Timeline,
+    plain_records,
+    record_count,
+    stretches,
 )
+from metadata.forwarding import tells_error
+from metadata.image.metadata_version import NO_OP_RECORD, TRANSACTIONS, record_version
 from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from raft.errors import RecordBatchTooLargeError
 from raft.ports import RaftPort
+from wire.audit_note import AUDIT_NOTE_TAG
 from wire.metadata_records.features import (
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
+    NoOpRecord,
 )
+from wire.proto.audit_pb2 import AuditNote
 from wire.protocol.apis import api_name
 from wire.record_frame import decode_record, encode_record
 from wire.schema import MetadataRecord
+
+
+def audit_record(
+    request: ControllerRequest,
+    *,
+    reason: str,
+    previous_note_hash: bytes,
+    covered_records: int,
+    is_whole: bool = False,
+) -> NoOpRecord:
+    """The record to put before the `covered_records` that carry the request out, all of it if `is_whole`."""
+    note = AuditNote(
+        principal=request.principal,
+        client_id=request.client_id or "",
+        client_address=request.client_host,
+        api_key=int(request.api_key),
+        correlation_id=request.correlation_id,
+        reason=reason,
+        previous_note_hash=previous_note_hash,
+        covered_records=covered_records,
+        operator_reason=request.operator_reason or "",
+        forwarding_id=request.forwarding_id,
+        is_whole=is_whole,
+    )
+    value = note.SerializeToString(deterministic=True)
+    return NoOpRecord(unknown_tagged_fields=((AUDIT_NOTE_TAG, value),))
+
+
+def audit_notes(record: NoOpRecord) -> tuple[AuditNote, ...]:
+    """The notes that a record carries, none or one; raises protobuf's DecodeError when one is garbage."""
+    return tuple(
+        AuditNote.FromString(value) for tag, value in record.unknown_tagged_fields if tag == AUDIT_NOTE_TAG
+    )
 
 
 class LogWriter:
@@ -69,7 +110,7 @@ class LogWriter:
             self._write_transaction(now_ms, leader_epoch, noted, api_name(request.api_key))
 
     def write_own(self, now_ms: int, leader_epoch: int, records: Sequence[MetadataRecord]) -> None:
-        """Records that nobody asked for; where they do not fit one batch, each part stands for itself."""
+        """Records that no request asked for; where they do not fit one batch, each part stands for itself."""
         limit = self._config.max_records_per_batch
         for start in range(0, len(records), limit):
             self._write_apart(now_ms, leader_epoch, records[start : start + limit])

@@ -1,14 +1,28 @@
-"""What the active controller does from time to time, without being asked."""
+"""The tasks that the active controller does from time to time, and when each is due."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from metadata.controller.config import ControllerConfig
-from metadata.controller.delegation_tokens import EXPIRY_SWEEP
-from metadata.controller.leader_balancing import LEADER_BALANCING, UNCLEAN_ELECTION
-from metadata.controller.leaderless import CLEAN_ELECTION
-from metadata.controller.periodic_task import Outcome, PeriodicTask
+from metadata.controller.context import DecisionContext
+from wire.schema import MetadataRecord
 
-__all__ = ("PERIODIC_TASKS", "Outcome", "PeriodicTask", "Schedule")
+
+class Outcome(NamedTuple):
+    """`has_more`: the task did a slice of its work, and wants to go on as soon as others had their turn."""
+
+    records: tuple[MetadataRecord, ...] = ()
+    has_more: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodicTask:
+    """`interval_ms` is 0 for never."""
+
+    name: str
+    interval_ms: Callable[[ControllerConfig], int]
+    run: Callable[[DecisionContext], Outcome]
 
 
 class Schedule:
@@ -28,7 +42,3 @@ class Schedule:
 
     def has_run(self, task: PeriodicTask, now_ms: int, *, has_more: bool) -> None:
         self._due_ms[task] = now_ms if has_more else now_ms + self._intervals[task]
-
-
-# Fencing and NoOpRecords are not here: the one has deadlines of its own, the other writes without a decision.
-PERIODIC_TASKS: tuple[PeriodicTask, ...] = (EXPIRY_SWEEP, CLEAN_ELECTION, LEADER_BALANCING, UNCLEAN_ELECTION)

@@ -1,17 +1,42 @@
-"""How a request is refused as a whole: each API has its own shape for that."""
+"""How a request is refused as a whole, by a controller or an authorizer: each API has its own shape for that."""
 
 from collections.abc import Callable, Mapping
 
-from metadata.controller import client_quotas
-from metadata.controller.alter_configs import config_refusal
-from metadata.controller.delegation_tokens import creation_refusal
+from kio.schema.errors import ErrorCode
+
+from metadata.controller.configs import client_quotas
+from metadata.controller.configs.alter_configs import config_refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.security.delegation_tokens import creation_refusal
 from wire.protocol.api_keys import ApiKey
+
+_Shape = Callable[[ControllerRequest, ApiError], Values]
+
+RAFT_APIS = frozenset(
+    {
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.FETCH,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.UPDATE_RAFT_VOTER,
+    }
+)
 
 
 def refusal(request: ControllerRequest, error: ApiError) -> Values:
     """The response that refuses the whole request, in the shape that its API has for that."""
+    shape = _SHAPES_OF_REPLICAS.get(request.api_key)
+    if shape is not None:
+        return shape(request, error)
     return {"throttle_time": 0, **_SHAPES[request.api_key](request, error)}
+
+
+def not_loaded(request: ControllerRequest) -> ApiError:
+    """Makes every client ask again, here or elsewhere: Kafka's replicas give up at other errors."""
+    code = ErrorCode.broker_not_available if request.api_key in RAFT_APIS else ErrorCode.not_controller
+    reason = "This node has not yet loaded the metadata log, so it does not know who may do what; ask again."
+    return ApiError(code, reason)
 
 
 def topic_refusal(name: str, error: ApiError) -> Values:
@@ -104,8 +129,26 @@ def _alter_user_scram_credentials(request: ControllerRequest, error: ApiError) -
     return {"results": [{"user": user, **_with_message(request, error)} for user in users]}
 
 
-def _with_code_and(**others: object) -> Callable[[ControllerRequest, ApiError], Values]:
+def _with_code_and(**others: object) -> _Shape:
     return lambda _request, error: {"error_code": error.code, **others}
+
+
+def _with_message_and(**others: object) -> _Shape:
+    return lambda _request, error: {"error_code": error.code, "error_message": error.message, **others}
+
+
+def _describe_configs(request: ControllerRequest, error: ApiError) -> Values:
+    results = [
+        {
+            "error_code": error.code,
+            "error_message": error.message,
+            "resource_type": asked.resource_type,
+            "resource_name": asked.resource_name,
+            "configs": (),
+        }
+        for asked in request.body.resources
+    ]
+    return {"results": results}
 
 
 def _broker_registration(_request: ControllerRequest, error: ApiError) -> Values:
@@ -116,7 +159,7 @@ def _describe_cluster(request: ControllerRequest, error: ApiError) -> Values:
     return {**_with_message(request, error), "cluster_id": "", "controller_id": -1, "brokers": ()}
 
 
-_SHAPES: Mapping[ApiKey, Callable[[ControllerRequest, ApiError], Values]] = {
+_SHAPES: Mapping[ApiKey, _Shape] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: _delete_topics,
     ApiKey.CREATE_PARTITIONS: _create_partitions,
@@ -147,4 +190,24 @@ _SHAPES: Mapping[ApiKey, Callable[[ControllerRequest, ApiError], Values]] = {
     # Changes of the voters are the replica's to make; a broker refuses them when no controller can be reached.
     ApiKey.ADD_RAFT_VOTER: _with_message,
     ApiKey.REMOVE_RAFT_VOTER: _with_message,
+    # Answered by any node from its image.
+    ApiKey.DESCRIBE_ACLS: _with_message_and(resources=()),
+    ApiKey.DESCRIBE_CONFIGS: _describe_configs,
+    ApiKey.LIST_CONFIG_RESOURCES: _with_code_and(config_resources=()),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: _with_code_and(tokens=()),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: _with_message_and(entries=None),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _with_message_and(results=()),
+    ApiKey.UPDATE_RAFT_VOTER: _with_code_and(
+        current_leader={"leader_id": -1, "leader_epoch": -1, "host": "", "port": -1}
+    ),
+}
+# The requests between replicas, and the envelope: their answers have no throttle time.
+_SHAPES_OF_REPLICAS: Mapping[ApiKey, _Shape] = {
+    ApiKey.ENVELOPE: _with_code_and(response_data=None),
+    ApiKey.VOTE: _with_code_and(topics=()),
+    ApiKey.BEGIN_QUORUM_EPOCH: _with_code_and(topics=()),
+    ApiKey.END_QUORUM_EPOCH: _with_code_and(topics=()),
+    ApiKey.FETCH: _with_code_and(responses=()),
+    ApiKey.FETCH_SNAPSHOT: _with_code_and(topics=()),
+    ApiKey.DESCRIBE_QUORUM: _with_message_and(topics=(), nodes=()),
 }

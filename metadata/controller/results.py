@@ -3,24 +3,24 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from metadata.controller.batched_partition_update import BatchedPartitionUpdate
-from metadata.controller.broker_removal import BrokerRemoval
-from metadata.controller.record_run import Entry
+from metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval
 from metadata.controller.requests import Values
+from metadata.controller.timeline import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerResult:
     """What a handler decided; nothing has happened yet.
 
-    `records` are in the order of the log; runs of them that were decided by columns stand among those that were decided
-    one by one. Atomic records go into one batch or not at all; others may be spread over several. With a run of changes
-    all of them are one state where the log can hold that, whatever `is_atomic` says. `audit_reason` says in words
-    what an administrative change does; None for what nobody asked for as an administrator. `after_append` is told
-    the end offset once the records are in the log of the leader (not yet committed). `waits_for_log_end` holds the
-    answer back until all that is in the log then is committed: for what `after_append` appended by other means.
-    `sweep` is what is left to be done of it in later turns. `removal_first`: only `records` were decided yet; the
-    request is to be handled again when this is done.
+    `records` are in the order of the log; runs of records that were decided by columns stand among those that were
+    decided one by one. Atomic records go into one batch or not at all; others may be spread over several. With a run of
+    changes all of them are one state where the log can hold that, whatever `is_atomic` says.
+
+    `audit_reason` says in words what an administrative change does; None for a change that no administrator asked for.
+    `after_append` gets the end offset once the records are in the log of the leader (not yet committed).
+    `waits_for_log_end` holds the answer back until all that is in the log then is committed: for what `after_append`
+    appended by other means. `batched_update` is the part of the change that is left for later turns. `removal_first`:
+    only `records` were decided yet; the request is handled again when this removal is done.
     """
 
     response: Values
@@ -29,5 +29,5 @@ class ControllerResult:
     audit_reason: str | None = None
     after_append: Callable[[int], None] | None = None
     waits_for_log_end: bool = False
-    sweep: BatchedPartitionUpdate | None = None
+    batched_update: BatchedPartitionUpdate | None = None
     removal_first: BrokerRemoval | None = None

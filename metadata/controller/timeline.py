@@ -1,26 +1,73 @@
-"""The controller's state ahead of the commit.
+"""The controller's state ahead of the commit, and the entries that a decision adds to it.
 
-Decisions are made on the newest image, which includes what is proposed; readers see the committed one. As images are
-immutable, the states between the two are simply kept in a queue: a commit moves to the next, the loss of leadership
-drops them all.
+A decision is made on the newest image, which includes what is proposed; readers see the committed one. Images are
+immutable, so the states between the two are kept in a queue: a commit moves to the next, the loss of leadership drops
+them all. An entry of a decision is a record, or a RecordRun: records that were decided together, by columns.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from immutables import Map
 
-from metadata.controller.record_run import Entry, RecordRun, stretches
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
-from metadata.image.run_replay import replay_runs
+from metadata.image.loading import replay_runs
 from metadata.loader import MetadataLoader
-from metadata.snapshot_loading import LoadedSnapshot
+from metadata.snapshot import LoadedSnapshot
 from wire.audit_note import NO_NOTE_HASH, note_hash
 from wire.log_batch import LogBatch
 from wire.record_batch import read_batch_header
+from wire.schema import MetadataRecord
+
+
+class RecordRun:
+    """As many records as there are `values`, which are theirs, in their order."""
+
+    __slots__ = ()
+
+    values: Sequence[bytes]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def replay(self, delta: MetadataDelta, offset: int) -> None:
+        """What replaying the records one by one would do; `offset` is that of the first."""
+        raise NotImplementedError
+
+
+Entry = MetadataRecord | RecordRun
+
+
+def record_count(entries: Iterable[Entry]) -> int:
+    return sum(len(each) if isinstance(each, RecordRun) else 1 for each in entries)
+
+
+def stretches(entries: Iterable[Entry]) -> Iterator[RecordRun | list[MetadataRecord]]:
+    """The runs, and what stands between them, in their order."""
+    records: list[MetadataRecord] = []
+    for each in entries:
+        if isinstance(each, RecordRun):
+            if records:
+                yield records
+                records = []
+            yield each
+        else:
+            records.append(each)
+    if records:
+        yield records
+
+
+def plain_records(entries: Iterable[Entry]) -> list[MetadataRecord]:
+    """The entries, none of which is a run."""
+    records: list[MetadataRecord] = []
+    for each in entries:
+        assert not isinstance(each, RecordRun), "these records are decided one by one"
+        records.append(each)
+    return records
+
 
 RECORDS_AHEAD: Final = 8192
 

@@ -1,1 +1,1 @@
-"""Questions about the metadata that any node answers from its own image, brokers and controllers alike."""
+"""Requests that any node answers from its own image, brokers and controllers alike. Read `table.py` first."""

@@ -4,8 +4,8 @@ from itertools import groupby
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.acl_filters import entry_values, filter_of, pattern_values
 from metadata.controller.requests import ApiError, Values
+from metadata.controller.security.acls import entry_values, filter_of, pattern_values
 from metadata.describe.describe_request import DescribeRequest
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.client_quotas import CLIENT_ID, ENTITY_TYPES, IP, USER
+from metadata.controller.configs.client_quotas import CLIENT_ID, ENTITY_TYPES, IP, USER
 from metadata.controller.requests import ApiError, Values
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.quotas import QuotaEntity

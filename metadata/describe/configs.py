@@ -1,12 +1,18 @@
-"""DescribeConfigs (api key 32): every config of a topic, broker, group or client metrics subscription, and where its
-value comes from (Kafka's ConfigHelper)."""
+"""DescribeConfigs (api key 32) and ListConfigResources (api key 74, KIP-714 and KIP-1142).
 
-from collections.abc import Callable, Mapping
-from typing import Any
+DescribeConfigs answers every config of a topic, broker, group or client metrics subscription, and where its value comes
+from (Kafka's ConfigHelper); the value of a secret is left out. A topic's configs take a millisecond, so a request for
+many resources is answered in slices. Version 0 of ListConfigResources knows of client metrics subscriptions only, and
+was named ListClientMetricsResources.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from metadata.configs.definition import Update
+from metadata.configs.definition import ConfigDefinition, ConfigType, Update
 from metadata.configs.resolution import (
     SOURCE_CLIENT_METRICS,
     SOURCE_DEFAULT,
@@ -24,11 +30,13 @@ from metadata.configs.table import (
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,
     TOPIC_CONFIGS,
+    definition_of,
+    is_sensitive,
 )
-from metadata.controller.config_checks import node_id_of
+from metadata.configs.validators import ConfigValue, InvalidConfigError
+from metadata.controller.configs.alter_configs import node_id_of
 from metadata.controller.requests import ApiError, Values
-from metadata.controller.topic_names import check_topic_name
-from metadata.describe.config_entries import Entry, Wanted
+from metadata.controller.topics.names import check_topic_name
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.configs import (
     BROKER,
@@ -39,6 +47,105 @@ from metadata.image.configs import (
     TOPIC,
     ConfigResource,
 )
+from metadata.image.image import MetadataImage
+from wire.codec import encode
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import response_class
+from wire.protocol.arrays import array_length
+from wire.protocol.entities import build
+from wire.protocol.headers import EncodedBody
+
+
+def list_config_resources(question: DescribeRequest) -> Values:
+    supported = (CLIENT_METRICS,) if question.version == 0 else tuple(sorted(_NAMES))
+    asked = tuple(dict.fromkeys(int(each) for each in getattr(question.body, "resource_types", ())))
+    types = asked or supported
+    if not set(types) <= set(supported):
+        return {"throttle_time": 0, "error_code": ErrorCode.unsupported_version, "config_resources": ()}
+    resources = [
+        {"resource_type": resource_type, "resource_name": name}
+        for resource_type in types
+        for name in _NAMES[resource_type](question.image)
+    ]
+    return {"throttle_time": 0, "error_code": ErrorCode.none, "config_resources": resources}
+
+
+def _topics(image: MetadataImage) -> Iterable[str]:
+    return sorted(image.topics.by_name)
+
+
+def _brokers(image: MetadataImage) -> Iterable[str]:
+    """Fenced ones too: they are registered, and have their configs."""
+    return map(str, sorted(image.cluster.brokers))
+
+
+def _configured(resource_type: int) -> Callable[[MetadataImage], Iterable[str]]:
+    """What is there only by being configured."""
+    return lambda image: sorted(each.name for each in image.configs.resources if each.type == resource_type)
+
+
+_NAMES: Mapping[int, Callable[[MetadataImage], Iterable[str]]] = {
+    TOPIC: _topics,
+    BROKER: _brokers,
+    BROKER_LOGGER: _brokers,
+    CLIENT_METRICS: _configured(CLIENT_METRICS),
+    GROUP: _configured(GROUP),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the request wants to be told besides the values."""
+
+    synonyms: bool
+    documentation: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """`value` counts; `found` is under which names and where values are set, the one that counts first."""
+
+    resource_type: int
+    name: str
+    value: str | None
+    found: Sequence[Found]
+    read_only: bool = False
+
+    def values(self, wanted: Wanted) -> Values:
+        definition = definition_of(self.resource_type, self.name)
+        is_secret = is_sensitive(self.resource_type, self.name)
+        source = self.found[0].source if self.found else SOURCE_DEFAULT
+        shown = None if is_secret else shown_value(definition, self.value)
+        return {
+            "name": self.name,
+            "value": shown,
+            "read_only": self.read_only,
+            "config_source": source,
+            "is_sensitive": is_secret,
+            "synonyms": [
+                {"name": each.name, "value": None if is_secret else each.value, "source": each.source}
+                for each in self.found
+                if wanted.synonyms
+            ],
+            "config_type": ConfigType.UNKNOWN if definition is None else definition.type,
+            "documentation": definition.documentation if definition and wanted.documentation else None,
+        }
+
+
+def shown_value(definition: ConfigDefinition | None, value: str | None) -> str | None:
+    """As Kafka writes what it understood: `TRUE` is true, ` 5 ` is 5; anything else as it is."""
+    if definition is None or value is None:
+        return value
+    try:
+        return _text(definition.parse(value))
+    except InvalidConfigError:
+        return value
+
+
+def _text(value: ConfigValue) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def describe_configs(question: DescribeRequest) -> Values:
@@ -218,3 +325,27 @@ _DESCRIBERS: Mapping[
     CLIENT_METRICS: _client_metrics,
     GROUP: _group,
 }
+
+
+RESOURCES_AT_ONCE: Final = 20
+_THROTTLE_TIME_BYTES: Final = 4
+_FIRST_FLEXIBLE_VERSION: Final = 4
+
+
+def describe_configs_in_slices(question: DescribeRequest) -> Iterator[EncodedBody | None]:
+    """None after each slice, and last the response. All of it is of the question's one image."""
+    resources = question.body.resources
+    is_flexible = question.version >= _FIRST_FLEXIBLE_VERSION
+    start = end = b""
+    results: list[bytes] = []
+    for first in range(0, max(len(resources), 1), RESOURCES_AT_ONCE):
+        if first:
+            yield None
+        asked = resources[first : first + RESOURCES_AT_ONCE]
+        values = describe_configs(replace(question, body=replace(question.body, resources=asked)))
+        encoded = encode(build(response_class(ApiKey.DESCRIBE_CONFIGS, question.version), values))
+        begin = _THROTTLE_TIME_BYTES + len(array_length(len(asked), is_flexible=is_flexible))
+        tags = len(encoded) - (1 if is_flexible else 0)
+        start, end = encoded[:_THROTTLE_TIME_BYTES], encoded[tags:]
+        results.append(encoded[begin:tags])
+    yield EncodedBody(b"".join((start, array_length(len(resources), is_flexible=is_flexible), *results, end)))

@@ -4,8 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from metadata.image.cluster import BrokerRegistration, ControllerRegistration
-from metadata.image.cluster_delta import ClusterDelta
+from metadata.image.cluster import BrokerRegistration, ClusterDelta, ControllerRegistration
 from metadata.image.configs import ConfigResource, ConfigsDelta
 from metadata.image.errors import CannotReplayError, ReplayError
 from metadata.image.features import FeaturesDelta
@@ -14,7 +13,7 @@ from metadata.image.partition_changes import PartitionChanges
 from metadata.image.partitions import PartitionTable
 from metadata.image.quotas import ClientQuotasDelta, ProducerIdsDelta
 from metadata.image.security import SecurityDelta
-from metadata.image.topics_delta import TopicsDelta
+from metadata.image.topics import TopicsDelta
 from wire.audit_note import AUDIT_NOTE_TAG
 from wire.metadata_records import cluster, configs, features, security, topics
 from wire.schema import MetadataRecord

@@ -1,26 +1,200 @@
-"""What differs between two images, as state: which broker, topic, partition or config is another, and in what."""
+"""What differs between two images, as state: which broker, topic, partition or config changed, and which of its fields.
 
-from collections.abc import Iterator, Mapping
+For a removed topic its partitions are counted, not listed. For a new topic each partition is listed.
+"""
 
-from metadata.image.cluster import BrokerRegistration, ControllerRegistration
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+from uuid import UUID
+
+import numpy as np
+
+from metadata.image.cluster import BrokerRegistration, ControllerRegistration, Endpoint, SupportedFeature
 from metadata.image.configs import BROKER, TOPIC, ConfigResource, ConfigsImage
 from metadata.image.features import FeaturesImage
 from metadata.image.image import MetadataImage
+from metadata.image.partition_state import PartitionState
+from metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable
 from metadata.image.quotas import ClientQuotasImage, QuotaEntity
 from metadata.image.security import ScramCredential, SecurityImage
-from metadata.image.state_change import (
-    WITHHELD,
-    Action,
-    FieldChange,
-    StateChange,
-    StateKind,
-    action_of,
-    differing,
-    field_changes,
-)
-from metadata.image.topics_diff import diff_topics
+from metadata.image.topics import TopicImage, TopicsImage
 from wire.sensitive_configs import is_sensitive_config
 from wire.uuids import uuid_to_text
+
+Plain = None | bool | int | float | str | tuple["Plain", ...]
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+WITHHELD = "(withheld)"
+
+
+class StateKind(StrEnum):
+    """In the order in which they are shown."""
+
+    QUORUM = "quorum"
+    FEATURE = "feature"
+    BROKER = "broker"
+    CONTROLLER = "controller"
+    TOPIC = "topic"
+    PARTITION = "partition"
+    CONFIG = "config"
+    CLIENT_QUOTA = "client quota"
+    PRODUCER_IDS = "producer ids"
+    ACL = "acl"
+    SCRAM = "scram credential"
+    DELEGATION_TOKEN = "delegation token"  # noqa: S105 - a kind's name
+
+
+class Action(StrEnum):
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """None stands for a field of something that is not there; secrets are shown as WITHHELD on either side."""
+
+    name: str
+    before: Plain
+    after: Plain
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """`keys` name the subject for programs, `subject` for people."""
+
+    kind: StateKind
+    action: Action
+    subject: str
+    keys: tuple[tuple[str, Plain], ...]
+    fields: tuple[FieldChange, ...]
+
+
+def plain(value: object) -> Plain:
+    """Ids, endpoints and supported features as text; tuples stay tuples."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case UUID():
+            return uuid_to_text(value)
+        case Endpoint():
+            return f"{value.name}://{value.host}:{value.port}"
+        case SupportedFeature():
+            return f"{value.name} {value.min_supported_version}-{value.max_supported_version}"
+        case tuple() | list():
+            return tuple(plain(item) for item in value)
+    return str(value)
+
+
+def field_changes(
+    before: object | None, after: object | None, names: tuple[str, ...]
+) -> tuple[FieldChange, ...]:
+    """The fields of these names that differ; where one side is missing, all that are set on the other."""
+    found = []
+    for name in names:
+        old = None if before is None else getattr(before, name)
+        new = None if after is None else getattr(after, name)
+        is_told = old != new if before is not None and after is not None else (old or new) not in (None, ())
+        if is_told:
+            found.append(FieldChange(name, plain(old), plain(new)))
+    return tuple(found)
+
+
+def action_of(before: object | None, after: object | None) -> Action:
+    return Action.ADDED if before is None else Action.REMOVED if after is None else Action.CHANGED
+
+
+def differing(
+    before: Mapping[_K, _V], after: Mapping[_K, _V], order: Callable[[_K], Any]
+) -> Iterator[tuple[_K, _V | None, _V | None]]:
+    """(key, value before, value after) of each key whose values differ, sorted."""
+    if before is after:
+        return
+    keys = {key for key, value in before.items() if after.get(key) != value}
+    keys |= {key for key in after if key not in before}
+    for key in sorted(keys, key=order):
+        yield key, before.get(key), after.get(key)
+
+
+_PARTITION_FIELDS = (
+    "leader",
+    "leader_epoch",
+    "isr",
+    "replicas",
+    "removing_replicas",
+    "adding_replicas",
+    "elr",
+    "last_known_elr",
+    "leader_recovery_state",
+    "partition_epoch",
+    "directories",
+)
+
+
+def diff_topics(before: TopicsImage, after: TopicsImage) -> Iterator[StateChange]:
+    if before is after:
+        return
+    by_name = sorted(_changed_ids(before.by_id, after.by_id), key=lambda pair: pair[0])
+    for _, topic_id in by_name:
+        yield from _topic(before.by_id.get(topic_id), after.by_id.get(topic_id))
+
+
+def _changed_ids(
+    before: Mapping[UUID, TopicImage], after: Mapping[UUID, TopicImage]
+) -> Iterator[tuple[tuple[str, int], UUID]]:
+    """Topics that may differ, with what they are sorted by; a topic that is the same object on both sides cannot."""
+    for topic_id, topic in before.items():
+        if after.get(topic_id) is not topic:
+            yield (topic.name, topic_id.int), topic_id
+    for topic_id, topic in after.items():
+        if topic_id not in before:
+            yield (topic.name, topic_id.int), topic_id
+
+
+def _topic(old: TopicImage | None, new: TopicImage | None) -> Iterator[StateChange]:
+    if new is None:
+        assert old is not None, "the topic is on one side at least"
+        yield _topic_change(old, Action.REMOVED, (FieldChange("partitions", len(old.partitions), None),))
+        return
+    if old is None:
+        yield _topic_change(new, Action.ADDED, (FieldChange("partitions", None, len(new.partitions)),))
+    elif old.name != new.name:
+        yield _topic_change(new, Action.CHANGED, (FieldChange("name", old.name, new.name),))
+    old_table = EMPTY_PARTITIONS if old is None else old.partitions
+    yield from _partitions(new, old_table)
+
+
+def _topic_change(topic: TopicImage, action: Action, fields: tuple[FieldChange, ...]) -> StateChange:
+    topic_id = uuid_to_text(topic.id)
+    return StateChange(
+        StateKind.TOPIC, action, topic.name, (("topic", topic.name), ("topic_id", topic_id)), fields
+    )
+
+
+def _partitions(topic: TopicImage, old_table: PartitionTable) -> Iterator[StateChange]:
+    for partition_id, old, new in _differing(old_table, topic.partitions):
+        action = Action.ADDED if old is None else Action.REMOVED if new is None else Action.CHANGED
+        keys = (
+            ("topic", topic.name),
+            ("topic_id", uuid_to_text(topic.id)),
+            ("partition", partition_id),
+        )
+        fields = field_changes(old, new, _PARTITION_FIELDS)
+        yield StateChange(StateKind.PARTITION, action, f"{topic.name}-{partition_id}", keys, fields)
+
+
+def _differing(
+    old_table: PartitionTable, new_table: PartitionTable
+) -> Iterator[tuple[int, PartitionState | None, PartitionState | None]]:
+    """The partitions that are not the same in both tables; the columns tell which, so only these are looked at."""
+    changed = new_table.ids_not_in(old_table)
+    gone = np.setdiff1d(old_table.ids, new_table.ids)
+    for partition_id in np.union1d(changed, gone).tolist():
+        yield partition_id, old_table.get(partition_id), new_table.get(partition_id)
+
 
 _RESOURCE_TYPES = {TOPIC: "topic", BROKER: "broker", 16: "client metrics", 32: "group"}
 

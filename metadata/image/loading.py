@@ -1,18 +1,72 @@
-"""A snapshot's record values to an image: what loading must do a million times is done by columns.
+"""Many records at once into an image: runs of partition records in a log, and the record values of a snapshot.
 
-Partition records are gathered as bytes until they are many, and then read together. Anything out of the ordinary is
-replayed record by record.
+When topics are made or a broker fails, thousands of records of one kind follow each other, each of another partition;
+a snapshot has up to a million. They are gathered as bytes, and read and replayed together by columns. Any other record
+is replayed alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Final
 
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
-from metadata.image.partition_layout import IDENTITY, LISTS_AT, PARTITION_FRAME, TOPIC_ID, VERSION_AT
-from metadata.image.partition_reading import read_by_columns
+from metadata.image.partition_changes import CHANGE_FRAME, changes_of
+from metadata.image.partition_records import (
+    IDENTITY,
+    LISTS_AT,
+    PARTITION_FRAME,
+    TOPIC_ID,
+    VERSION_AT,
+    read_by_columns,
+)
 from wire.codegen.kinds import uuid_of
 from wire.metadata_records.topics import TopicRecord
 from wire.record_frame import decode_record
+from wire.schema import MetadataRecord
+
+# Shorter runs are quicker replayed one by one.
+WORTH_COLUMNS: Final = 16
+
+
+def run_kind(value: bytes | None) -> bytes:
+    """The first bytes of a partition record of some kind; none for a record that is in no run."""
+    kind = value[:VERSION_AT] if value is not None and len(value) >= LISTS_AT else b""
+    return kind if kind in (PARTITION_FRAME, CHANGE_FRAME) else b""
+
+
+def replay_run(delta: MetadataDelta, values: Sequence[bytes]) -> Sequence[int]:
+    """Replay what can be by columns of records of one kind; answers the places of the others, to be replayed one by
+    one. What is wrong with a record is left to that."""
+    everything = range(len(values))
+    # Two records of one partition count in their order.
+    if len(values) < WORTH_COLUMNS or len({value[IDENTITY] for value in values}) < len(values):
+        return everything
+    if values[0][:VERSION_AT] == CHANGE_FRAME:
+        changes, others = changes_of(values)
+        return others if delta.replay_changes(changes) else everything
+    if not all(delta.topics.has_topic(uuid_of(raw)) for raw in {value[TOPIC_ID] for value in values}):
+        return everything
+    tables, others = read_by_columns(values)
+    delta.replay_partitions(tables)
+    return others
+
+
+def replay_runs(
+    delta: MetadataDelta, records: Sequence[MetadataRecord], values: Sequence[bytes], base_offset: int
+) -> None:
+    """Replay records whose values are known, the first of them at `base_offset`: runs together, the others one by one.
+
+    Raises ReplayError.
+    """
+    for kind, group in groupby(range(len(records)), lambda place: run_kind(values[place])):
+        places = list(group)
+        if kind:
+            others = replay_run(delta, [values[place] for place in places])
+            places = [places[other] for other in others]
+        for place in places:
+            delta.replay(records[place], base_offset + place)
+
 
 # How many are gathered at most: with their columns some 4 MB, which is what loading holds beside the image.
 MOST_AT_ONCE = 8192

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from metadata.log_check import remedies
 from metadata.log_check.findings import Check, Finding, Findings, Severity
 from metadata.log_check.indexes import IndexWalk
-from metadata.log_check.recorded_hashes import RecordedHash
-from metadata.log_check.snapshot_comparison import LogEnd, SnapshotComparison
-from metadata.log_check.snapshot_image import LoadedSnapshot
+from metadata.log_check.snapshot_comparison import LoadedSnapshot, LogEnd, SnapshotComparison
+from metadata.log_check.state_replay import RecordedHash
 from snapshots.naming import SnapshotId
 from wire.batch_rules import header_fault, record_fault
 from wire.control_records import decode_control_record

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from metadata.log_check.recorded_hashes import RecordedHash
+from metadata.log_check.state_replay import RecordedHash
 from spark_replay.audit_folder import AuditTables
 from spark_replay.checks import log_checks, marker_checks, removal_checks, state_checks
 from spark_replay.checks.counting import UNITS, checked_counts

@@ -10,11 +10,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from metadata.image.state_hash import hash_of_image, state_hash_text
 from metadata.log_check.findings import Check, Finding, Findings, Severity
 from metadata.log_check.log_checker import LogChecker
-from metadata.log_check.recorded_hashes import RecordedHash
-from metadata.log_check.snapshot_image import LoadedSnapshot, SnapshotLoading
+from metadata.log_check.snapshot_comparison import LoadedSnapshot, SnapshotLoading
+from metadata.log_check.state_replay import RecordedHash
+from metadata.state_hash.image_hash import hash_of_image, state_hash_text
 from snapshots.checking import SnapshotFault
 from snapshots.naming import SnapshotId
 from spark_replay.audit_folder import AuditedSource

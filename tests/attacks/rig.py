@@ -29,8 +29,8 @@ from node.config.model import NodeConfig
 from node.network_limits import server_limits
 from tests.support.broker_services import broker_services
 from tests.support.config_files import SMALL
+from tests.support.controller_world import World, topic
 from tests.support.single_node import HOST
-from tests.unit.metadata.controller_world import World, topic
 from wire.protocol.frames import encode_frame
 from wire.protocol.warm_up import warm_up
 

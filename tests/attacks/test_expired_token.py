@@ -8,7 +8,7 @@ from metadata.adapters.sasl_credentials import ImageCredentials
 from network.security.listener_security import ListenerSecurity
 from network.security.sasl_server import SaslServerSession, SaslSettings
 from network.security.scram_client import ScramClient
-from tests.unit.metadata_adapters.test_sasl_credentials import NOW_MS, SECRET_KEY, image, password_of
+from tests.unit.metadata.adapters.test_sasl_credentials import NOW_MS, SECRET_KEY, image, password_of
 from tests.unit.network.support import RawClient, echo_request, raw_client, serving
 from tests.unit.network.test_listener_security import ask
 from wire.protocol.apis import ApiKey

@@ -10,8 +10,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from tests.fuzz.node import grpc_inputs as http2
-from tests.unit.grpc.fake_source import FakeSource
-from tests.unit.grpc.harness import run, serving
+from tests.support.grpc_harness import run, serving
+from tests.support.grpc_source import FakeSource
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 

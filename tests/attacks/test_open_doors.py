@@ -10,10 +10,10 @@ from cli.main import run
 from metadata.authorizer.codes import Operation, ResourceType
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.delegation_tokens import is_expired
+from tests.support.acl_worlds import ALICE, BOB, HERE, PREFIXED, acl, acls_of, authorizer
+from tests.support.controller_world import World
 from tests.support.single_node import write_config
-from tests.unit.authorizer.acl_worlds import ALICE, BOB, HERE, PREFIXED, acl, acls_of, authorizer
-from tests.unit.metadata.controller_world import World
-from tests.unit.metadata.test_controller_delegation_tokens import (
+from tests.unit.metadata.controller.security.test_controller_delegation_tokens import (
     CREATE,
     EXPIRE,
     RENEW,

@@ -18,9 +18,9 @@ from cli.main import run
 from cli.output import complain, console, error_console, make_table, say, show_table
 from cli.watch_lines import json_line, text_line
 from node.logs import NodeLogging, log
+from tests.support.grpc_source import topic_id
 from tests.support.sample_logs import LogBuilder, broker, partition
 from tests.unit.cli.fake_cluster import fake_node, quorum_response
-from tests.unit.grpc.fake_source import topic_id
 from wire.metadata_records.cluster import BrokerEndpoint
 from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.topics import TopicRecord

@@ -11,7 +11,7 @@ from crc32c import crc32c
 from cli.main import run
 from cli.processes import wait_until
 from cli.quorum_states import ReplicaState
-from metadata.adapters.state_messages import reports_of
+from metadata.state_hash.comparison import reports_of
 from tests.integration.damaged_files import metadata_folder
 from tests.support.cluster import Cluster
 from wire.proto import quorum_pb2 as pb

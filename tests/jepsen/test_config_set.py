@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from metadata.snapshot_loading import LoadedSnapshot
+from metadata.snapshot import LoadedSnapshot
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict, check_all
 from tests.jepsen.client import RawClient
 from tests.jepsen.errors import ClientError

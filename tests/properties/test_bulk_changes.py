@@ -10,15 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.controller import affected_partitions as affected_module
-from metadata.controller import batched_partition_update
-from metadata.controller.affected_partitions import affected_partitions
-from metadata.controller.batched_partition_update import BatchedPartitionUpdate
-from metadata.controller.broker_removal import BrokerRemoval, Departure
-from metadata.controller.bulk_elections import Movement
 from metadata.controller.context import DecisionContext
-from metadata.controller.partition_change_batch import Limits, PartitionChangeBatch, run_of
-from metadata.controller.transitions import leader_and_isr_records
+from metadata.controller.partitions import batched_update
+from metadata.controller.partitions import broker_movement as affected_module
+from metadata.controller.partitions.batched_update import BatchedPartitionUpdate, BrokerRemoval, Departure
+from metadata.controller.partitions.broker_movement import Movement, affected_partitions
+from metadata.controller.partitions.change_batch import Limits, PartitionChangeBatch, run_of
+from metadata.controller.partitions.partition_change import leader_and_isr_records
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.metadata_version import partition_record_version
@@ -60,7 +58,7 @@ MOVEMENTS = st.one_of(
 )
 
 
-def is_concerned(state: PartitionState, movement: Movement) -> bool:
+def is_affected(state: PartitionState, movement: Movement) -> bool:
     broker_id, failed = movement.broker_id, movement.failed_directories
     if not movement.is_leaving:
         return state.leader == NO_LEADER
@@ -75,7 +73,7 @@ def concerned_one_by_one(image: MetadataImage, movement: Movement) -> affected_m
     """Topic by topic in the order of the image, partition by partition."""
     found = []
     for topic in image.topics.by_id.values():
-        ids = [each for each, state in topic.partitions.items() if is_concerned(state, movement)]
+        ids = [each for each, state in topic.partitions.items() if is_affected(state, movement)]
         if ids:
             found.append((topic, np.array(ids, dtype=np.int32)))
     return found
@@ -93,7 +91,7 @@ def one_by_one(context: DecisionContext, movement: Movement) -> list[topics.Part
     def is_failed(state: PartitionState) -> bool:
         return not failed or state.directory_of(broker_id) in failed
 
-    return list(leader_and_isr_records(context, affected, broker_to_remove=broker_id, is_concerned=is_failed))
+    return list(leader_and_isr_records(context, affected, broker_to_remove=broker_id, is_affected=is_failed))
 
 
 def check_run(seed: int, movement: Movement) -> None:
@@ -188,8 +186,8 @@ def sliced_by(sizes: Sizes, topics_at_once: int) -> Iterator[None]:
     names = ("PARTITIONS_PER_SLICE", "ONE_BY_ONE_PER_SLICE", "LOOKED_AT_PER_SLICE")
     with pytest.MonkeyPatch.context() as patch:
         for name, size in zip(names, sizes, strict=True):
-            patch.setattr(batched_partition_update, name, size)
-        patch.setattr(batched_partition_update, "TOPICS_PER_SLICE", topics_at_once)
+            patch.setattr(batched_update, name, size)
+        patch.setattr(batched_update, "TOPICS_PER_SLICE", topics_at_once)
         yield
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.image import run_replay
-from metadata.image.change_layout import change_values, changes_of
+from metadata.image import loading
 from metadata.image.errors import ReplayError
+from metadata.image.partition_changes import change_values, changes_of
 from metadata.loader import MetadataLoader
 from tests.support.bulk_worlds import SEEDS, TOPICS, changed, partition_of, world_records
 from wire import record_batch
@@ -102,9 +102,9 @@ def loaded(batches: Sequence[Sequence[bytes]], *, is_tolerant: bool) -> object:
 def check_loading(seed: int, *, is_tolerant: bool) -> None:
     batches = history_of(seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_replay, "WORTH_COLUMNS", 1 << 30)
+        patch.setattr(loading, "WORTH_COLUMNS", 1 << 30)
         expected = loaded(batches, is_tolerant=is_tolerant)
-        patch.setattr(run_replay, "WORTH_COLUMNS", 1)
+        patch.setattr(loading, "WORTH_COLUMNS", 1)
         assert loaded(batches, is_tolerant=is_tolerant) == expected
 
 

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from metadata.controller import batched_partition_update, partition_change_batch
+from metadata.controller.partitions import batched_update, change_batch
 from tests.reference_model import requests
 from tests.reference_model.objects import NOBODY
 from tests.reference_model.twin import Twin
@@ -323,8 +323,8 @@ def run_stream(examples: int, steps: int, **changes: Any) -> None:
 @pytest.fixture
 def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """What concerns many partitions goes on in turns, with one partition in each."""
-    monkeypatch.setattr(batched_partition_update, "PARTITIONS_PER_SLICE", 1)
-    monkeypatch.setattr(partition_change_batch, "CHANGES_AT_ONCE", 1)
+    monkeypatch.setattr(batched_update, "PARTITIONS_PER_SLICE", 1)
+    monkeypatch.setattr(change_batch, "CHANGES_AT_ONCE", 1)
 
 
 def test_the_controller_does_what_the_rules_say() -> None:

@@ -7,29 +7,27 @@ from typing import Any
 import pytest
 from hypothesis import Phase
 
-from metadata.controller import (
+from metadata.controller.brokers.liveness import BrokerLiveness
+from metadata.controller.context import DecisionContext
+from metadata.controller.controller import PERIODIC_TASKS, Controller
+from metadata.controller.partitions import (
     alter_partition,
-    assignments,
-    broker_removal,
+    batched_update,
+    change_batch,
     elr,
     partition_change,
-    partition_change_batch,
 )
-from metadata.controller.bulk_elections import Movement
-from metadata.controller.context import DecisionContext
-from metadata.controller.controller import Controller
-from metadata.controller.leaderless import CLEAN_ELECTION
-from metadata.controller.liveness import BrokerLiveness
-from metadata.controller.partition_change import Elected, PartitionChange
-from metadata.controller.partition_change_builder import change_of
-from metadata.controller.periodic import PERIODIC_TASKS
+from metadata.controller.partitions.broker_movement import Movement
+from metadata.controller.partitions.elect_leaders import CLEAN_ELECTION
+from metadata.controller.partitions.partition_change import Elected, PartitionChange, change_of
+from metadata.controller.topics import new_partitions
 from metadata.image.partition_state import partition_after_change
 from tests.properties.test_controller_model import run_stream
 from tests.reference_model.story import tell
 from tests.reference_model.twin import Twin
 
 Plant = Callable[[pytest.MonkeyPatch], None]
-REPLAYED_CHANGE = "metadata.image.topics_delta.partition_after_change"
+REPLAYED_CHANGE = "metadata.image.topics.partition_after_change"
 
 
 def leader_epoch_stays(patch: pytest.MonkeyPatch) -> None:
@@ -71,7 +69,7 @@ def every_election_may_be_unclean(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_fenced_broker_stays_in_isrs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(partition_change_batch, "affected_partitions", lambda *_: [])
+    patch.setattr(change_batch, "affected_partitions", lambda *_: [])
 
 
 def any_broker_epoch_will_do(patch: pytest.MonkeyPatch) -> None:
@@ -98,7 +96,7 @@ def a_cancel_forgets_who_was_in_sync(patch: pytest.MonkeyPatch) -> None:
             targets["target_isr"] = targets["target_isr"][:1]
         return change_of(*arguments, **targets)
 
-    patch.setattr("metadata.controller.reassign_partitions.change_of", change)
+    patch.setattr("metadata.controller.partitions.reassignments.change_of", change)
 
 
 def answers_do_not_wait_for_the_commit(patch: pytest.MonkeyPatch) -> None:
@@ -115,7 +113,7 @@ def the_minimum_isr_of_topics_is_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def fenced_brokers_are_in_sync_with_new_partitions(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(assignments, "is_up", lambda _context, _broker_id: True)
+    patch.setattr(new_partitions, "is_up", lambda _context, _broker_id: True)
 
 
 def leaving_brokers_lead_new_partitions(patch: pytest.MonkeyPatch) -> None:
@@ -133,12 +131,12 @@ def partitions_stay_without_a_leader(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_crash_is_forgotten_without_eligible_leader_replicas(patch: pytest.MonkeyPatch) -> None:
-    true = broker_removal.Departure.movement
+    true = batched_update.Departure.movement
 
-    def movement(self: broker_removal.Departure, context: DecisionContext) -> Movement:
+    def movement(self: batched_update.Departure, context: DecisionContext) -> Movement:
         return replace(true(self, context), is_for_good=self.is_for_good and context.is_elr_enabled)
 
-    patch.setattr(broker_removal.Departure, "movement", movement)
+    patch.setattr(batched_update.Departure, "movement", movement)
 
 
 def lists_that_nobody_kept_are_believed(patch: pytest.MonkeyPatch) -> None:

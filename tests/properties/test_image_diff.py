@@ -5,10 +5,9 @@ from uuid import UUID
 
 from hypothesis import example, given, settings
 
-from metadata.image.diff import diff_images
+from metadata.image.diff import Action, StateChange, StateKind, diff_images
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.records import image_from_values, image_records
-from metadata.image.state_change import Action, StateChange, StateKind
 from tests.properties.test_image import HISTORIES, accepted
 from wire.metadata_records.topics import RemoveTopicRecord, TopicRecord
 from wire.record_frame import encode_record

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.image import loading, partition_reading
+from metadata.image import loading, partition_records
 from metadata.image.delta import MetadataDelta
 from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage, Provenance
-from metadata.image.partition_layout import NUMBERS
+from metadata.image.partition_records import NUMBERS
 from metadata.image.records import image_values
 from metadata.loader import MetadataLoader, Slices
-from metadata.snapshot_loading import load_snapshot
+from metadata.snapshot import load_snapshot
 from snapshots.naming import SnapshotId
 from snapshots.reader import SnapshotReader
 from snapshots.writer import SnapshotWriter
@@ -236,13 +236,13 @@ def test_a_broken_writer_is_caught(write: Write) -> None:
 def test_a_broken_reader_of_columns_is_caught(monkeypatch: pytest.MonkeyPatch, field_name: str) -> None:
     """Two columns mixed up, as by a wrong order of the fields."""
     mixed = tuple("leader_epoch" if name == field_name else name for name in NUMBERS)
-    monkeypatch.setattr(partition_reading, "NUMBERS", mixed)
+    monkeypatch.setattr(partition_records, "NUMBERS", mixed)
     with pytest.raises(AssertionError):
         check_every_offset(TELLING, [len(TELLING)])
 
 
 def test_a_reader_that_drops_a_record_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = partition_reading.read_by_columns
+    read = partition_records.read_by_columns
 
     def shifted(values: list[bytes]) -> object:
         return read([*values[1:]])

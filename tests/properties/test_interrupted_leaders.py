@@ -15,13 +15,13 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.controller.requests import ControllerRequest, Values
-from metadata.image.state_hash import hash_of_image
 from metadata.loader import MetadataLoader
 from metadata.log_check.audit_chain import AuditChain, AuditFault
-from metadata.snapshot_loading import LoadedSnapshot
+from metadata.snapshot import LoadedSnapshot
+from metadata.state_hash.image_hash import hash_of_image
 from raft.accumulator import Accumulator
 from raft.errors import NotLeaderError
-from tests.unit.metadata.controller_world import CLUSTER_ID, FakeRaft, SeededDice, World, topic
+from tests.support.controller_world import CLUSTER_ID, FakeRaft, SeededDice, World, topic
 from wire.compression import CompressionCodec
 from wire.metadata_records.features import (
     AbortTransactionRecord,

@@ -8,18 +8,18 @@ from uuid import UUID
 
 import pytest
 
-from metadata.controller import isr_growth
-from metadata.controller.alter_partition import alter_partition
 from metadata.controller.context import DecisionContext
-from metadata.controller.record_run import RecordRun, record_count
+from metadata.controller.partitions import alter_partition as isr_growth
+from metadata.controller.partitions.alter_partition import alter_partition
 from metadata.controller.requests import ControllerRequest
 from metadata.controller.results import ControllerResult
+from metadata.controller.timeline import RecordRun, record_count
 from metadata.image.delta import MetadataDelta
 from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.partition_state import PartitionState
 from metadata.image.records import partition_record
-from tests.unit.metadata.controller_world import World
+from tests.support.controller_world import World
 from wire.metadata_records.topics import PartitionChangeRecord, TopicRecord
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class

@@ -19,8 +19,7 @@ from metadata.authorizer.authorizer import Acls
 from metadata.authorizer.codes import Operation, ResourceType
 from metadata.image.image import MetadataImage
 from tests.properties.test_metadata_encoding import NAMES, VERSIONS, LowDice, image, next_image, request
-from tests.support.images import LISTENER
-from tests.unit.authorizer.acl_worlds import (
+from tests.support.acl_worlds import (
     ALICE,
     ALLOW,
     BOB,
@@ -32,6 +31,7 @@ from tests.unit.authorizer.acl_worlds import (
     acls_of,
     authorizer,
 )
+from tests.support.images import LISTENER
 from wire.codec import encode
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class

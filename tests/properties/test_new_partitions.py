@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from kio.schema.errors import ErrorCode
 
-from metadata.controller import assignments
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.controller.requests import Values
-from metadata.image import run_replay
+from metadata.controller.topics import new_partitions
+from metadata.image import loading
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.records import broker_record
@@ -21,7 +21,7 @@ from metadata.loader import MetadataLoader
 from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from raft.errors import RecordBatchTooLargeError
 from tests.support.bulk_worlds import SEEDS, changed, partition_of, replayed
-from tests.unit.metadata.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World
+from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World
 from wire.metadata_records import configs, features, topics
 from wire.protocol.api_keys import ApiKey
 from wire.schema import MetadataRecord
@@ -191,8 +191,8 @@ def outcome_of(seed: int, worth_columns: int) -> Outcome:
     seen: list[tuple[dict[UUID, list[int]], int]] = []
     world.controller.publishers.append(lambda _, delta: seen.append((changed(delta), delta.record_count)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assignments, "WORTH_COLUMNS", worth_columns)
-        patch.setattr(run_replay, "WORTH_COLUMNS", worth_columns)
+        patch.setattr(new_partitions, "WORTH_COLUMNS", worth_columns)
+        patch.setattr(loading, "WORTH_COLUMNS", worth_columns)
         answers = [world.ask(key, version, **values) for key, version, values in some_requests(random_source)]
     loader = MetadataLoader(image)
     loader.handle_commit(world.raft.batches)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from metadata.image import topics_delta
+from metadata.image import topics as topics_delta
 from metadata.image.delta import MetadataDelta
 from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.loading import delta_from_values
 from metadata.image.metadata_version import record_version
-from metadata.image.partition_reading import read_by_columns
+from metadata.image.partition_records import read_by_columns
 from metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable
 from metadata.image.records import image_from_values, image_records, image_values
 from metadata.image.topics import TopicsImage

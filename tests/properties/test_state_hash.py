@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from metadata.image.delta import MetadataDelta
 from metadata.image.errors import ReplayError
 from metadata.image.image import MetadataImage, Provenance
-from metadata.image.partition_columns import PADDING
 from metadata.image.partition_state import PartitionState
-from metadata.image.partitions import EMPTY_PARTITIONS, PartitionTable, table_of
+from metadata.image.partitions import EMPTY_PARTITIONS, PADDING, PartitionTable, table_of
 from metadata.image.records import image_from_values, image_records
-from metadata.image.state_hash import EMPTY_STATE_HASH, MODULUS, hash_after, hash_of_image
-from metadata.image.state_hash_partitions import Rows, hash_of_rows, seed_of
+from metadata.state_hash.image_hash import EMPTY_STATE_HASH, MODULUS, hash_after, hash_of_image
+from metadata.state_hash.partition_hash import Rows, hash_of_rows, seed_of
 from tests.properties.test_image import HISTORIES, STEPS, accepted, partition_states
 from wire.metadata_records.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from wire.record_frame import encode_record

@@ -1,6 +1,7 @@
 """What becomes of one partition (kraft-semantics B9, B10), step by step on a copy, and the record that tells of it.
 
-Where the product departs from Kafka on purpose, so does the model: metadata/controller/partition_change.py says where.
+Where the product departs from Kafka on purpose, so does the model:
+metadata/controller/partitions/partition_change.py says where.
 """
 
 from copy import deepcopy

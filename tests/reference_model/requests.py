@@ -7,7 +7,7 @@ from metadata.controller.requests import Values
 from tests.reference_model import brokers, topics
 from tests.reference_model.objects import DIRECTORIES_FROM, Partition, Refused, Topic
 from tests.reference_model.twin import ELR_FEATURE, FEATURES, Twin, registration_of
-from tests.unit.metadata.controller_world import CLUSTER_ID, assigned, topic
+from tests.support.controller_world import CLUSTER_ID, assigned, topic
 from wire.protocol.api_keys import ApiKey
 
 SET, DELETE = 0, 1

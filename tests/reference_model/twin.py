@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from metadata.controller import partition_change_batch
 from metadata.controller.config import ControllerConfig
-from metadata.controller.partition_change_batch import CHANGES_AT_ONCE
+from metadata.controller.partitions import change_batch
+from metadata.controller.partitions.change_batch import CHANGES_AT_ONCE
 from metadata.controller.requests import Values
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage, Provenance
@@ -16,8 +16,8 @@ from snapshots.bootstrap import bootstrap_records
 from tests.reference_model import brokers
 from tests.reference_model.objects import Cluster, Refused
 from tests.reference_model.reading import differences, in_order, told_image, told_model, told_records
+from tests.support.controller_world import LEVELS, SESSION_MS, World
 from tests.support.image_invariants import FENCED_LEADER, image_violations
-from tests.unit.metadata.controller_world import LEVELS, SESSION_MS, World
 from wire.metadata_records.cluster import RegisterBrokerRecord
 from wire.protocol.api_keys import ApiKey
 from wire.record_frame import decode_record
@@ -63,7 +63,7 @@ class Twin:
         self.world.commit()
         now_ms = self.world.now_ms
         first_election_ms = now_ms + brokers.ELECTIONS_EVERY_MS
-        at_once = partition_change_batch.CHANGES_AT_ONCE
+        at_once = change_batch.CHANGES_AT_ONCE
         self.model = Cluster(self.level, self.has_elr, SESSION_MS, now_ms, first_election_ms, at_once)
         if self.has_elr:
             # Written with the feature: the lists rest on one minimum for all nodes.

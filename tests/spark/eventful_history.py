@@ -9,11 +9,7 @@ from uuid import UUID
 
 from tests.support.sample_logs import DIRECTORY, LogBuilder
 from wire.audit_note import AUDIT_NOTE_TAG, note_hash
-from wire.metadata_records.cluster import (
-    BrokerEndpoint,
-    BrokerRegistrationChangeRecord,
-    RegisterBrokerRecord,
-)
+from wire.metadata_records.cluster import BrokerEndpoint, BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.features import NoOpRecord
 from wire.metadata_records.topics import (

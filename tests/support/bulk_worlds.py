@@ -14,7 +14,7 @@ from metadata.image.delta import MetadataDelta
 from metadata.image.directories import LOST, MIGRATING, UNASSIGNED
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.records import broker_record
-from tests.unit.metadata.controller_world import NODE_ID, World
+from tests.support.controller_world import NODE_ID, World
 from wire.metadata_records import configs, features, topics
 from wire.schema import MetadataRecord
 

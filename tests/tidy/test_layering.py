@@ -25,7 +25,8 @@ _STORAGE_MAY_NOT_LOAD = (
     "asyncio,uvloop,ssl,grpc,pyspark,prometheus_client,typer,network,raft,wire.control_records"
 )
 _REPLAY_MAY_NOT_LOAD = (
-    "asyncio,uvloop,grpc,network,broker,storage,raft.adapters,metadata.adapters,snapshots.adapters"
+    "asyncio,uvloop,grpc,network,broker,storage,"
+    "raft.adapters,metadata.adapters,metadata.grpc,snapshots.adapters"
 )
 
 

@@ -44,9 +44,10 @@ def python_files(*folders: str) -> Iterator[Path]:
 
 
 def core_files(*packages: str) -> Iterator[Path]:
-    """The sources of the given packages outside `adapters`."""
+    """The sources of the given packages outside `adapters` and `metadata/grpc`, which do input and output."""
     for path in python_files(*packages):
-        if "adapters" not in path.relative_to(ROOT).parts:
+        parts = path.relative_to(ROOT).parts
+        if "adapters" not in parts and parts[:2] != ("metadata", "grpc"):
             yield path
 
 

@@ -1,7 +1,7 @@
 """What our nodes say to each other beside Kafka's words: tagged fields that Kafka's readers skip (KIP-482).
 
 Their numbers are far above those that Kafka gives out, one after the other from 0. What stands in an annotation is not
-for this layer to know: see `metadata.state_comparison`.
+for this layer to know: see `metadata.state_hash.comparison`.
 """
 
 from collections.abc import Mapping

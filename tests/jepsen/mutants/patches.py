@@ -6,8 +6,10 @@ from unittest.mock import patch
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller import alter_configs, alter_partition, registration
+from metadata.controller.brokers import registration
+from metadata.controller.configs import alter_configs
 from metadata.controller.context import DecisionContext
+from metadata.controller.partitions import alter_partition
 from metadata.controller.results import ControllerResult
 from metadata.image.configs import ConfigsDelta
 from raft.adapters import quorum_state_file

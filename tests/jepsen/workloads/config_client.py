@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import grpc
 
-from metadata.snapshot_loading import load_snapshot
+from metadata.snapshot import load_snapshot
 from node.config.addresses import HostPort
 from snapshots.naming import snapshot_id_of
 from tests.jepsen.client import RawClient

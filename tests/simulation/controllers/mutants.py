@@ -6,12 +6,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from metadata.controller.batched_partition_update import BatchedPartitionUpdate
-from metadata.controller.controller import Controller
-from metadata.controller.liveness import BrokerLiveness
-from metadata.controller.replies import DeferredReplies
+from metadata.controller.brokers.liveness import BrokerLiveness
+from metadata.controller.controller import Controller, DeferredReplies
+from metadata.controller.partitions.batched_update import BatchedPartitionUpdate
 from metadata.controller.timeline import Timeline
-from metadata.image import state_hash
+from metadata.state_hash import image_hash
 from raft.adapters.commit_feed import CommitFeed
 from tests.simulation.run import SimulationFailed, simulate
 
@@ -65,14 +64,14 @@ def _fences_without_moving_leaders() -> Any:
 
 def _hash_keeps_deleted_topics() -> Any:
     """The state's hash forgets to take off what was deleted."""
-    original: Any = vars(state_hash)["hashes_of_topics_change"]
+    original: Any = vars(image_hash)["hashes_of_topics_change"]
 
     def changes(delta: Any, old: Any, new: Any, hash_of: Any) -> Iterator[int]:
         yield from original(delta, old, new, hash_of)
         for topic_id in delta.deleted_topic_ids:
             yield hash_of("topic", topic_id, old.by_id[topic_id].name)
 
-    return patch.object(state_hash, "hashes_of_topics_change", changes)
+    return patch.object(image_hash, "hashes_of_topics_change", changes)
 
 
 MUTANTS: Mapping[str, Callable[[], Any]] = {

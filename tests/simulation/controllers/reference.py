@@ -5,8 +5,8 @@ from uuid import UUID
 from metadata.image.cluster import BrokerRegistration
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
-from metadata.image.state_hash import hash_of_image
 from metadata.loader import MetadataLoader
+from metadata.state_hash.image_hash import hash_of_image
 from tests.simulation.committed import CommittedLog
 from tests.simulation.errors import InvariantBroken
 from tests.support.image_invariants import image_violations

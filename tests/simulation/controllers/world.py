@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from metadata.snapshot_loading import LoadedSnapshot
+from metadata.snapshot import LoadedSnapshot
 from raft.node import RaftNode
 from raft.ready import LeaderAndEpoch
 from tests.simulation.clients import Clients

@@ -15,9 +15,9 @@ from metadata.authorizer.denial_log import DenialLog
 from metadata.authorizer.gate import RequestAuthorizer
 from metadata.image.security import AccessControlEntry
 from network.requests import RequestContext
+from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
 from tests.support.broker_services import broker_services
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
-from tests.unit.authorizer.acl_worlds import ADMIN, ALICE, HERE, acl
 from wire.codec import decode, encode
 from wire.metadata_records.security import AccessControlEntryRecord
 from wire.protocol.api_keys import ApiKey

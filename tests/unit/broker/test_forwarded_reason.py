@@ -5,8 +5,8 @@ from typing import Any
 from metadata.adapters.controller_channel import ControllerAddress
 from network.connection import KafkaConnection
 from network.errors import ConnectionLost
+from tests.support.running_controllers import RunningController, run
 from tests.unit.broker.test_listener import CREATE, broker, created
-from tests.unit.metadata_adapters.controllers import RunningController, run
 from wire.operator_reason import reason_fields
 from wire.protocol.api_keys import ApiKey
 

@@ -7,7 +7,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from metadata.adapters.controller_channel import ControllerAddress
-from metadata.authorizer.shapes import refusal
+from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest
 from metadata.controller_apis import REPLICAS_APIS
 from network.requests import Reply, RequestContext
@@ -15,8 +15,8 @@ from network.server import KafkaServer
 from raft.adapters.kafka_codec import codec
 from raft.messages import AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest, Request
 from raft.voters import Endpoint, ReplicaKey
+from tests.support.running_controllers import run
 from tests.unit.broker.test_listener import broker
-from tests.unit.metadata_adapters.controllers import run
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class
 from wire.protocol.entities import build

@@ -8,8 +8,8 @@ from broker.image_feed import ImageFeed
 from broker.metadata_cache.cache import MetadataCache
 from broker.state_machine import BrokerStateMachine
 from metadata.image.image import MetadataImage, Provenance
-from metadata.snapshot_loading import LoadedSnapshot
-from tests.unit.metadata.controller_world import World, topic
+from metadata.snapshot import LoadedSnapshot
+from tests.support.controller_world import World, topic
 from wire.log_batch import LogBatch, build_batch
 from wire.metadata_records.features import (
     AbortTransactionRecord,

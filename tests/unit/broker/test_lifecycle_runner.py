@@ -17,7 +17,7 @@ from broker.lifecycle import BrokerLifecycle
 from broker.lifecycle_states import BrokerState
 from metadata.adapters.controller_channel import ControllerChannel
 from metadata.controller.requests import ControllerRequest, Values
-from tests.unit.metadata_adapters.controllers import RunningController, eventually, run
+from tests.support.running_controllers import RunningController, eventually, run
 from wire.protocol.api_keys import ApiKey
 
 

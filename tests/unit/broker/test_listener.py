@@ -28,7 +28,7 @@ from network.errors import ConnectionLost
 from network.server import KafkaServer
 from tests.support.broker_services import broker_services
 from tests.support.images import broker_record, image_of, partition_record, topic_records
-from tests.unit.metadata_adapters.controllers import RunningController, eventually, run
+from tests.support.running_controllers import RunningController, eventually, run
 from wire.metadata_records.features import FeatureLevelRecord
 from wire.protocol.api_keys import ApiKey
 

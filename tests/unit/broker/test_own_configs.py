@@ -4,8 +4,8 @@ import pytest
 
 from metadata.controller.requests import ControllerRequest
 from tests.support.images import broker_record, image_of, partition_record, topic_records
+from tests.support.running_controllers import RunningController, eventually
 from tests.unit.broker.test_listener import Broker, metadata, with_broker
-from tests.unit.metadata_adapters.controllers import RunningController, eventually
 from wire.protocol.api_keys import ApiKey
 
 

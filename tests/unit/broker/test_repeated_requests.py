@@ -8,13 +8,13 @@ from kio.schema.errors import ErrorCode
 
 from broker.repeated_requests import RepeatedRequests, Watched
 from broker.request_effects import Change
-from metadata.controller.audit import audit_record
+from metadata.controller.log_writer import audit_record
 from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest, Values
 from metadata.image.image import MetadataImage
 from tests.support.images import after, broker_record, image_of, partition_record, topic_id, topic_records
+from tests.support.running_controllers import RunningController
 from tests.unit.broker.test_listener import CREATE, IMAGE, TOPIC, Broker, created, with_broker
-from tests.unit.metadata_adapters.controllers import RunningController
 from wire.forwarding_id import FORWARDING_ID_BYTES
 from wire.metadata_records.cluster import UnregisterBrokerRecord
 from wire.metadata_records.topics import RemoveTopicRecord

@@ -9,7 +9,7 @@ from cli.audit.check_hashes import recorded_hashes
 from cli.audit.check_output import show_report
 from cli.errors import CliError
 from cli.main import run
-from metadata.log_check.recorded_hashes import RecordedHash
+from metadata.log_check.state_replay import RecordedHash
 from spark_replay.audit_folder import AuditedSource, AuditManifest
 from spark_replay.bases import StateBase
 from spark_replay.checks.findings import CheckName

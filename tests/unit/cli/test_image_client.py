@@ -10,10 +10,10 @@ from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.image_client import read_topics
 from cli.main import run as run_command
-from metadata.adapters.grpc_inspect import start_inspect_server
+from metadata.grpc.server import start_inspect_server
 from node.config.addresses import HostPort
-from tests.unit.grpc.fake_source import FakeSource, partition, register_broker, topic
-from tests.unit.grpc.harness import run
+from tests.support.grpc_harness import run
+from tests.support.grpc_source import FakeSource, partition, register_broker, topic
 
 HOST = "127.0.0.1"
 

@@ -11,13 +11,13 @@ from cli.audit.live_copy import LiveCopy, live_address
 from cli.audit.live_mirror import Mirror
 from cli.errors import CliError
 from cli.exit_status import ExitStatus
-from metadata.adapters.grpc_broker_access import MemberGate
 from metadata.authorizer.gate import RequestAuthorizer
+from metadata.grpc.access import MemberGate
 from metadata.image.image import MetadataImage
 from node.config.addresses import HostPort
-from tests.unit.authorizer.acl_worlds import authorizer
-from tests.unit.grpc.fake_source import FakeSource, topic
-from tests.unit.grpc.harness import eventually, run, serving
+from tests.support.acl_worlds import authorizer
+from tests.support.grpc_harness import eventually, run, serving
+from tests.support.grpc_source import FakeSource, topic
 
 NODE = "node-7"
 SNAPSHOT = "00000000000000000002-0000000003.checkpoint"
@@ -90,7 +90,7 @@ def test_what_retention_has_taken_is_told_and_leaves_a_gap(tmp_path: Path) -> No
 
 def test_large_copies_have_several_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cli.audit.live_mirror.SEGMENT_BYTES", 10)
-    monkeypatch.setattr("metadata.adapters.grpc_source.SLICE_BYTES", 100)
+    monkeypatch.setattr("metadata.grpc.source.SLICE_BYTES", 100)
     source = filled(4)
     copied(source, tmp_path)
     found = segments(tmp_path)

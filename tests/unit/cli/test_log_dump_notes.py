@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from cli.main import run
-from metadata.controller.audit import audit_record
+from metadata.controller.log_writer import audit_record
 from metadata.controller.requests import ControllerRequest
 from tests.support.sample_logs import LogBuilder, partition
 from wire.metadata_records.features import NoOpRecord

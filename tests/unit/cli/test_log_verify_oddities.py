@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from metadata.controller.audit import audit_record
+from metadata.controller.log_writer import audit_record
 from metadata.controller.requests import ControllerRequest
 from raft.adapters.file_log import FileLog
 from raft.adapters.replacement_mark import mark_replacement

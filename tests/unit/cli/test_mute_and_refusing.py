@@ -20,18 +20,18 @@ from cli.members_client import describe_brokers
 from cli.question import Question, Unanswered
 from cli.quorum_grpc import fetch_elections
 from cli.watch_stream import ChangeStream
-from metadata.adapters.grpc_inspect import start_inspect_server
+from metadata.grpc.server import start_inspect_server
 from network.errors import CannotConnect, ConnectTimedOut, RequestTimedOut
 from network.security.client_security import ClientSecurity, client_security
 from network.security.tls import read_tls_files
 from node.config.addresses import HostPort
 from tests.support.certificates import HOSTS, issued, write
+from tests.support.grpc_harness import run
+from tests.support.grpc_source import FakeSource
 from tests.unit.cli.fake_cluster import fake_node, quorum_response
 from tests.unit.cli.test_client_commands import cluster_response
-from tests.unit.grpc.fake_source import FakeSource
-from tests.unit.grpc.harness import run
-from tests.unit.grpc.test_members import FakeMembers
-from tests.unit.grpc.test_quorum import FakeQuorum
+from tests.unit.metadata.grpc.test_members import FakeMembers
+from tests.unit.metadata.grpc.test_quorum import FakeQuorum
 from tests.unit.security.test_connections import API, SCRAM, Keys, listener, serving
 from wire.proto.inspect_pb2_grpc import InspectServicer, add_InspectServicer_to_server
 from wire.proto.quorum_pb2_grpc import QuorumServicer, add_QuorumServicer_to_server

@@ -22,7 +22,7 @@ from raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
 from raft.messages import DescribeQuorumResponse, FetchResponse, ReplicaStatus, VoteResponse
 from raft.ready import RoleChanged, VotersChanged
 from raft.voters import NO_VOTERS, ZERO_DIRECTORY, Endpoint, ReplicaKey, Voter, VoterSet
-from tests.unit.metadata_adapters.controllers import RunningController, eventually
+from tests.support.running_controllers import RunningController, eventually
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.headers import RequestHeader
 from wire.uuids import uuid_to_text

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.main import run
-from metadata.snapshot_loading import load_snapshot
+from metadata.snapshot import load_snapshot
 from snapshots.naming import snapshot_id_of
 from snapshots.reader import SnapshotReader
 from storage.folder_lock import FolderLock

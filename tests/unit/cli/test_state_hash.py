@@ -7,9 +7,8 @@ from uuid import UUID
 import pytest
 
 from cli.main import run
-from metadata.adapters.state_messages import reports_message
-from metadata.image.state_hash import state_hash_text
-from metadata.state_comparison import StateAt, StateComparison, annotation_of
+from metadata.state_hash.comparison import StateAt, StateComparison, annotation_of, reports_message
+from metadata.state_hash.image_hash import state_hash_text
 from raft.voters import ReplicaKey
 from tests.support.metadata_folders import END_OFFSET, SECOND, write_folder
 from tests.unit.cli.fake_cluster import fake_node

@@ -12,11 +12,11 @@ from cli.errors import CliError
 from cli.exit_status import ExitStatus
 from cli.watch_lines import json_line, text_line
 from cli.watch_stream import ChangeStream
-from metadata.adapters.grpc_inspect import InspectServer, start_inspect_server
+from metadata.grpc.server import InspectServer, start_inspect_server
 from node.config.addresses import HostPort
 from node.config.errors import ConfigError
-from tests.unit.grpc.fake_source import FakeSource, partition, register_broker, topic, topic_id
-from tests.unit.grpc.harness import run
+from tests.support.grpc_harness import run
+from tests.support.grpc_source import FakeSource, partition, register_broker, topic, topic_id
 from wire.metadata_records.cluster import BrokerRegistrationChangeRecord
 from wire.metadata_records.topics import PartitionChangeRecord
 from wire.proto import inspect_pb2 as pb

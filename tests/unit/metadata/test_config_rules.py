@@ -12,7 +12,7 @@ from metadata.configs.validators import InvalidConfigError, InvalidConfigRequest
 from metadata.controller.config import ControllerConfig
 from metadata.image.configs import ConfigResource
 from snapshots.bootstrap import bootstrap_records
-from tests.unit.metadata.controller_world import World, topic
+from tests.support.controller_world import World, topic
 from wire.metadata_records.configs import ConfigRecord
 from wire.protocol.api_keys import ApiKey
 

@@ -5,7 +5,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 
 from metadata.adapters.listener import controller_listener_apis
-from metadata.authorizer.shapes import refusal
+from metadata.controller.refusals import refusal
 from metadata.controller.requests import ApiError, ControllerRequest
 from metadata.controller_apis import (
     CONTROLLER_APIS,

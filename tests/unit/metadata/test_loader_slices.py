@@ -10,13 +10,14 @@ import pytest
 from broker.metadata_cache.cache import MetadataCache
 from broker.state_machine import BrokerStateMachine
 from metadata import loader as loader_module
-from metadata.image import state_hash_topics, topics_delta
+from metadata.image import topics as topics_delta
 from metadata.image.delta import MetadataDelta
 from metadata.image.image import MetadataImage
-from metadata.image.state_hash import hash_of_image
-from metadata.image.state_hash_partitions import hash_of_rows
-from metadata.image.topics_delta import TopicsDelta
+from metadata.image.topics import TopicsDelta
 from metadata.loader import RECORDS_AT_ONCE, MetadataLoader
+from metadata.state_hash import image_hash
+from metadata.state_hash.image_hash import hash_of_image
+from metadata.state_hash.partition_hash import hash_of_rows
 from raft.adapters.commit_feed import CommitFeed
 from raft.adapters.memory_log import MemoryLog
 from wire.compression import CompressionCodec
@@ -41,7 +42,7 @@ TOPICS = 7
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader_module, "RECORDS_AT_ONCE", AT_ONCE)
     monkeypatch.setattr(topics_delta, "MUCH_PENDING", 3 * AT_ONCE)
-    monkeypatch.setattr(state_hash_topics, "_ROWS_AT_ONCE", 50)
+    monkeypatch.setattr(image_hash, "_ROWS_AT_ONCE", 50)
 
 
 def topic_id(number: int) -> UUID:
@@ -292,7 +293,7 @@ def test_a_transaction_over_small_batches_is_published_in_slices(
 ) -> None:
     """No batch is long, but the End is work for all of them; many topics come into one image of the topics."""
     monkeypatch.setattr(topics_delta, "MUCH_PENDING", 2_000)
-    monkeypatch.setattr(state_hash_topics, "_ROWS_AT_ONCE", 50_000)
+    monkeypatch.setattr(image_hash, "_ROWS_AT_ONCE", 50_000)
     turns = [0]
     images = [0]
     put, hashed = TopicsDelta._settle_rows, hash_of_rows
@@ -307,7 +308,7 @@ def test_a_transaction_over_small_batches_is_published_in_slices(
         return hashed(rows)
 
     monkeypatch.setattr(TopicsDelta, "_settle_rows", counted_put)
-    monkeypatch.setattr(state_hash_topics, "hash_of_rows", counted_hash)
+    monkeypatch.setattr(image_hash, "hash_of_rows", counted_hash)
     records: list[MetadataRecord] = [BeginTransactionRecord(name="t")]
     topics = 2_500
     for number in range(topics):

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from immutables import Map
 
-from metadata.controller.liveness import Contact
+from metadata.controller.brokers.liveness import Contact
 from metadata.image.cluster import BrokerRegistration, ClusterImage
 from metadata.image.image import MetadataImage, Provenance
 from metadata.members import BrokerStanding, progress_of_brokers, waited_for

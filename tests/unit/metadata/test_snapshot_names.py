@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from metadata.image.image import Provenance
 from metadata.loader import MetadataLoader
-from metadata.snapshot_batches import SnapshotContent
-from metadata.snapshot_policy import SnapshotPolicy, SnapshotTriggers
+from metadata.snapshot import SnapshotContent, SnapshotPolicy, SnapshotTriggers
 from raft.adapters.commit_feed import CommitFeed
 from raft.adapters.memory_log import MemoryLog
 from raft.control_batches import leader_change_batch

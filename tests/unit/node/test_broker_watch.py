@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from node.broker_watch import BrokerWatch
-from tests.unit.metadata.controller_world import SESSION_MS, World
+from tests.support.controller_world import SESSION_MS, World
 from wire.metadata_records.features import NoOpRecord
 from wire.record_frame import encode_record
 
@@ -20,7 +20,7 @@ def watched(
     caplog.set_level(logging.INFO, logger="node.broker_watch")
     world, watch = World().lead(), BrokerWatch(is_active)
     world.controller.publishers.append(lambda _image, delta: watch.handle_delta(delta))
-    world.controller.silence_observers.append(watch.handle_silence)
+    world.controller.session_end_observers.append(watch.handle_silence)
 
     def told() -> list[tuple[str, str]]:
         world.commit()

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from metadata.adapters import grpc_members
-from metadata.adapters.grpc_members import LONGEST_WAIT_MS, WAIT_TIMEOUT_MS, MembersCalls
 from metadata.forwarding import encode_address, encode_principal
+from metadata.grpc.quorum import service
+from metadata.grpc.quorum.service import LONGEST_WAIT_MS, WAIT_TIMEOUT_MS, MembersCalls
 from metadata.image.image import MetadataImage
 from metadata.members import Waited
 from network.api_versions import NO_FEATURES
@@ -70,7 +70,7 @@ def test_nobody_waits_for_all_for_longer_than_the_bound(
         bounds.append(timeout_ms)
         return Waited(offset=offset or 0, lagging=(), fenced=())
 
-    monkeypatch.setattr(grpc_members, "wait_applied", wait_applied)
+    monkeypatch.setattr(service, "wait_applied", wait_applied)
     calls, source, context = MembersCalls(), object(), object()
     anything: Any = source
     calls.members = anything

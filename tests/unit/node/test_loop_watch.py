@@ -7,7 +7,7 @@ import time
 import pytest
 
 from node.loop_watch import INTERVAL_S, TELL_AGAIN_S, LoopWatch
-from tests.unit.metadata_adapters.controllers import eventually
+from tests.support.running_controllers import eventually
 
 
 class Times:

@@ -6,7 +6,7 @@ import sys
 CODE = """
 import sys
 from node.controller import ControllerRole
-from tests.unit.metadata.controller_world import World
+from tests.support.controller_world import World
 ControllerRole.attach(None)
 before = set(sys.modules)
 made = World().lead().add_brokers(1).create({"name": "large", "num_partitions": 2000})

@@ -11,10 +11,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from cli.main import run
-from metadata.adapters.grpc_broker_access import MemberGate
-from metadata.adapters.grpc_broker_errors import Refused
-from metadata.adapters.grpc_source import NotTheLeader
 from metadata.authorizer.authorizer import CLASS_NAME
+from metadata.grpc.access import MemberGate, Refused
+from metadata.grpc.source import NotTheLeader
 from metadata.image.image import MetadataImage, Provenance
 from node.broker_calls import broker_calls
 from node.cluster_node import ClusterNode
@@ -28,7 +27,7 @@ from raft.adapters.clock import MonotonicWallClock
 from raft.errors import NotLeaderError
 from tests.support.certificates import issued
 from tests.support.config_files import SMALL, write_controller
-from tests.unit.grpc.test_broker_access import Caller, certificate
+from tests.unit.metadata.grpc.test_broker_access import Caller, certificate
 from wire.protocol.api_keys import ApiKey
 
 NODE_ID, NOW_MS = 11, 1_700_000_000_000

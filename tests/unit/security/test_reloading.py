@@ -18,7 +18,7 @@ from network.security.reloading import ReloadingContext, TlsMaterial, reloading_
 from network.security.tls import client_context, read_tls_files, server_context
 from node.tls_watch import TlsWatch
 from tests.support.certificates import authority, issued, write
-from tests.unit.metadata_adapters.controllers import eventually
+from tests.support.running_controllers import eventually
 from tests.unit.network.support import HOST, holding_handler, serving
 from wire.protocol.api_keys import ApiKey
 

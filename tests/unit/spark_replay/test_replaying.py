@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.main import run
-from metadata.log_check.recorded_hashes import RecordedHash
+from metadata.log_check.state_replay import RecordedHash
 from spark_replay.audit_folder import AuditedSource, member_of_files
 from spark_replay.bases import state_bases
 from spark_replay.checks.replaying import Replayed, replay_source

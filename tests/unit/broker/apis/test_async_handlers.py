@@ -19,8 +19,8 @@ from network.connection import KafkaConnection
 from network.errors import ConnectionLost
 from network.requests import RequestContext
 from tests.support.broker_services import broker_services
+from tests.support.running_controllers import eventually, run
 from tests.unit.broker.test_listener import Broker, broker
-from tests.unit.metadata_adapters.controllers import eventually, run
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class
 from wire.protocol.entities import build

@@ -7,9 +7,9 @@ import pytest
 from kio.schema.index import api_key_map
 
 from broker.apis.registry import BROKER_APIS, FORWARDED_APIS, NOT_OFFERED
+from tests.support.running_controllers import run
 from tests.support.wire_values import fullest, least
 from tests.unit.broker.test_listener import Broker, broker
-from tests.unit.metadata_adapters.controllers import run
 from wire.codegen.kio_plans import plan_of
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, supported_versions

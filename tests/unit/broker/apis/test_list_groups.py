@@ -4,8 +4,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from broker.apis.registry import BROKER_APIS
+from tests.support.running_controllers import RunningController
 from tests.unit.broker.test_listener import Broker, with_broker
-from tests.unit.metadata_adapters.controllers import RunningController
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class
 from wire.protocol.entities import build

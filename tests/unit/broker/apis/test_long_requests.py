@@ -15,8 +15,8 @@ from network.aside import Aside
 from network.connection import KafkaConnection
 from network.errors import ConnectionLost
 from network.limits import ServerLimits
+from tests.support.running_controllers import eventually, run
 from tests.unit.broker.test_listener import Broker, broker
-from tests.unit.metadata_adapters.controllers import eventually, run
 from wire.protocol.api_keys import ApiKey
 
 NAME = {"client_software_name": "test", "client_software_version": "1"}

@@ -7,8 +7,8 @@ import pytest
 
 from broker.metadata_cache import responses
 from tests.support.images import broker_record, image_of, partition_record, topic_records
+from tests.support.running_controllers import RunningController
 from tests.unit.broker.test_listener import Broker, metadata, with_broker
-from tests.unit.metadata_adapters.controllers import RunningController
 from wire.protocol.api_keys import ApiKey
 
 TOPICS = 30

@@ -10,7 +10,6 @@ from cli.main import run
 from node.config.errors import ConfigError
 from node.config.load import load_config
 from node.config.properties_file import parse_properties
-from node.config.toml_file import read_toml
 from tests.support.config_files import PROPERTIES, SMALL, changed, write
 from tests.unit.node.config.test_config_errors import messages
 
@@ -129,5 +128,5 @@ def test_all_impossible_values_of_a_file_are_named_at_once(tmp_path: Path) -> No
         '[[nodes]]\nnode.id = 2\nlog.dirs = "a\\u0000b"\n'
     )
     with pytest.raises(ConfigError) as refused:
-        read_toml(path)
-    assert [each.place.line for each in refused.value.problems] == [2, 4, 7]
+        load_config(path)
+    assert {2, 4, 7} <= {each.place.line for each in refused.value.problems}

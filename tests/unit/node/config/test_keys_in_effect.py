@@ -29,7 +29,7 @@ from metadata.configs.table import (
     default_number,
 )
 from metadata.configs.validators import InvalidConfigError
-from metadata.controller.topic_configs import effective_topic_configs
+from metadata.controller.topics.topic_configs import effective_topic_configs
 from metadata.describe.configs import describe_configs
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.configs import GROUP

@@ -1,0 +1,248 @@
+"""Registration of brokers and controllers (KIP-631, KIP-858, KIP-919)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from metadata.controller.brokers.state_records import fence_record
+from metadata.controller.context import DecisionContext
+from metadata.controller.partitions.batched_update import BrokerRemoval, Departure
+from metadata.controller.requests import ApiError, ControllerRequest
+from metadata.controller.results import ControllerResult
+from metadata.image.cluster import (
+    BrokerRegistration,
+    ControllerRegistration,
+    Endpoint,
+    SupportedFeature,
+    endpoints_from,
+    features_from,
+)
+from metadata.image.directories import is_reserved
+from metadata.image.metadata_version import (
+    CONTROLLER_REGISTRATION,
+    CORDONED_DIRECTORIES,
+    DIRECTORIES,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    MINIMUM_METADATA_VERSION,
+)
+from metadata.image.records import broker_record, controller_record
+from wire.metadata_records.cluster import UnregisterBrokerRecord
+from wire.uuids import ZERO_UUID, uuid_to_text
+
+# Since when a broker can tell which epoch it had when it was shut down in order.
+_FIRST_WITH_PREVIOUS_EPOCH = 3
+# PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL.
+_SECURITY_PROTOCOLS = range(4)
+_PORTS = range(1, 1 << 16)
+
+
+def register_broker(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    """A new process gets a new epoch, the offset of its registration; the same one amends what it said before.
+
+    Before a new process is registered, the old one leaves its ISRs. Unless it was shut down in order it also stops
+    being an eligible leader: what it had not yet written to disk may be lost.
+    """
+    body = request.body
+    existing = context.image.cluster.brokers.get(body.broker_id)
+    incarnation_id = body.incarnation_id or ZERO_UUID
+    _check_cluster_id(context, body.cluster_id)
+    _check_broker_id(body.broker_id)
+    _check_not_duplicate(context, existing, incarnation_id)
+    if getattr(body, "is_migrating_zk_broker", False):
+        raise ApiError(
+            ErrorCode.broker_id_not_registered, "Brokers that migrate from ZooKeeper cannot register here."
+        )
+    log_dirs = tuple(each or ZERO_UUID for each in getattr(body, "log_dirs", ()))
+    if context.metadata_version >= DIRECTORIES:
+        _check_directories(context, body.broker_id, log_dirs)
+    kept = existing if existing is not None and existing.incarnation_id == incarnation_id else None
+    registration = BrokerRegistration(
+        id=body.broker_id,
+        epoch=context.next_offset if kept is None else kept.epoch,
+        incarnation_id=incarnation_id,
+        end_points=_checked_endpoints(body.listeners),
+        features=_checked_features(context, body.features),
+        rack=body.rack,
+        fenced=True if kept is None else kept.fenced,
+        in_controlled_shutdown=False if kept is None else kept.in_controlled_shutdown,
+        log_dirs=log_dirs if context.metadata_version >= DIRECTORIES else (),
+        cordoned_log_dirs=_cordoned(context, body, kept),
+    )
+    is_clean = kept is not None or _was_shut_down_cleanly(request, existing)
+    return _registered(context, registration, is_new=kept is None, is_clean=is_clean)
+
+
+def _registered(
+    context: DecisionContext,
+    registration: BrokerRegistration,
+    *,
+    is_new: bool,
+    is_clean: bool,
+) -> ControllerResult:
+    response = {"throttle_time": 0, "error_code": ErrorCode.none, "broker_epoch": registration.epoch}
+    run = None
+    if is_new:
+        departure = Departure(broker_id=registration.id, is_for_good=not is_clean)
+        run = departure.whole_run(context)
+        if run is None:
+            return removed_first(context, departure)
+
+    def after_append(_end_offset: int) -> None:
+        context.liveness.register(registration.id, context.now_ms, is_new_incarnation=is_new)
+
+    return ControllerResult(
+        records=(*((run,) if run else ()), broker_record(registration)),
+        response=response,
+        after_append=after_append,
+    )
+
+
+def _was_shut_down_cleanly(request: ControllerRequest, existing: BrokerRegistration | None) -> bool:
+    """Only if the former process tells the epoch that it had, which it does if it was shut down in order (KIP-966)."""
+    if existing is None or request.api_version < _FIRST_WITH_PREVIOUS_EPOCH:
+        return False
+    return bool(request.body.previous_broker_epoch == existing.epoch)
+
+
+def _cordoned(
+    context: DecisionContext, body: Any, kept: BrokerRegistration | None
+) -> tuple[UUID, ...] | None:
+    """The directories that take no new replicas (KIP-1066); heartbeats tell of changes."""
+    if context.metadata_version < CORDONED_DIRECTORIES:
+        return None
+    sent = getattr(body, "cordoned_log_dirs", None)
+    if sent is None:
+        return None if kept is None else kept.cordoned_log_dirs
+    return tuple(each or ZERO_UUID for each in sent)
+
+
+def unregister_broker(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    broker_id = request.body.broker_id
+    broker = context.image.cluster.brokers.get(broker_id)
+    if broker is None:
+        reason = f"Broker ID {broker_id} is not currently registered"
+        raise ApiError(ErrorCode.broker_id_not_registered, reason)
+    departure = Departure(broker_id=broker_id, is_for_good=True)
+    run = departure.whole_run(context)
+    if run is None:
+        return removed_first(context, departure)
+    unregister = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
+    return ControllerResult(
+        records=(*((run,) if run else ()), unregister),
+        response={"throttle_time": 0, "error_code": ErrorCode.none, "error_message": None},
+        audit_reason=f"unregister broker {broker_id}",
+        after_append=lambda _end_offset: context.liveness.remove(broker_id),
+    )
+
+
+def removed_first(context: DecisionContext, departure: Departure) -> ControllerResult:
+    """A broker that is to leave more partitions than one decision may hold: it is fenced, and leaves these first."""
+    broker = context.image.cluster.brokers.get(departure.broker_id)
+    fence = () if broker is None or broker.fenced else (fence_record(context, broker),)
+    return ControllerResult(response={}, records=fence, removal_first=BrokerRemoval(context, departure))
+
+
+def register_controller(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    if context.metadata_version < CONTROLLER_REGISTRATION:
+        reason = f"metadata.version {context.metadata_version} has no controller registrations (3.7-IV0 and later do)."
+        raise ApiError(ErrorCode.unsupported_version, reason)
+    body = request.body
+    registration = ControllerRegistration(
+        id=body.controller_id,
+        incarnation_id=body.incarnation_id or ZERO_UUID,
+        end_points=_checked_endpoints(body.listeners),
+        features=features_from(body.features),
+    )
+    return ControllerResult(
+        records=(controller_record(registration),),
+        response={"throttle_time": 0, "error_code": ErrorCode.none, "error_message": None},
+    )
+
+
+def _checked_endpoints(listeners: Iterable[Any]) -> tuple[Endpoint, ...]:
+    """Refuses what no client could connect to, and what no snapshot could tell again."""
+    end_points = endpoints_from(listeners)
+    for each in end_points:
+        if each.security_protocol not in _SECURITY_PROTOCOLS:
+            reason = f"Unknown security protocol {each.security_protocol} in listener {each.name}"
+            raise ApiError(ErrorCode.invalid_registration, reason)
+        if each.port not in _PORTS or not each.host.strip():
+            reason = f"Listener {each.name} has no address to connect to: {each.host}:{each.port}"
+            raise ApiError(ErrorCode.invalid_registration, reason)
+    return end_points
+
+
+def _check_cluster_id(context: DecisionContext, cluster_id: str) -> None:
+    if cluster_id != context.cluster_id:
+        reason = f"Expected cluster ID {context.cluster_id}, but got cluster ID {cluster_id}"
+        raise ApiError(ErrorCode.inconsistent_cluster_id, reason)
+
+
+def _check_broker_id(broker_id: int) -> None:
+    """Negative ids mean no broker: a partition that such a broker led would count as one without a leader."""
+    if broker_id < 0:
+        raise ApiError(ErrorCode.invalid_registration, f"Broker id {broker_id} is negative.")
+
+
+def _check_not_duplicate(
+    context: DecisionContext, existing: BrokerRegistration | None, incarnation_id: UUID
+) -> None:
+    if existing is None or existing.incarnation_id == incarnation_id:
+        return
+    if context.liveness.has_valid_session(existing, context.now_ms):
+        ends_in_ms = context.liveness.session_ends_in_ms(existing.id, context.now_ms)
+        reason = (
+            f"Another process is registered as broker {existing.id}, and its session ends in {ends_in_ms} ms unless it "
+            "sends a heartbeat."
+        )
+        raise ApiError(ErrorCode.duplicate_broker_registration, reason, ends_in_ms=ends_in_ms)
+
+
+def _check_directories(context: DecisionContext, broker_id: int, log_dirs: tuple[UUID, ...]) -> None:
+    if not log_dirs:
+        raise ApiError(ErrorCode.invalid_registration, "No directories specified in request")
+    if any(is_reserved(directory) for directory in log_dirs):
+        raise ApiError(ErrorCode.invalid_registration, "Reserved directory ID in request")
+    if len(set(log_dirs)) != len(log_dirs):
+        raise ApiError(ErrorCode.invalid_registration, "Duplicate directory ID in request")
+    for other in context.image.cluster.brokers.values():
+        for directory in set(log_dirs) & set(other.log_dirs) if other.id != broker_id else ():
+            reason = f"Broker {other.id} is already registered with directory {uuid_to_text(directory)}"
+            raise ApiError(ErrorCode.invalid_registration, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    low: int
+    high: int
+
+
+def _checked_features(context: DecisionContext, sent: Iterable[Any]) -> tuple[SupportedFeature, ...]:
+    """Every finalised level must be in the broker's range; what it does not mention it supports at 0 only.
+
+    A broker that does not mention metadata.version is from before there was one, and knows just the first level.
+    """
+    features = features_from(sent)
+    ranges = {each.name: _Range(each.min_supported_version, each.max_supported_version) for each in features}
+    if METADATA_VERSION not in ranges:
+        only = MINIMUM_METADATA_VERSION
+        ranges[METADATA_VERSION] = _Range(only, only)
+        features = (*features, SupportedFeature(METADATA_VERSION, only, only))
+    finalized = dict(context.image.features.finalized)
+    finalized |= {METADATA_VERSION: context.metadata_version, KRAFT_VERSION: context.kraft_version()}
+    for name in sorted(set(ranges) | set(finalized)):
+        _check_range(name, finalized.get(name, 0), ranges.get(name, _Range(0, 0)))
+    return features
+
+
+def _check_range(name: str, level: int, supported: _Range) -> None:
+    if not supported.low <= level <= supported.high:
+        reason = (
+            f"Unable to register because the broker does not support finalized version {level} of {name}. "
+            f"The broker wants a version between {supported.low} and {supported.high}, inclusive."
+        )
+        raise ApiError(ErrorCode.unsupported_version, reason)

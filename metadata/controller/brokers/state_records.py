@@ -1,0 +1,75 @@
+"""The records of a broker's way through its states: fenced, unfenced, in controlled shutdown (KIP-631, KIP-841).
+
+Their order matters to readers between two records: a broker leaves its ISRs before it is fenced, and is unfenced before
+it leads.
+"""
+
+from collections.abc import Collection, Iterable
+from uuid import UUID
+
+from metadata.controller.context import DecisionContext
+from metadata.image.cluster import BrokerRegistration
+from metadata.image.metadata_version import (
+    BROKER_REGISTRATION_CHANGE_RECORD,
+    CORDONED_DIRECTORIES,
+    IN_CONTROLLED_SHUTDOWN_STATE,
+)
+from wire.metadata_records.cluster import (
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    UnfenceBrokerRecord,
+)
+from wire.schema import MetadataRecord
+from wire.uuids import ZERO_UUID
+
+FENCE = 1
+UNFENCE = -1
+
+
+def fence_record(context: DecisionContext, broker: BrokerRegistration) -> MetadataRecord:
+    """It comes after the partitions that the broker leaves, in one decision with these; or before them all."""
+    if context.metadata_version < BROKER_REGISTRATION_CHANGE_RECORD:
+        return FenceBrokerRecord(id=broker.id, epoch=broker.epoch)
+    return BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE)
+
+
+def unfence_record(context: DecisionContext, broker: BrokerRegistration) -> MetadataRecord:
+    """It comes before the partitions that the broker leads then."""
+    if context.metadata_version < BROKER_REGISTRATION_CHANGE_RECORD:
+        return UnfenceBrokerRecord(id=broker.id, epoch=broker.epoch)
+    return BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE)
+
+
+def controlled_shutdown_records(context: DecisionContext, broker: BrokerRegistration) -> list[MetadataRecord]:
+    """That it leaves, where the level can say so; before the partitions that others lead then."""
+    if context.metadata_version < IN_CONTROLLED_SHUTDOWN_STATE or broker.in_controlled_shutdown:
+        return []
+    return [
+        BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
+        )
+    ]
+
+
+def online_directories_records(broker: BrokerRegistration, failed: Collection[UUID]) -> list[MetadataRecord]:
+    """The directories that are left to a broker (KIP-858); without any it is about to stop, and nothing is said."""
+    online = tuple(sorted(set(broker.log_dirs) - set(failed)))
+    if not online:
+        return []
+    return [BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=online)]
+
+
+def cordoned_directories_records(
+    context: DecisionContext, broker: BrokerRegistration, sent: Iterable[UUID | None] | None
+) -> list[MetadataRecord]:
+    """The directories that are to take no new replicas (KIP-1066), where they changed; None says nothing."""
+    if sent is None or context.metadata_version < CORDONED_DIRECTORIES:
+        return []
+    cordoned = tuple(each or ZERO_UUID for each in sent)
+    if broker.cordoned_log_dirs is not None and set(cordoned) == set(broker.cordoned_log_dirs):
+        return []
+    return [
+        BrokerRegistrationChangeRecord(
+            broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=cordoned
+        )
+    ]

@@ -1,0 +1,345 @@
+"""IncrementalAlterConfigs and AlterConfigs: the checks of a change (Kafka's ConfigurationControlManager and
+ControllerConfigurationValidator) and its records. Each resource succeeds or fails alone; what succeeds is one batch.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from metadata.configs.definition import ConfigType
+from metadata.configs.resolution import NodeConfigs
+from metadata.configs.rules import (
+    check_broker_configs,
+    check_client_metrics_configs,
+    check_group_configs,
+    check_topic_configs,
+)
+from metadata.configs.table import definition_of
+from metadata.configs.validators import InvalidConfigError, InvalidConfigRequestError
+from metadata.controller.context import DecisionContext
+from metadata.controller.partitions.elr import clear_elr_records
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
+from metadata.controller.topics.names import check_topic_name
+from metadata.image.configs import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    CLUSTER_DEFAULT,
+    GROUP,
+    TOPIC,
+    ConfigResource,
+)
+from metadata.image.metadata_version import CORDONED_DIRECTORIES
+from wire.metadata_records.configs import ConfigRecord
+from wire.schema import MetadataRecord
+
+# A string in a record has a length of two bytes.
+MAX_VALUE_BYTES = 32_767
+_MAX_INT = 2**31 - 1
+_MIN_ISR = "min.insync.replicas"
+
+
+def check_resource_type(resource: ConfigResource) -> None:
+    if resource.type == BROKER_LOGGER:
+        reason = "The log levels of this program cannot be altered while it runs."
+        raise ApiError(ErrorCode.invalid_request, reason)
+    if resource.type not in (TOPIC, BROKER, CLIENT_METRICS, GROUP):
+        raise ApiError(ErrorCode.unsupported_version, f"Unknown resource type {resource.type}.")
+
+
+def check_records(
+    context: DecisionContext,
+    resource: ConfigResource,
+    explicit: Mapping[str, str | None],
+    implicit: tuple[str, ...],
+) -> None:
+    """Raises INVALID_CONFIG for what the cluster's state forbids, whatever the value is good for."""
+    changes = {**explicit, **dict.fromkeys(implicit)}
+    if resource.type == BROKER:
+        _check_min_isr(context, resource, changes)
+        if "cordoned.log.dirs" in changes and context.metadata_version < CORDONED_DIRECTORIES:
+            raise ApiError(
+                ErrorCode.invalid_config,
+                "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= "
+                "4.3-IV0",
+            )
+    if any(value is not None and len(value.encode()) > MAX_VALUE_BYTES for value in explicit.values()):
+        raise ApiError(
+            ErrorCode.invalid_config,
+            "The configuration value cannot be added because it exceeds the maximum value size of "
+            f"{MAX_VALUE_BYTES} bytes.",
+        )
+
+
+def _check_min_isr(
+    context: DecisionContext, resource: ConfigResource, changes: Mapping[str, str | None]
+) -> None:
+    """With eligible leader replicas (KIP-966) all brokers must agree on the value, and it must stand in the log."""
+    if _MIN_ISR not in changes or not context.is_elr_enabled:
+        return
+    if resource.name != CLUSTER_DEFAULT:
+        reason = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+        raise ApiError(ErrorCode.invalid_config, reason)
+    if changes[_MIN_ISR] is None:
+        reason = "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+        raise ApiError(ErrorCode.invalid_config, reason)
+
+
+def check_change(
+    context: DecisionContext,
+    resource: ConfigResource,
+    explicit: Mapping[str, str | None],
+    merged: Mapping[str, str],
+    before: Mapping[str, str],
+) -> None:
+    """Raises ApiError for a lawless name of the resource, or configs that it may not have.
+
+    What a broker already has is not looked at again: another version of Kafka may have written it.
+    """
+    check_resource_name(resource)
+    node = NodeConfigs.of(context.image, context.node_id, context.config.node_configs)
+    try:
+        if resource.type == TOPIC:
+            check_topic_configs(merged, before, node)
+        elif resource.type == GROUP:
+            check_group_configs(merged, node)
+        elif resource.type == CLIENT_METRICS:
+            check_client_metrics_configs(resource.name, merged)
+        else:
+            given = {name: value for name, value in explicit.items() if value is not None}
+            _check_broker(given, is_cluster_default=resource.name == CLUSTER_DEFAULT)
+    except InvalidConfigError as error:
+        raise ApiError(ErrorCode.invalid_config, str(error)) from None
+    except InvalidConfigRequestError as error:
+        raise ApiError(ErrorCode.invalid_request, str(error)) from None
+
+
+def _check_broker(given: Mapping[str, str], *, is_cluster_default: bool) -> None:
+    """Kafka says INVALID_REQUEST for everything that a broker's configs may not be (KAFKA-13609)."""
+    try:
+        check_broker_configs(given, is_cluster_default=is_cluster_default)
+    except InvalidConfigError as error:
+        raise InvalidConfigRequestError(str(error)) from None
+
+
+def check_resource_name(resource: ConfigResource) -> None:
+    if resource.type == TOPIC:
+        if not resource.name:
+            raise ApiError(ErrorCode.invalid_request, "Default topic resources are not allowed.")
+        check_topic_name(resource.name)
+    elif resource.type == BROKER and resource.name != CLUSTER_DEFAULT:
+        if node_id_of(resource.name) is None:
+            reason = "Unable to parse broker name as a base 10 number."
+            raise ApiError(ErrorCode.invalid_request, reason)
+        if int(resource.name) < 0:
+            raise ApiError(ErrorCode.invalid_request, "Invalid negative broker ID.")
+    elif resource.type == GROUP and not resource.name:
+        raise ApiError(ErrorCode.invalid_request, "Default group resources are not allowed.")
+
+
+def node_id_of(name: str) -> int | None:
+    """As Java reads an int; None for what is none."""
+    digits = name[1:] if name.startswith(("-", "+")) else name
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 20):
+        return None
+    number = int(name)
+    return number if -_MAX_INT - 1 <= number <= _MAX_INT else None
+
+
+def check_resource(context: DecisionContext, resource: ConfigResource) -> None:
+    """Raises UNKNOWN_TOPIC_OR_PARTITION or BROKER_ID_NOT_REGISTERED for what is not there."""
+    if resource.type == TOPIC and resource.name not in context.image.topics.by_name:
+        reason = f"The topic '{resource.name}' does not exist."
+        raise ApiError(ErrorCode.unknown_topic_or_partition, reason)
+    if resource.type != BROKER or resource.name == CLUSTER_DEFAULT:
+        return
+    node_id = int(resource.name)
+    cluster = context.image.cluster
+    if node_id not in cluster.brokers and node_id not in cluster.controllers and node_id != context.node_id:
+        raise ApiError(ErrorCode.broker_id_not_registered, f"No node with id {node_id} found.")
+
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+_OPERATIONS = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
+_RESOURCES_IN_REASON = 10
+_KINDS = {2: "topic", 4: "broker", 16: "client metrics", 32: "group"}
+# Kafka can take an item off a list of these only: the others' definitions are not known where that is decided.
+_WITH_LISTS = (TOPIC, BROKER)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one resource's configs become: `explicit` was asked for by name, None takes a key off; `implicit` goes
+    because the legacy request leaves it out."""
+
+    explicit: Mapping[str, str | None]
+    implicit: tuple[str, ...] = ()
+
+    def merged(self, before: Mapping[str, str]) -> dict[str, str]:
+        after = dict(before)
+        for name, value in (*self.explicit.items(), *((name, None) for name in self.implicit)):
+            if value is None:
+                after.pop(name, None)
+            else:
+                after[name] = value
+        return after
+
+    def records(self, resource: ConfigResource) -> list[ConfigRecord]:
+        changes = (*self.explicit.items(), *((name, None) for name in self.implicit))
+        return [
+            ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+            for name, value in changes
+        ]
+
+
+Decide = Callable[[ConfigResource, Any, Mapping[str, str]], Change]
+
+
+def incremental_alter_configs(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    return _alter(context, request, _incremental)
+
+
+def alter_configs(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    """The older request replaces all configs of a resource (KIP-133)."""
+    return _alter(context, request, _replacement)
+
+
+def config_refusal(request: ControllerRequest, error: ApiError) -> Values:
+    return {"responses": [_response(asked, error) for asked in request.body.resources]}
+
+
+def _response(asked: Any, error: ApiError | None) -> Values:
+    return {
+        "error_code": ErrorCode.none if error is None else error.code,
+        "error_message": None if error is None else error.message,
+        "resource_type": asked.resource_type,
+        "resource_name": asked.resource_name,
+    }
+
+
+def _alter(context: DecisionContext, request: ControllerRequest, decide: Decide) -> ControllerResult:
+    """Raises POLICY_VIOLATION when the whole request makes more records than one batch may hold."""
+    mentions = Counter((int(each.resource_type), each.resource_name) for each in request.body.resources)
+    responses: list[Values] = []
+    changed: dict[ConfigResource, Change] = {}
+    records: list[MetadataRecord] = []
+    for asked in request.body.resources:
+        resource = ConfigResource(int(asked.resource_type), asked.resource_name)
+        try:
+            if mentions[resource] > 1:
+                raise ApiError(ErrorCode.invalid_request, "Each resource must appear at most once.")
+            change = _decided(context, resource, asked, decide)
+        except ApiError as error:
+            responses.append(_response(asked, error))
+            continue
+        changed[resource] = change
+        records += change.records(resource)
+        responses.append(_response(asked, None))
+    records += clear_elr_records(context, records)
+    if len(records) > context.config.max_records_per_batch:
+        reason = (
+            f"The request would need {len(records)} records, more than one batch holds; ask for less at once."
+        )
+        raise ApiError(ErrorCode.policy_violation, reason)
+    return ControllerResult(
+        records=() if request.body.validate_only else tuple(records),
+        response={"throttle_time": 0, "responses": responses},
+        audit_reason=_reason(changed),
+    )
+
+
+def _decided(context: DecisionContext, resource: ConfigResource, asked: Any, decide: Decide) -> Change:
+    check_resource_type(resource)
+    names = [each.name for each in asked.configs]
+    if len(set(names)) < len(names):
+        raise ApiError(ErrorCode.invalid_request, "Error due to duplicate config keys")
+    before: Mapping[str, str] = context.image.configs.resources.get(resource, {})
+    change = decide(resource, asked, before)
+    check_records(context, resource, change.explicit, change.implicit)
+    check_change(context, resource, change.explicit, change.merged(before), before)
+    check_resource(context, resource)
+    return change
+
+
+def _check_values(without_value: list[str]) -> None:
+    if without_value:
+        reason = f"Null value not supported for : {', '.join(without_value)}"
+        raise ApiError(ErrorCode.invalid_request, reason)
+
+
+def _incremental(resource: ConfigResource, asked: Any, before: Mapping[str, str]) -> Change:
+    operations = {each.name: (int(each.config_operation), each.value) for each in asked.configs}
+    for operation, _ in operations.values():
+        if operation not in _OPERATIONS:
+            raise ApiError(ErrorCode.invalid_request, f"Unknown operations type {operation}")
+    _check_values(
+        [name for name, (operation, value) in operations.items() if operation != DELETE and value is None]
+    )
+    wanted = {
+        name: _outcome(resource, name, operation, value, before.get(name))
+        for name, (operation, value) in operations.items()
+    }
+    return Change(_worth_writing(resource, wanted, before))
+
+
+def _outcome(
+    resource: ConfigResource, name: str, operation: int, value: str | None, current: str | None
+) -> str | None:
+    if operation == DELETE:
+        return None
+    assert value is not None
+    if operation == SET:
+        return value
+    definition = definition_of(resource.type, name) if resource.type in _WITH_LISTS else None
+    if definition is None or definition.type is not ConfigType.LIST:
+        reason = f"Can't {_OPERATIONS[operation]} to key {name} because its type is not LIST."
+        raise ApiError(ErrorCode.invalid_config, reason)
+    base = definition.default if current is None else current
+    items = [item for item in (base or "").split(",") if item]
+    for item in _java_split(value):
+        if operation == APPEND and item not in items:
+            items.append(item)
+        elif operation == SUBTRACT and item in items:
+            items.remove(item)
+    return ",".join(items)
+
+
+def _java_split(value: str) -> list[str]:
+    """As Kafka splits what is appended or subtracted: empty items at the end do not count, unless there is nothing."""
+    return value.rstrip(",").split(",") if value.strip(",") or not value else []
+
+
+def _replacement(resource: ConfigResource, asked: Any, before: Mapping[str, str]) -> Change:
+    _check_values([each.name for each in asked.configs if each.value is None])
+    wanted: dict[str, str | None] = {each.name: each.value for each in asked.configs}
+    implicit = tuple(sorted(name for name in before if name not in wanted))
+    return Change(_worth_writing(resource, wanted, before), implicit)
+
+
+def _worth_writing(
+    resource: ConfigResource, wanted: Mapping[str, str | None], before: Mapping[str, str]
+) -> dict[str, str | None]:
+    """A broker's value is written even if it is the same, so that it reloads key stores and the like (KAFKA-14136)."""
+    return {
+        name: value for name, value in wanted.items() if resource.type == BROKER or value != before.get(name)
+    }
+
+
+def _reason(changed: Mapping[ConfigResource, Change]) -> str:
+    """Names only: a value may be a secret."""
+    words = [_words(resource, change) for resource, change in changed.items()]
+    more = f" and {len(words) - _RESOURCES_IN_REASON} more" if len(words) > _RESOURCES_IN_REASON else ""
+    return f"alter configs: {'; '.join(words[:_RESOURCES_IN_REASON])}{more}"
+
+
+def _words(resource: ConfigResource, change: Change) -> str:
+    name = f"{_KINDS[resource.type]} {resource.name}"
+    if resource == ConfigResource(BROKER, CLUSTER_DEFAULT):
+        name = "all brokers"
+    keys = (*change.explicit, *change.implicit)
+    more = f", {len(keys) - _RESOURCES_IN_REASON} more" if len(keys) > _RESOURCES_IN_REASON else ""
+    return f"{name} ({', '.join(keys[:_RESOURCES_IN_REASON])}{more})"

@@ -1,0 +1,173 @@
+"""Changes of many partitions in slices, when a broker fails, comes, leaves or gives up a directory.
+
+A broker that fails may be in hundreds of thousands of ISRs. Deciding all of that in one turn would keep the leader's
+loop from answering fetches for longer than its followers wait, and the next leader would inherit the work, so it would
+never be finished. So what is more than one decision may hold (`change_batch.whole_run`) is done in slices, and other
+work has its turn between two of them. The broker's own change is written before them: a leader of Kafka's that learns
+of a smaller ISR waits for the removed replica as long as its broker counts as unfenced, and does not look again.
+
+The sizes of a slice bound a turn to some tens of milliseconds, on the machine that ran the benchmark
+(benchmarks/controller_failover.py shows the longest turn): a change takes some microseconds decided by columns, and
+some fifty microseconds decided alone.
+
+A registration is replaced or deleted, and a directory given up, only when no partition counts on it any more. Up to
+10,000 records all of it is one decision, as in Kafka. Where there are more, the broker is fenced, then its partitions
+change in slices; meanwhile it may neither join an ISR nor lead, and the request is handled after the last slice.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import islice
+from uuid import UUID
+
+from metadata.controller.context import DecisionContext
+from metadata.controller.partitions.broker_movement import Movement
+from metadata.controller.partitions.change_batch import Limits, Part, PartitionChangeBatch, run_of, whole_run
+from metadata.image.cluster import BrokerRegistration
+
+PARTITIONS_PER_SLICE = 4096
+ONE_BY_ONE_PER_SLICE = 400
+# Partitions that are searched, most of them without a replica on the broker; and topics.
+LOOKED_AT_PER_SLICE = 32768
+TOPICS_PER_SLICE = 2048
+
+
+class PartitionWalk:
+    """Through all partitions of the topics that there are, a slice at a time. They are looked up when their slice
+    comes, so whatever happened to them meanwhile counts."""
+
+    def __init__(self, context: DecisionContext) -> None:
+        # From which partition on each topic is still to be looked at.
+        self._room = LOOKED_AT_PER_SLICE
+        self._places: deque[tuple[UUID, int]] = deque(
+            (topic_id, 0) for topic_id in context.image.topics.by_id
+        )
+
+    @property
+    def is_done(self) -> bool:
+        return not self._places
+
+    def next_run(self, context: DecisionContext, movement: Movement) -> PartitionChangeBatch:
+        """The changes of the next slice; there may be none in it."""
+        most = min(PARTITIONS_PER_SLICE, context.config.max_records_per_batch)
+        limits = Limits(partitions=most, one_by_one=ONE_BY_ONE_PER_SLICE)
+        looked_at = self._next_parts(context)
+        run, cut = run_of(context, looked_at.parts, movement, limits)
+        # As many are looked at next time as will hardly be too many.
+        seen = sum(len(table) for _, table in looked_at.parts[: None if cut is None else cut[0]])
+        self._room = min(2 * self._room, LOOKED_AT_PER_SLICE) if cut is None else max(seen, most)
+        if cut is None:
+            self._go_on(looked_at.places, looked_at.rest)
+        else:
+            part, partition_id = cut
+            topic_id = looked_at.parts[part][0].id
+            self._go_on(looked_at.place_of_part[part] + 1, (topic_id, partition_id + 1))
+        return run
+
+    def _next_parts(self, context: DecisionContext) -> "_LookedAt":
+        looked_at = _LookedAt()
+        room = self._room
+        for topic_id, first_id in islice(self._places, TOPICS_PER_SLICE):
+            if room <= 0:
+                break
+            topic = context.image.topics.by_id.get(topic_id)
+            if topic is not None:
+                table = topic.partitions
+                start = int(table.ids.searchsorted(first_id)) if first_id else 0
+                stop = min(len(table), start + room)
+                room -= stop - start
+                looked_at.parts.append((topic, table.part(start, stop)))
+                looked_at.place_of_part.append(looked_at.places)
+                looked_at.rest = (topic_id, int(table.ids[stop])) if stop < len(table) else None
+            looked_at.places += 1
+        return looked_at
+
+    def _go_on(self, places: int, rest: tuple[UUID, int] | None) -> None:
+        """So many places are done, but for the rest of the last."""
+        for _ in range(places):
+            self._places.popleft()
+        if rest is not None:
+            self._places.appendleft(rest)
+
+
+class BatchedPartitionUpdate:
+    """A broker moves: if it `is_leaving`, out of ISRs and leaderships; otherwise it may lead what has no leader."""
+
+    def __init__(self, context: DecisionContext, broker: BrokerRegistration, movement: Movement) -> None:
+        self.broker_id = broker.id
+        self.broker_epoch = broker.epoch
+        self.is_leaving = movement.is_leaving
+        self._movement = movement
+        self._walk = PartitionWalk(context)
+
+    @property
+    def is_done(self) -> bool:
+        return self._walk.is_done
+
+    def is_still_due(self, context: DecisionContext) -> bool:
+        """Whether the broker is still what it was: leaving or fenced, or else serving.
+
+        A broker that was fenced during its controlled shutdown and is unfenced again keeps `in_controlled_shutdown`
+        until it registers again, as with Kafka's controller. It serves all the same.
+        """
+        broker = context.image.cluster.brokers.get(self.broker_id)
+        if broker is None or broker.epoch != self.broker_epoch:
+            return False
+        is_leaving = broker.fenced or context.liveness.shutdown_offset(broker.id) is not None
+        return is_leaving == self.is_leaving
+
+    def next_run(self, context: DecisionContext) -> PartitionChangeBatch:
+        """The changes of the next slice; there may be none in it."""
+        return self._walk.next_run(context, self._movement)
+
+
+@dataclass(slots=True)
+class _LookedAt:
+    """Parts of the topics in the first `places`; `rest` is where the last topic goes on."""
+
+    parts: list[Part] = field(default_factory=list)
+    place_of_part: list[int] = field(default_factory=list)
+    places: int = 0
+    rest: tuple[UUID, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departure:
+    """Which partitions a broker leaves. `is_for_good`: it loses its eligibility as well, because it crashed or is no
+    broker any more. `failed_directories`: only those there, and without being kept from coming back."""
+
+    broker_id: int
+    is_for_good: bool = False
+    failed_directories: frozenset[UUID] = frozenset()
+
+    def whole_run(self, context: DecisionContext) -> PartitionChangeBatch | None:
+        """All that changes, for one decision; None where that is too much for one."""
+        return whole_run(context, self.movement(context))
+
+    def movement(self, context: DecisionContext) -> Movement:
+        return Movement(
+            broker_id=self.broker_id,
+            is_leaving=True,
+            is_for_good=self.is_for_good,
+            failed_directories=self.failed_directories,
+            is_last_kept=not context.is_elr_enabled,
+        )
+
+
+class BrokerRemoval:
+    """Partitions are looked up again when their turn comes, so whatever happened to them meanwhile counts."""
+
+    def __init__(self, context: DecisionContext, departure: Departure) -> None:
+        self.broker_id = departure.broker_id
+        self._departure = departure
+        self._walk = PartitionWalk(context)
+        if not departure.failed_directories:
+            context.liveness.begin_removal(departure.broker_id)
+
+    @property
+    def is_done(self) -> bool:
+        return self._walk.is_done
+
+    def next_run(self, context: DecisionContext) -> PartitionChangeBatch:
+        """The changes of the next partitions; there may be none."""
+        return self._walk.next_run(context, self._departure.movement(context))

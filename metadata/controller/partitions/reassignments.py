@@ -1,0 +1,197 @@
+"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455, KIP-860): partitions move, or stop moving.
+
+A partition that moves has the replicas of both places until those of the new one are in sync; `PartitionChange` then
+drops the old ones, in whichever change completes the new ISR.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from metadata.controller.context import DecisionContext
+from metadata.controller.partitions.partition_change import Election, change_of
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
+from metadata.controller.topics.new_partitions import check_replicas
+from metadata.image.image import MetadataImage
+from metadata.image.partition_state import PartitionState
+from metadata.image.topics import TopicImage
+from wire.metadata_records.topics import PartitionChangeRecord
+
+_PLACES_IN_REASON = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    topic: TopicImage
+    partition_id: int
+    state: PartitionState
+
+    def __str__(self) -> str:
+        return f"{self.topic.name}:{self.partition_id}"
+
+
+def alter_partition_reassignments(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    """Partitions fail one by one; what succeeds is one atomic batch."""
+    may_change_factor = bool(getattr(request.body, "allow_replication_factor_change", True))
+    records: dict[tuple[str, int], PartitionChangeRecord] = {}
+    altered: list[str] = []
+    responses: list[Values] = []
+    for topic in request.body.topics:
+        partitions: list[Values] = []
+        for wanted in topic.partitions:
+            place = f"{topic.name}:{wanted.partition_index}"
+            try:
+                if (topic.name, wanted.partition_index) in records:
+                    raise ApiError(ErrorCode.invalid_request, f"Partition {place} is named more than once.")
+                record = _alter(context, topic.name, wanted, may_change_factor=may_change_factor)
+            except ApiError as error:
+                partitions.append(_entry(wanted.partition_index, error.code, error.message))
+                continue
+            partitions.append(_entry(wanted.partition_index, ErrorCode.none, None))
+            if record is not None:
+                records[topic.name, wanted.partition_index] = record
+                altered.append(_words(place, wanted.replicas))
+        responses.append({"name": topic.name, "partitions": partitions})
+    return ControllerResult(
+        records=tuple(records.values()),
+        response={
+            "throttle_time": 0,
+            "allow_replication_factor_change": may_change_factor,
+            "error_code": ErrorCode.none,
+            "error_message": None,
+            "responses": responses,
+        },
+        audit_reason=_reason(altered) if altered else None,
+    )
+
+
+def _alter(
+    context: DecisionContext, topic_name: str, wanted: Any, *, may_change_factor: bool
+) -> PartitionChangeRecord | None:
+    topic = context.image.topics.by_name.get(topic_name)
+    if topic is None:
+        reason = f"Unable to find a topic named {topic_name}."
+        raise ApiError(ErrorCode.unknown_topic_or_partition, reason)
+    state = topic.partitions.get(wanted.partition_index)
+    if state is None:
+        reason = f"Unable to find partition {topic_name}:{wanted.partition_index}."
+        raise ApiError(ErrorCode.unknown_topic_or_partition, reason)
+    place = _Place(topic, wanted.partition_index, state)
+    if wanted.replicas is None:
+        return _cancel(context, place)
+    target = check_replicas(context, wanted.replicas)
+    if not may_change_factor:
+        _check_factor(place, target)
+    return _reassign(context, place, target)
+
+
+def _reassign(
+    context: DecisionContext, place: _Place, target: tuple[int, ...]
+) -> PartitionChangeRecord | None:
+    """A reassignment that runs already is altered as it stands: replicas that it was adding may be dropped again.
+
+    Where nothing is added now, the replicas that were being added stay listed, so that a cancel drops them.
+    """
+    state = place.state
+    removing = tuple(sorted(set(state.replicas) - set(target)))
+    adding = tuple(sorted(set(target) - set(state.replicas)))
+    change = change_of(
+        context,
+        place.topic,
+        place.partition_id,
+        state,
+        target_replicas=(*target, *removing),
+        target_removing=removing,
+        target_adding=adding or state.adding_replicas,
+    )
+    return change.record()
+
+
+def _check_factor(place: _Place, target: tuple[int, ...]) -> None:
+    """Raises INVALID_REPLICATION_FACTOR; of a partition that moves, the factor that it will have counts."""
+    current = len(set(place.state.replicas) - set(place.state.removing_replicas))
+    if len(target) != current:
+        reason = f"The replication factor is changed from {current} to {len(target)}"
+        raise ApiError(ErrorCode.invalid_replication_factor, reason)
+
+
+def _cancel(context: DecisionContext, place: _Place) -> PartitionChangeRecord | None:
+    """Back to the replicas before; if none of these is in sync, data is lost, which the topic must permit."""
+    state = place.state
+    if not (state.adding_replicas or state.removing_replicas):
+        raise ApiError(ErrorCode.no_reassignment_in_progress, "No partition reassignment is in progress.")
+    replicas = tuple(replica for replica in state.replicas if replica not in state.adding_replicas)
+    isr = tuple(member for member in state.isr if member not in state.adding_replicas)
+    if not replicas:
+        raise ApiError(ErrorCode.invalid_replica_assignment, f"Nothing was there before {place} moved.")
+    may_be_unclean = context.allows_unclean_election(place.topic.name)
+    if not isr and not may_be_unclean:
+        reason = (
+            f"Unable to revert partition assignment for {place} because it would require an unclean leader "
+            "election."
+        )
+        raise ApiError(ErrorCode.invalid_replica_assignment, reason)
+    change = change_of(
+        context,
+        place.topic,
+        place.partition_id,
+        state,
+        Election.UNCLEAN if may_be_unclean else Election.ONLINE,
+        target_isr=isr or replicas[:1],
+        target_replicas=replicas,
+        target_removing=(),
+        target_adding=(),
+    )
+    return change.record()
+
+
+def _entry(partition_id: int, code: ErrorCode, message: str | None) -> Values:
+    return {"partition_index": partition_id, "error_code": code, "error_message": message}
+
+
+def _words(place: str, replicas: tuple[int, ...] | None) -> str:
+    return f"cancel {place}" if replicas is None else f"{place} to {list(replicas)}"
+
+
+def _reason(altered: list[str]) -> str:
+    more = f" and {len(altered) - _PLACES_IN_REASON} more" if len(altered) > _PLACES_IN_REASON else ""
+    return f"reassign partitions: {', '.join(altered[:_PLACES_IN_REASON])}{more}"
+
+
+def list_partition_reassignments(image: MetadataImage, request: ControllerRequest) -> Values:
+    """`image` is the committed one. Unknown topics and partitions are left out, as those are that do not move."""
+    if request.body.topics is None:
+        moving = (_topic(topic, sorted(topic.partitions.rare_lists)) for topic in image.topics.by_id.values())
+    else:
+        moving = (
+            _topic(image.topics.by_name[asked.name], asked.partition_indexes)
+            for asked in request.body.topics
+            if asked.name in image.topics.by_name
+        )
+    return {
+        "throttle_time": 0,
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "topics": [topic for topic in moving if topic["partitions"]],
+    }
+
+
+def _topic(topic: TopicImage, partition_ids: Iterable[int]) -> Values:
+    partitions = (
+        _partition(partition_id, topic.partitions.get(partition_id)) for partition_id in partition_ids
+    )
+    return {"name": topic.name, "partitions": [each for each in partitions if each is not None]}
+
+
+def _partition(partition_id: int, state: PartitionState | None) -> Values | None:
+    if state is None or not (state.adding_replicas or state.removing_replicas):
+        return None
+    return {
+        "partition_index": partition_id,
+        "replicas": state.replicas,
+        "adding_replicas": state.adding_replicas,
+        "removing_replicas": state.removing_replicas,
+    }

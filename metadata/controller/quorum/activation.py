@@ -1,0 +1,77 @@
+"""What a controller writes first when it becomes active (KIP-868)."""
+
+from metadata.controller.config import ControllerConfig
+from metadata.controller.partitions.elr import cluster_minimum
+from metadata.image.metadata_version import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    METADATA_VERSION,
+    MINIMUM_METADATA_VERSION,
+    TRANSACTIONS,
+)
+from metadata.loader import MetadataLoader
+from snapshots.bootstrap import metadata_version_of
+from wire.metadata_records.features import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+)
+from wire.schema import MetadataRecord
+
+BOOTSTRAP_TRANSACTION_NAME = "Bootstrap records"
+FAILOVER_REASON = "Controller failover"
+
+
+class LogUnsupported(Exception):
+    """No controller of this version may write into the log that there is; fatal, for nothing can be decided."""
+
+
+def activation_records(config: ControllerConfig, loader: MetadataLoader) -> tuple[MetadataRecord, ...]:
+    """End a transaction that the last controller left open, and fill a log that holds no data yet.
+
+    Raises LogUnsupported for a log that holds data and no metadata.version, or an open transaction that its
+    metadata.version knows no end of.
+    """
+    if loader.has_data and METADATA_VERSION not in loader.image.features.finalized:
+        raise LogUnsupported(
+            "the metadata log holds records but no metadata.version, so a Kafka older than 3.3 wrote it: let Kafka "
+            "3.3 to 3.9 upgrade it first (kafka-features.sh upgrade --metadata). No metadata was written into it"
+        )
+    records: list[MetadataRecord] = []
+    if loader.transaction_start_offset is not None:
+        _check_transactions(config, loader)
+        records.append(AbortTransactionRecord(reason=FAILOVER_REASON))
+    if not loader.has_data:
+        records += _bootstrap(config)
+    return tuple(records)
+
+
+def _check_transactions(config: ControllerConfig, loader: MetadataLoader) -> None:
+    level = loader.image.metadata_version
+    if not loader.has_data:
+        level = metadata_version_of(config.bootstrap_records) or MINIMUM_METADATA_VERSION
+    if level < TRANSACTIONS:
+        raise LogUnsupported(
+            f"the metadata log holds an open transaction from offset {loader.transaction_start_offset} on, but "
+            f"metadata.version {level} has no transactions, so no controller of that version wrote it. No metadata "
+            "was written into it"
+        )
+
+
+def _bootstrap(config: ControllerConfig) -> list[MetadataRecord]:
+    level = metadata_version_of(config.bootstrap_records) or MINIMUM_METADATA_VERSION
+    records = [*config.bootstrap_records, *_minimum_in_sync(config)]
+    if level < TRANSACTIONS:
+        return records
+    return [BeginTransactionRecord(name=BOOTSTRAP_TRANSACTION_NAME), *records, EndTransactionRecord()]
+
+
+def _minimum_in_sync(config: ControllerConfig) -> list[MetadataRecord]:
+    """Eligible leader replicas rest on one min.insync.replicas for all nodes, so the log has to tell it (KIP-966)."""
+    is_elr_enabled = any(
+        isinstance(record, FeatureLevelRecord)
+        and record.name == ELIGIBLE_LEADER_REPLICAS_VERSION
+        and record.feature_level > 0
+        for record in config.bootstrap_records
+    )
+    return [cluster_minimum(config.min_insync_replicas)] if is_elr_enabled else []

@@ -1,0 +1,1 @@
+"""Changes of ACLs, SCRAM credentials and delegation tokens. Read `acls.py` first."""

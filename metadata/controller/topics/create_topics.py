@@ -1,0 +1,168 @@
+"""CreateTopics: each topic succeeds or fails alone, and what succeeds is one atomic batch."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from metadata.configs.resolution import SOURCE_TOPIC
+from metadata.controller.context import DecisionContext
+from metadata.controller.refusals import topic_refusal
+from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.results import ControllerResult
+from metadata.controller.timeline import Entry
+from metadata.controller.topics.names import check_no_collision, check_topic_name
+from metadata.controller.topics.new_partitions import (
+    Placed,
+    automatic_partitions,
+    manual_partitions,
+    new_partitions,
+    placer_of,
+)
+from metadata.controller.topics.placement import StripedPlacer
+from metadata.controller.topics.topic_configs import check_new_topic_configs, effective_topic_configs
+from metadata.image.configs import TOPIC
+from metadata.image.partitions import EMPTY_PARTITIONS
+from metadata.image.topics import TopicImage, TopicsImage
+from metadata.topic_names import METADATA_TOPIC_NAME
+from wire.metadata_records.configs import ConfigRecord
+from wire.metadata_records.topics import TopicRecord
+
+# From which version on the configs in effect are answered.
+_TELLS_CONFIGS = 5
+_NAMES_IN_REASON = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A topic that passed every check."""
+
+    topic: TopicImage
+    configs: tuple[tuple[str, str], ...]
+    placed: Placed
+
+    @property
+    def record_count(self) -> int:
+        return 1 + len(self.configs) + len(self.placed)
+
+    def records(self, context: DecisionContext) -> list[Entry]:
+        """The topic, its configs, its partitions."""
+        return [
+            TopicRecord(name=self.topic.name, topic_id=self.topic.id),
+            *(
+                ConfigRecord(resource_type=TOPIC, resource_name=self.topic.name, name=name, value=value)
+                for name, value in self.configs
+            ),
+            *new_partitions(context, self.topic, self.placed),
+        ]
+
+    def response(self, defaults: Sequence[Values]) -> Values:
+        """`defaults` are the configs in effect of a topic that has none of its own."""
+        own = dict(self.configs)
+        return {
+            "name": self.topic.name,
+            "topic_id": self.topic.id,
+            "error_code": ErrorCode.none,
+            "error_message": None,
+            "topic_config_error_code": 0,
+            "num_partitions": len(self.placed),
+            "replication_factor": len(self.placed[0]),
+            "configs": [
+                {**each, "value": own[each["name"]], "config_source": SOURCE_TOPIC}
+                if each["name"] in own
+                else each
+                for each in defaults
+            ],
+        }
+
+
+def create_topics(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+    """Raises POLICY_VIOLATION when the whole request makes more records than one batch may hold."""
+    mentions = Counter(topic.name for topic in request.body.topics)
+    topics, placer, defaults = context.image.topics, placer_of(context), _defaults(context, request)
+    created: list[NewTopic] = []
+    responses: list[Values] = []
+    count = 0
+    for asked in {topic.name: topic for topic in request.body.topics}.values():
+        try:
+            _check_mention(asked.name, mentions[asked.name])
+            new = _new_topic(context, placer, topics, asked, context.config.max_records_per_batch - count)
+            context.charge_mutations(request, len(new.placed))
+        except ApiError as error:
+            if error.code is ErrorCode.policy_violation:
+                raise
+            responses.append(topic_refusal(asked.name, error))
+            continue
+        # Later topics of this request may not collide with this one either.
+        topics = topics.with_topic(new.topic)
+        created.append(new)
+        responses.append(new.response(defaults))
+        count += new.record_count
+    is_dry_run = bool(getattr(request.body, "validate_only", False))
+    return ControllerResult(
+        records=() if is_dry_run else tuple(entry for new in created for entry in new.records(context)),
+        response={"throttle_time": 0, "topics": responses},
+        audit_reason=_reason(created) if created else None,
+    )
+
+
+def _defaults(context: DecisionContext, request: ControllerRequest) -> list[Values]:
+    if request.api_version < _TELLS_CONFIGS:
+        return []
+    return effective_topic_configs(context.image, "", context.node_id, context.config.node_configs, own={})
+
+
+def _check_mention(name: str, mentions: int) -> None:
+    if mentions > 1:
+        raise ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
+    if name == METADATA_TOPIC_NAME:
+        raise ApiError(ErrorCode.invalid_request, f"Creation of internal topic {name} is prohibited.")
+
+
+def _new_topic(
+    context: DecisionContext, placer: StripedPlacer, topics: TopicsImage, asked: Any, room: int
+) -> NewTopic:
+    check_topic_name(asked.name)
+    if asked.name in topics.by_name:
+        raise ApiError(ErrorCode.topic_already_exists, f"Topic '{asked.name}' already exists.")
+    check_no_collision(asked.name, topics)
+    configs = _checked_configs(context, asked)
+    _check_room(asked, room - 1 - len(configs))
+    placed = (
+        manual_partitions(context, asked)
+        if asked.assignments
+        else automatic_partitions(context, placer, asked)
+    )
+    topic_id: UUID = context.random_uuid()
+    while topic_id in topics.by_id:
+        topic_id = context.random_uuid()
+    topic = TopicImage(name=asked.name, id=topic_id, partitions=EMPTY_PARTITIONS)
+    return NewTopic(topic=topic, configs=configs, placed=placed)
+
+
+def _check_room(asked: Any, room: int) -> None:
+    """Checked before millions of partitions are laid out in memory."""
+    if max(asked.num_partitions, len(asked.assignments), 1) > room:
+        reason = f"Topic '{asked.name}' makes the request too large: it would need more records than one batch holds."
+        raise ApiError(ErrorCode.policy_violation, reason)
+
+
+def _checked_configs(context: DecisionContext, asked: Any) -> tuple[tuple[str, str], ...]:
+    """Raises INVALID_CONFIG; the last of a repeated name counts."""
+    without_value = [config.name for config in asked.configs if config.value is None]
+    if without_value:
+        reason = f"Null value not supported for topic configs: {','.join(without_value)}"
+        raise ApiError(ErrorCode.invalid_config, reason)
+    configs = {config.name: config.value for config in asked.configs}
+    if configs:
+        check_new_topic_configs(context.image, configs, context.node_id, context.config.node_configs)
+    return tuple(sorted(configs.items()))
+
+
+def _reason(created: list[NewTopic]) -> str:
+    names = [new.topic.name for new in created]
+    more = f" and {len(names) - _NAMES_IN_REASON} more" if len(names) > _NAMES_IN_REASON else ""
+    return f"create topics: {', '.join(names[:_NAMES_IN_REASON])}{more}"

@@ -1,0 +1,119 @@
+"""The `Broker` service: members that speak gRPC, under the rules of Kafka's brokers (see broker.proto).
+
+Every node serves it. A request goes to the active controller as a broker's own does, over a channel that finds it, also
+where that is this very node; so there is one place where it is decided, and one line of requests.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import grpc
+
+from metadata.adapters.controller_channel import ControllerUnavailable
+from metadata.grpc.access import BadMessage, MemberGate, Refused, check, refuse
+from metadata.grpc.access import Context as GateContext
+from metadata.grpc.broker.requests import (
+    Membership,
+    Values,
+    alter_partition_message,
+    alter_partition_values,
+    heartbeat_message,
+    heartbeat_values,
+    registration_message,
+    registration_values,
+    unregistration_values,
+)
+from metadata.grpc.broker.watch import watch
+from metadata.grpc.feed import ChangeFeed
+from metadata.grpc.sending import Context as StreamContext
+from metadata.grpc.sending import send_all
+from metadata.grpc.source import CommittedLog
+from network.errors import NoCommonVersion
+from wire.proto import broker_pb2 as pb
+from wire.proto.broker_pb2_grpc import BrokerServicer
+from wire.protocol.api_keys import ApiKey
+
+
+class ToController(Protocol):
+    """A ControllerChannel."""
+
+    async def request(self, api_key: ApiKey, body: Mapping[str, object]) -> Any: ...
+
+
+class Context(StreamContext, GateContext, Protocol):
+    """What is used of gRPC's context of a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerCalls:
+    """How this node reaches the active controller, and what it tells members of itself.
+
+    Heartbeats have a channel of their own: nothing slow may hold them up.
+    """
+
+    membership: Membership
+    heartbeats: ToController
+    others: ToController
+    gate: MemberGate
+
+
+class BrokerService(BrokerServicer):
+    def __init__(
+        self, calls: BrokerCalls, log: CommittedLog, feed: ChangeFeed, watcher_queue_changes: int
+    ) -> None:
+        self._calls = calls
+        self._log = log
+        self._feed = feed
+        self._watcher_queue_changes = watcher_queue_changes
+
+    async def Register(self, request: pb.RegisterRequest, context: Context) -> pb.RegisterResponse:  # noqa: N802
+        membership = self._calls.membership
+        response = await self._ask(
+            context, ApiKey.BROKER_REGISTRATION, lambda: registration_values(request, membership)
+        )
+        return registration_message(response, membership)
+
+    async def Heartbeat(self, request: pb.HeartbeatRequest, context: Context) -> pb.HeartbeatResponse:  # noqa: N802
+        response = await self._ask(context, ApiKey.BROKER_HEARTBEAT, lambda: heartbeat_values(request))
+        return heartbeat_message(response)
+
+    async def AlterPartition(  # noqa: N802
+        self, request: pb.AlterPartitionRequest, context: Context
+    ) -> pb.AlterPartitionResponse:
+        response = await self._ask(context, ApiKey.ALTER_PARTITION, lambda: alter_partition_values(request))
+        return alter_partition_message(response)
+
+    async def Unregister(self, request: pb.UnregisterRequest, context: Context) -> pb.UnregisterResponse:  # noqa: N802
+        await self._ask(context, ApiKey.UNREGISTER_BROKER, lambda: unregistration_values(request))
+        return pb.UnregisterResponse()
+
+    async def Watch(self, request: pb.WatchRequest, context: Context) -> None:  # noqa: N802
+        await self._calls.gate.admit(context, ApiKey.FETCH)
+        messages = watch(request, self._log, self._feed, self._watcher_queue_changes)
+        await send_all(messages, context, self._log.source.node_id)
+
+    async def _ask(self, context: Context, api_key: ApiKey, values: Callable[[], Values]) -> Any:
+        """The controller's answer; without one the call ends here."""
+        channel = self._calls.heartbeats if api_key is ApiKey.BROKER_HEARTBEAT else self._calls.others
+        try:
+            self._calls.gate.check(context, api_key)
+            response = await channel.request(api_key, values())
+            check(response)
+        except (Refused, BadMessage, ControllerUnavailable, NoCommonVersion) as error:
+            await _refuse(context, error)
+            raise
+        return response
+
+
+async def _refuse(context: Context, error: Exception) -> None:
+    """End the call; always raises."""
+    match error:
+        case Refused():
+            await refuse(context, error)
+        case BadMessage():
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        case ControllerUnavailable():
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+        case _:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))

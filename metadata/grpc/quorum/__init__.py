@@ -1,0 +1,1 @@
+"""`Quorum`: states of replicas and nodes, leadership transfer, history of elections. Read `service.py` first."""

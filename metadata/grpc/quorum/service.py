@@ -1,0 +1,348 @@
+"""The `Quorum` service: the replicas' states, leadership transfer, the history of elections as this node saw it, and
+the nodes and brokers: what each serves, and how far it follows the log.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import grpc
+
+from metadata.grpc.access import Context, MemberGate
+from metadata.grpc.source import LogUnreadable, NotTheLeader
+from metadata.image.image import Provenance
+from metadata.members import BrokerProgress, BrokerStanding, Waited, waited_for
+from metadata.state_hash.comparison import StateComparison, reports_message
+from raft.elections_history import LeaderChangeAt, RoleEvent
+from raft.messages import DescribeQuorumResponse, ReplicaStatus
+from wire.errors import DecodeError
+from wire.proto import quorum_pb2 as pb
+from wire.proto.quorum_pb2_grpc import QuorumServicer
+from wire.protocol.api_keys import ApiKey
+
+WAIT_TIMEOUT_MS: Final = 10_000
+LONGEST_WAIT_MS: Final = 600_000
+LOOK_EVERY_S: Final = 0.02
+_STANDINGS: Final = {
+    BrokerStanding.FENCED: pb.FENCED,
+    BrokerStanding.ACTIVE: pb.ACTIVE,
+    BrokerStanding.IN_CONTROLLED_SHUTDOWN: pb.IN_CONTROLLED_SHUTDOWN,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLife:
+    """As the broker itself knows it."""
+
+    state: str
+    epoch: int
+    is_fenced: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStatus:
+    """What a node serves, and of when it is; `reason` is why it is not ready."""
+
+    node_id: int
+    cluster_id: str
+    roles: tuple[str, ...]
+    reason: str
+    is_cut_off: bool
+    ms_since_commit: int | None
+    provenance: Provenance
+    leader_id: int
+    broker: BrokerLife | None
+
+
+class MembersSource(Protocol):
+    """A node, as these calls use it; all of it belongs to the node's event loop."""
+
+    def describe_node(self) -> NodeStatus: ...
+
+    def leader_epoch(self) -> int: ...
+
+    def brokers(self) -> Sequence[BrokerProgress]:
+        """By id; raises NotTheLeader elsewhere than at the active controller."""
+        ...
+
+    def committed_offset(self) -> int:
+        """The last in the committed image."""
+        ...
+
+    async def last_committed_offset(self) -> int:
+        """The same, once all is in it that was committed anywhere when this was called. Raises NotTheLeader."""
+        ...
+
+
+class MembersCalls:
+    """Mixed into the servicer of `Quorum`. `gate` judges callers; none: all may call."""
+
+    members: MembersSource | None = None
+    gate: MemberGate | None = None
+
+    async def admit(self, context: Context, api_key: ApiKey) -> None:
+        """Ends the call of who lacks the right."""
+        if self.gate is not None:
+            await self.gate.admit(context, api_key)
+
+    async def DescribeNode(  # noqa: N802
+        self,
+        request: pb.DescribeNodeRequest,  # noqa: ARG002 - gRPC's signature
+        context: Context,
+    ) -> pb.DescribeNodeResponse:
+        source = await self._members(context)
+        return node_message(source.describe_node())
+
+    async def DescribeBrokers(  # noqa: N802
+        self,
+        request: pb.DescribeBrokersRequest,  # noqa: ARG002 - gRPC's signature
+        context: Context,
+    ) -> pb.DescribeBrokersResponse:
+        source = await self._members(context)
+        try:
+            brokers = source.brokers()
+        except NotTheLeader as refusal:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
+            raise
+        node = source.describe_node()
+        return pb.DescribeBrokersResponse(
+            leader_id=node.node_id,
+            leader_epoch=source.leader_epoch(),
+            committed_offset=source.committed_offset(),
+            brokers=[progress_message(broker) for broker in brokers],
+            cluster_id=node.cluster_id,
+        )
+
+    async def WaitApplied(  # noqa: N802
+        self, request: pb.WaitAppliedRequest, context: Context
+    ) -> pb.WaitAppliedResponse:
+        source = await self._members(context)
+        timeout_ms = min(request.timeout_ms, LONGEST_WAIT_MS) if request.timeout_ms > 0 else WAIT_TIMEOUT_MS
+        try:
+            waited = await wait_applied(
+                source, request.offset if request.HasField("offset") else None, timeout_ms
+            )
+        except NotTheLeader as refusal:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
+            raise
+        return pb.WaitAppliedResponse(
+            offset=waited.offset,
+            is_applied=waited.is_applied,
+            lagging=[progress_message(broker) for broker in waited.lagging],
+            fenced=[progress_message(broker) for broker in waited.fenced],
+        )
+
+    async def _members(self, context: Context) -> MembersSource:
+        await self.admit(context, ApiKey.DESCRIBE_QUORUM)
+        if self.members is None:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this node tells nothing of members")
+        assert self.members is not None, "an aborted call does not go on"
+        return self.members
+
+
+async def wait_applied(source: MembersSource, offset: int | None, timeout_ms: int) -> Waited:
+    """Until all that are not fenced have applied it, or the time is over. An offset that is not committed yet is
+    waited for as well. Raises NotTheLeader, also when the lead is lost meanwhile."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_ms / 1000
+    if offset is None:
+        try:
+            async with asyncio.timeout_at(deadline):
+                offset = await source.last_committed_offset()
+        except TimeoutError:
+            return waited_for(source.committed_offset() + 1, source.brokers())
+    waited = waited_for(offset, source.brokers())
+    while not waited.is_applied and loop.time() < deadline:
+        await asyncio.sleep(LOOK_EVERY_S)
+        waited = waited_for(offset, source.brokers())
+    return waited
+
+
+def node_message(node: NodeStatus) -> pb.DescribeNodeResponse:
+    life = node.broker
+    return pb.DescribeNodeResponse(
+        node_id=node.node_id,
+        cluster_id=node.cluster_id,
+        roles=node.roles,
+        is_ready=not node.reason,
+        reason=node.reason,
+        is_cut_off=node.is_cut_off,
+        ms_since_commit=node.ms_since_commit,
+        offset=node.provenance.last_contained_offset,
+        epoch=node.provenance.last_contained_epoch,
+        timestamp_ms=node.provenance.timestamp_ms,
+        leader_id=node.leader_id,
+        broker=None
+        if life is None
+        else pb.BrokerLife(state=life.state, epoch=life.epoch, is_fenced=life.is_fenced),
+    )
+
+
+def progress_message(broker: BrokerProgress) -> pb.BrokerProgress:
+    registration = broker.registration
+    return pb.BrokerProgress(
+        broker_id=registration.id,
+        standing=_STANDINGS[broker.standing],
+        epoch=registration.epoch,
+        endpoints=[
+            pb.BrokerEndpoint(name=each.name, host=each.host, port=each.port)
+            for each in registration.end_points
+        ],
+        rack=registration.rack,
+        applied_offset=broker.applied_offset,
+        lag=broker.lag,
+        silent_ms=broker.silent_ms,
+        directories=[each.bytes for each in registration.log_dirs],
+    )
+
+
+class TransferRefused(Exception):
+    """The leader goes on leading; the text says why."""
+
+
+class QuorumSource(Protocol):
+    """A node's replica, as the service uses it; every call belongs to the node's event loop."""
+
+    @property
+    def node_id(self) -> int: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def states(self) -> StateComparison: ...
+
+    async def describe_quorum(self) -> DescribeQuorumResponse:
+        """As this node knows it; raises NotTheLeader when the node ends meanwhile."""
+        ...
+
+    async def transfer_leadership(self, target_id: int) -> None:
+        """Returns once the target leads. Raises NotTheLeader; or TransferRefused, also where it was not elected."""
+        ...
+
+    def role_events(self) -> Sequence[RoleEvent]:
+        """What this node noted; raises DecodeError where its notes cannot be read."""
+        ...
+
+    def leader_changes(self, from_epoch: int) -> AsyncGenerator[LeaderChangeAt]:
+        """Those of the committed log, ascending; raises LogUnreadable."""
+        ...
+
+
+class QuorumService(MembersCalls, QuorumServicer):
+    def __init__(
+        self, source: QuorumSource, members: MembersSource | None = None, gate: MemberGate | None = None
+    ) -> None:
+        """Without `members` the calls that tell of nodes and brokers are not served."""
+        self._source = source
+        self.gate = gate
+        self.members = members
+
+    async def TransferLeadership(  # noqa: N802
+        self, request: pb.TransferLeadershipRequest, context: Context
+    ) -> pb.TransferLeadershipResponse:
+        await self.admit(context, ApiKey.ELECT_LEADERS)
+        leader_epoch = self._source.leader_epoch
+        try:
+            await self._source.transfer_leadership(request.target_id)
+        except (NotTheLeader, TransferRefused) as refusal:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
+        return pb.TransferLeadershipResponse(leader_id=self._source.node_id, leader_epoch=leader_epoch)
+
+    async def DescribeQuorum(  # noqa: N802
+        self,
+        request: pb.DescribeQuorumRequest,  # noqa: ARG002 - gRPC's signature
+        context: Context,
+    ) -> pb.DescribeQuorumResponse:
+        await self.admit(context, ApiKey.DESCRIBE_QUORUM)
+        try:
+            found = await self._source.describe_quorum()
+        except NotTheLeader as refusal:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(refusal))
+            raise
+        voters = [replica_message(status, is_voter=True) for status in found.current_voters]
+        return pb.DescribeQuorumResponse(
+            node_id=self._source.node_id,
+            leader_id=found.leader_id,
+            leader_epoch=found.leader_epoch,
+            high_watermark=found.high_watermark,
+            states=reports_message(self._source.states),
+            replicas=[*voters, *(replica_message(status, is_voter=False) for status in found.observers)],
+        )
+
+    async def GetElections(  # noqa: N802
+        self, request: pb.GetElectionsRequest, context: Context
+    ) -> pb.GetElectionsResponse:
+        await self.admit(context, ApiKey.DESCRIBE_QUORUM)
+        response = pb.GetElectionsResponse(node_id=self._source.node_id)
+        try:
+            response.events.extend(
+                event_message(event)
+                for event in self._source.role_events()
+                if event.epoch >= request.from_epoch
+            )
+            async for change in self._source.leader_changes(request.from_epoch):
+                response.leader_changes.append(change_message(change))
+                await asyncio.sleep(0)  # a long history is read batch by batch, between the node's other work
+        except (LogUnreadable, DecodeError) as error:
+            await context.abort(grpc.StatusCode.DATA_LOSS, str(error))
+        return response
+
+
+def replica_message(status: ReplicaStatus, *, is_voter: bool) -> pb.QuorumReplica:
+    return pb.QuorumReplica(
+        replica_id=status.replica_id,
+        directory_id=status.directory_id.bytes,
+        is_voter=is_voter,
+        log_end_offset=status.log_end_offset,
+        last_fetch_timestamp_ms=status.last_fetch_timestamp_ms,
+        last_caught_up_timestamp_ms=status.last_caught_up_timestamp_ms,
+    )
+
+
+def event_message(event: RoleEvent) -> pb.RoleEvent:
+    return pb.RoleEvent(
+        timestamp_ms=event.timestamp_ms, role=event.role, epoch=event.epoch, cause=event.cause
+    )
+
+
+def change_message(change: LeaderChangeAt) -> pb.LeaderChange:
+    return pb.LeaderChange(
+        offset=change.offset,
+        epoch=change.epoch,
+        leader_id=change.leader_id,
+        timestamp_ms=change.timestamp_ms,
+        voters=change.voters,
+        granting_voters=change.granting_voters,
+        previous_ms=change.previous_ms,
+    )
+
+
+def history_of(
+    response: pb.GetElectionsResponse,
+) -> tuple[tuple[RoleEvent, ...], tuple[LeaderChangeAt, ...]]:
+    """An answer of GetElections, as the merge takes it."""
+    events = tuple(
+        RoleEvent(
+            node_id=response.node_id,
+            timestamp_ms=event.timestamp_ms,
+            role=event.role,
+            epoch=event.epoch,
+            cause=event.cause,
+        )
+        for event in response.events
+    )
+    changes = tuple(
+        LeaderChangeAt(
+            offset=change.offset,
+            epoch=change.epoch,
+            leader_id=change.leader_id,
+            timestamp_ms=change.timestamp_ms,
+            voters=tuple(change.voters),
+            granting_voters=tuple(change.granting_voters),
+            previous_ms=change.previous_ms if change.HasField("previous_ms") else None,
+        )
+        for change in response.leader_changes
+    )
+    return events, changes

@@ -1,0 +1,317 @@
+"""The gRPC server of a node: `Inspect`, `Quorum`, `Broker`, health and reflection, in the node's own event loop.
+
+Calls that no service here can answer end with a status instead of a traceback in the node's log: gRPC's Python server
+parses a request within the call, and takes an error there for a fault of the service, also when a service leaves out a
+method of its .proto file.
+"""
+
+import asyncio
+import contextlib
+import errno
+import inspect
+import logging
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import DecodeError
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from metadata.grpc.access import MemberGate
+from metadata.grpc.broker.service import BrokerCalls, BrokerService
+from metadata.grpc.feed import WATCHER_QUEUE_CHANGES, ChangeFeed
+from metadata.grpc.inspect.service import InspectService
+from metadata.grpc.quorum.service import MembersSource, QuorumService, QuorumSource
+from metadata.grpc.source import CommittedLog, InspectSource
+from network.errors import CannotListen, listen_error
+from network.limits import GrpcLimits
+from network.security.reloading import TlsMaterial
+from network.security.tls import TlsFiles
+from wire.proto import broker_pb2, inspect_pb2, quorum_pb2
+from wire.proto.broker_pb2_grpc import add_BrokerServicer_to_server
+from wire.proto.inspect_pb2_grpc import add_InspectServicer_to_server
+from wire.proto.quorum_pb2_grpc import add_QuorumServicer_to_server
+
+_STATUS: Final = grpc.StatusCode.INTERNAL  # as gRPC's table of statuses has it
+_MESSAGE: Final = (
+    "the bytes of the request are not a message of this method (is its .proto file the one of this node?)"
+)
+
+_LIBRARYS_LOGGER: Final = "grpc._cython.cygrpc"
+_NOT_OURS: Final = ("Invalid encoding on", "Failed sending error status")
+
+_Behaviour = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Malformed:
+    """In place of the request."""
+
+
+class MalformedRequests(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+    """For the interceptors of a server; it also keeps messages that any client can cause out of gRPC's log."""
+
+    def __init__(self) -> None:
+        self._guarded: dict[Any, Any] = {}
+        logging.getLogger(_LIBRARYS_LOGGER).addFilter(_is_ours)
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any
+    ) -> Any:
+        handler = await continuation(handler_call_details)
+        if handler is None:
+            return None
+        guarded = self._guarded.get(handler)
+        if guarded is None:
+            guarded = self._guarded[handler] = _guarded(handler)
+        return guarded
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """False for a header or a path that is not ASCII, as no method of ours is: a client chose it, and it may hold a
+    secret. False for a status that could not be sent because the client has gone."""
+    message = record.getMessage()
+    return message.isascii() and not message.startswith(_NOT_OURS)
+
+
+def _guarded(handler: Any) -> Any:
+    make = {
+        (False, False): grpc.unary_unary_rpc_method_handler,
+        (False, True): grpc.unary_stream_rpc_method_handler,
+        (True, False): grpc.stream_unary_rpc_method_handler,
+        (True, True): grpc.stream_stream_rpc_method_handler,
+    }[handler.request_streaming, handler.response_streaming]
+    behaviour: _Behaviour = (
+        handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
+    )
+    judge = _sound_requests if handler.request_streaming else _sound_request
+    wrap = _generator if inspect.isasyncgenfunction(behaviour) else _coroutine
+    return make(wrap(behaviour, judge), _lenient(handler.request_deserializer), handler.response_serializer)
+
+
+def _coroutine(behaviour: _Behaviour, judge: _Behaviour) -> _Behaviour:
+    async def guarded(request: Any, context: Any) -> Any:
+        try:
+            return await behaviour(await judge(request, context), context)
+        except NotImplementedError:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this node does not serve the method")
+
+    return guarded
+
+
+def _generator(behaviour: _Behaviour, judge: _Behaviour) -> _Behaviour:
+    async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
+        async for response in behaviour(await judge(request, context), context):
+            yield response
+
+    return guarded
+
+
+async def _sound_request(request: Any, context: Any) -> Any:
+    if isinstance(request, _Malformed):
+        await context.abort(_STATUS, _MESSAGE)
+    return request
+
+
+async def _sound_requests(requests: Any, context: Any) -> Any:
+    async def each() -> AsyncIterator[Any]:
+        async for request in requests:
+            yield await _sound_request(request, context)
+
+    return each()
+
+
+def _lenient(deserialize: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    def read(data: bytes) -> Any:
+        try:
+            return deserialize(data)
+        except DecodeError:
+            return _Malformed()
+
+    return read
+
+
+SERVICE_NAME = inspect_pb2.DESCRIPTOR.services_by_name["Inspect"].full_name
+QUORUM_SERVICE_NAME = quorum_pb2.DESCRIPTOR.services_by_name["Quorum"].full_name
+BROKER_SERVICE_NAME = broker_pb2.DESCRIPTOR.services_by_name["Broker"].full_name
+HEALTH_POLL_SECONDS = 0.2
+_DEFAULT_LIMITS = GrpcLimits()
+
+_OPTIONS = (
+    ("grpc.so_reuseport", 0),  # gRPC's default lets a second process listen on the same port unnoticed
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+)
+
+
+class GrpcCannotListen(CannotListen):
+    """The address of the gRPC listener could not be bound."""
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(host, port, reason, "set `kquorum.grpc.listener` to a free address of this machine")
+
+
+class GrpcPortInUse(GrpcCannotListen):
+    """Another socket listens there."""
+
+
+def grpc_listen_error(host: str, port: int, error: OSError) -> GrpcCannotListen:
+    """The environment's refusal in our words."""
+    cls = GrpcPortInUse if error.errno == errno.EADDRINUSE else GrpcCannotListen
+    return cls(host, port, listen_error(host, port, error).reason)
+
+
+class InspectServer:
+    """A running server; `bound_port` is the real one also where port 0 was asked for."""
+
+    def __init__(
+        self, server: grpc.aio.Server, bound_port: int, log: CommittedLog, health_task: asyncio.Task[None]
+    ) -> None:
+        self.bound_port = bound_port
+        self._server = server
+        self._log = log
+        self._health_task = health_task
+
+    async def stop(self, grace: float = 1.0) -> None:
+        """End the streams with UNAVAILABLE, give other calls `grace` seconds, and close the port."""
+        self._health_task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._health_task
+        self._log.close()
+        await self._server.stop(grace)
+
+
+async def start_inspect_server(
+    host: str,
+    port: int,
+    source: InspectSource,
+    *,
+    quorum: QuorumSource | None = None,
+    members: MembersSource | None = None,
+    broker_calls: BrokerCalls | None = None,
+    gate: MemberGate | None = None,
+    tls: TlsMaterial[TlsFiles] | None = None,
+    watcher_queue_changes: int = WATCHER_QUEUE_CHANGES,
+    limits: GrpcLimits = _DEFAULT_LIMITS,
+) -> InspectServer:
+    """Serve until `stop`, `Quorum` and `Broker` too where their sources are given. `gate` judges who calls `Inspect`
+    and `Quorum` (none: all may), `Broker` has its own. Raises GrpcPortInUse, or GrpcCannotListen for another reason."""
+    server = grpc.aio.server(interceptors=(MalformedRequests(),), options=(*_OPTIONS, *_limiting(limits)))
+    bound_port = _bind(server, host, port, tls)
+    log = CommittedLog(source)
+    feed = ChangeFeed(log)
+    add_inspect: Callable[..., None] = add_InspectServicer_to_server  # generated without types
+    add_inspect(InspectService(log, feed, watcher_queue_changes, gate), server)
+    names: tuple[str, ...] = (SERVICE_NAME,)
+    if quorum is not None:
+        add_quorum: Callable[..., None] = add_QuorumServicer_to_server
+        add_quorum(QuorumService(quorum, members, gate), server)
+        names = (*names, QUORUM_SERVICE_NAME)
+    if broker_calls is not None:
+        add_broker: Callable[..., None] = add_BrokerServicer_to_server
+        add_broker(BrokerService(broker_calls, log, feed, watcher_queue_changes), server)
+        names = (*names, BROKER_SERVICE_NAME)
+    health_service = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
+    reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    follow = _HealthReport(health_service, (health.OVERALL_HEALTH, *names), source)
+    await follow.report()
+    await server.start()
+    task = asyncio.get_running_loop().create_task(follow.run(), name="grpc-health")
+    return InspectServer(server, bound_port, log, task)
+
+
+def _limiting(limits: GrpcLimits) -> tuple[tuple[str, int], ...]:
+    """gRPC closes a connection above the first limit at once, one that is too slow at the second, and one without calls
+    at the third with GOAWAY: its client connects again for its next call. A message that is too long ends its call with
+    RESOURCE_EXHAUSTED."""
+    return (
+        ("grpc.max_allowed_incoming_connections", limits.max_connections),
+        ("grpc.server_handshake_timeout_ms", limits.handshake_timeout_ms),
+        ("grpc.max_connection_idle_ms", limits.max_idle_ms),
+        ("grpc.max_concurrent_streams", limits.max_concurrent_calls),
+        ("grpc.max_receive_message_length", limits.max_message_bytes),
+    )
+
+
+def _bind(server: grpc.aio.Server, host: str, port: int, tls: TlsMaterial[TlsFiles] | None) -> int:
+    bracketed = f"[{host}]" if ":" in host else host or "[::]"  # an empty host is every interface
+    address = f"{bracketed}:{port}"
+    try:
+        if tls is None:
+            bound_port = int(server.add_insecure_port(address))
+        else:
+            bound_port = int(server.add_secure_port(address, _credentials(tls)))
+    except RuntimeError as error:
+        raise _reason_for(host, port, str(error)) from None
+    if bound_port == 0:
+        raise _reason_for(host, port, "gRPC does not say why")
+    return bound_port
+
+
+def _credentials(tls: TlsMaterial[TlsFiles]) -> grpc.ServerCredentials:
+    """gRPC asks in a thread of its own, before each handshake, whether there is something new."""
+    told = tls.version
+
+    def configuration() -> grpc.ServerCertificateConfiguration:
+        files = tls.current
+        assert files.pair is not None, "a listener with TLS has a key pair"
+        pairs = ((files.pair.key, files.pair.certificates),)
+        return grpc.ssl_server_certificate_configuration(
+            pairs, files.trusted if files.demands_certificate else None
+        )
+
+    def changed() -> grpc.ServerCertificateConfiguration | None:
+        nonlocal told
+        version = tls.version
+        if version == told:
+            return None
+        told = version
+        return configuration()
+
+    return grpc.dynamic_ssl_server_credentials(
+        configuration(), changed, require_client_authentication=tls.current.demands_certificate
+    )
+
+
+def _reason_for(host: str, port: int, fallback: str) -> GrpcCannotListen:
+    """gRPC only says that it could not bind; the system, asked again, says why."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return grpc_listen_error(host, port, error)
+    return GrpcCannotListen(host, port, fallback)
+
+
+class _HealthReport:
+    """Clients that watch the health, of the server as a whole (the empty name) or of a service, get each change
+    within `HEALTH_POLL_SECONDS`."""
+
+    def __init__(
+        self, service: health.aio.HealthServicer, names: tuple[str, ...], source: InspectSource
+    ) -> None:
+        self._service = service
+        self._names = names
+        self._source = source
+        self._was_ready: bool | None = None
+
+    async def run(self) -> None:
+        while True:
+            await self.report()
+            await asyncio.sleep(HEALTH_POLL_SECONDS)
+
+    async def report(self) -> None:
+        is_ready = self._source.is_ready()
+        if is_ready is self._was_ready:
+            return
+        self._was_ready = is_ready
+        serving = health_pb2.HealthCheckResponse.ServingStatus
+        for name in self._names:
+            await self._service.set(name, serving.SERVING if is_ready else serving.NOT_SERVING)

@@ -1,0 +1,1 @@
+"""The hash of a state, and its comparison between nodes. Read `image_hash.py` first, then `comparison.py`."""

@@ -1,0 +1,205 @@
+"""The channel finds the active controller, and goes on looking while its time lasts."""
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from metadata.adapters.controller_channel import ControllerAddress, ControllerChannel, ControllerUnavailable
+from metadata.controller.requests import ControllerRequest, Values
+from network.server import KafkaServer
+from tests.support.running_controllers import RunningController, eventually, run
+from wire.protocol.api_keys import ApiKey
+
+HEARTBEAT = {
+    "broker_id": 1,
+    "broker_epoch": 5,
+    "current_metadata_offset": 7,
+    "want_fence": False,
+    "want_shut_down": False,
+    "offline_log_dirs": (),
+}
+
+
+def heartbeat_answer(error: ErrorCode = ErrorCode.none) -> Values:
+    return {"error_code": error, "is_caught_up": True, "is_fenced": False, "should_shut_down": False}
+
+
+def accept(_request: ControllerRequest) -> Values:
+    return heartbeat_answer()
+
+
+def refuse(_request: ControllerRequest) -> Values:
+    return heartbeat_answer(ErrorCode.not_controller)
+
+
+class Leadership:
+    """What the local replica knows."""
+
+    def __init__(self, address: ControllerAddress | None = None) -> None:
+        self.address = address
+        self.asked = 0
+
+    def find(self) -> ControllerAddress | None:
+        self.asked += 1
+        return self.address
+
+
+def channel_to(
+    leadership: Leadership, *, retry_timeout_ms: int = 10_000, request_timeout_ms: int = 5_000
+) -> ControllerChannel:
+    return ControllerChannel(
+        leadership.find,
+        client_id="test",
+        request_timeout_ms=request_timeout_ms,
+        retry_timeout_ms=retry_timeout_ms,
+    )
+
+
+def test_a_request_is_answered_by_the_leader_and_the_connection_is_kept() -> None:
+    async def work() -> int:
+        async with RunningController(1, accept) as controller:
+            channel = channel_to(Leadership(controller.address))
+            for _ in range(3):
+                response: Any = await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)
+                assert response.is_caught_up
+            channel.close()
+            assert [request.body.broker_epoch for request in controller.controller.requests] == [5, 5, 5]
+            return controller.server.counters.accepted_connections
+
+    assert run(work()) == 1
+
+
+def test_without_a_known_leader_it_waits_until_one_is_known() -> None:
+    async def work() -> None:
+        async with RunningController(1, accept) as controller:
+            leadership = Leadership()
+            channel = channel_to(leadership)
+            waiting = asyncio.create_task(channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))
+            await eventually(lambda: leadership.asked >= 2)
+            leadership.address = controller.address
+            channel.handle_leader_change(1, 1)
+            assert (await waiting).is_caught_up
+            channel.close()
+
+    run(work())
+
+
+def test_a_controller_that_lost_its_office_is_left_for_the_new_one() -> None:
+    async def work() -> None:
+        leadership = Leadership()
+        async with RunningController(2, accept) as new:
+
+            def step_down(request: ControllerRequest) -> Values:
+                leadership.address = new.address
+                return refuse(request)
+
+            async with RunningController(1, step_down) as old:
+                leadership.address = old.address
+                channel = channel_to(leadership)
+                assert (await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)).is_caught_up
+                channel.close()
+            assert len(new.controller.requests) == 1
+
+    run(work())
+
+
+def test_a_lost_connection_is_followed_by_another_attempt() -> None:
+    async def work() -> None:
+        async with RunningController(1, accept) as controller:
+            dropped: list[int] = []
+
+            def drop_once(request: ControllerRequest) -> Values | None:
+                if not dropped:
+                    dropped.append(1)
+                    raise AssertionError("the server closes a connection whose request fails")
+                return accept(request)
+
+            controller.controller.answer = drop_once
+            channel = channel_to(Leadership(controller.address))
+            assert (await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)).is_caught_up
+            channel.close()
+
+    run(work())
+
+
+def test_a_request_at_a_leader_that_hangs_moves_to_the_new_leader_at_once() -> None:
+    async def work() -> None:
+        async with RunningController(1, lambda _: None) as hanging, RunningController(2, accept) as new:
+            leadership = Leadership(hanging.address)
+            channel = channel_to(leadership, retry_timeout_ms=25_000, request_timeout_ms=25_000)
+            waiting = asyncio.create_task(channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT))
+            await eventually(lambda: hanging.controller.requests)
+            leadership.address = new.address
+            channel.handle_leader_change(2, 2)
+            async with asyncio.timeout(60):
+                assert (await waiting).is_caught_up
+            channel.close()
+
+    run(work())
+
+
+def test_the_reason_is_told_when_the_time_is_up() -> None:
+    async def work(leadership: Leadership) -> None:
+        await channel_to(leadership, retry_timeout_ms=200).request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)
+
+    with pytest.raises(
+        ControllerUnavailable, match=r"BROKER_HEARTBEAT within 200 ms: no active controller is known"
+    ):
+        run(work(Leadership()))
+
+    async def refused() -> None:
+        async with RunningController(1, refuse) as controller:
+            await work(Leadership(controller.address))
+
+    with pytest.raises(ControllerUnavailable, match="node 1 is no longer the active controller"):
+        run(refused())
+
+
+def test_a_last_attempt_cut_short_does_not_hide_the_reason() -> None:
+    """The reason is what the attempts with their full time met, not that the last one had a millisecond left."""
+
+    async def work() -> None:
+        with socket.socket() as hangs:
+            hangs.bind(("127.0.0.1", 0))
+            hangs.listen()
+            leadership = Leadership(ControllerAddress(1, *hangs.getsockname()))
+            channel = channel_to(leadership, request_timeout_ms=60, retry_timeout_ms=250)
+            await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)
+
+    with pytest.raises(ControllerUnavailable, match=r"did not answer BrokerHeartbeat within 60 ms$"):
+        run(work())
+
+
+def test_an_error_that_is_not_about_the_office_is_for_the_caller() -> None:
+    async def work() -> Any:
+        def stale(_request: ControllerRequest) -> Values:
+            return heartbeat_answer(ErrorCode.stale_broker_epoch)
+
+        async with RunningController(1, stale) as controller:
+            channel = channel_to(Leadership(controller.address))
+            response = await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)
+            channel.close()
+            return response.error_code
+
+    assert run(work()) is ErrorCode.stale_broker_epoch
+
+
+def test_a_controller_that_does_not_offer_the_api_is_told_about() -> None:
+    from network.errors import NoCommonVersion
+
+    async def work() -> None:
+        server = KafkaServer(
+            host="127.0.0.1", port=0, handler=lambda *_: None, supported={}, listener_name="CONTROLLER"
+        )
+        await server.start()
+        try:
+            channel = channel_to(Leadership(ControllerAddress(1, "127.0.0.1", server.bound_port)))
+            await channel.request(ApiKey.BROKER_HEARTBEAT, HEARTBEAT)
+        finally:
+            await server.stop()
+
+    with pytest.raises(NoCommonVersion):
+        run(work())

@@ -1,0 +1,217 @@
+"""Requests of many entries: decided in several turns, answered once, as if it had been one."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from metadata.controller import controller as controller_module
+from metadata.controller import divided_requests
+from metadata.controller.context import DecisionContext
+from metadata.controller.requests import ControllerRequest
+from metadata.controller.results import ControllerResult
+from metadata.controller_apis import HANDLERS
+from metadata.forwarding import is_for_the_leader
+from metadata.image.image import MetadataImage
+from tests.support.controller_world import World, assigned, topic
+from tests.unit.metadata.controller.test_controller_semantics import FaultyWorld
+from wire.protocol.api_keys import ApiKey
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(divided_requests, "PART_WEIGHT", 40)
+    monkeypatch.setattr(divided_requests, "UNDIVIDED_WEIGHT", 60)
+
+
+def world_of(*topics: dict[str, Any]) -> World:
+    world = World().lead().add_brokers(1, 2, 3)
+    if topics:
+        world.create(*topics)
+    return world
+
+
+def turns_until_answered(world: World, answers: list[Any]) -> int:
+    turns = 0
+    while not answers:
+        assert world.controller.next_deadline_ms() == 0
+        world.controller.handle_time(world.now_ms)
+        world.commit()
+        turns += 1
+    return turns
+
+
+def creation(*names: str) -> dict[str, Any]:
+    return {"topics": [topic(name) for name in names], "timeout": 1000}
+
+
+def test_topics_are_created_in_several_turns_and_told_in_one_answer() -> None:
+    world = world_of()
+    names = [f"t{number}" for number in range(40)]
+    answers = world.send(ApiKey.CREATE_TOPICS, 7, **creation(*names))
+    assert not answers
+    assert turns_until_answered(world, answers) == 5
+    assert [entry["name"] for entry in answers[0]["topics"]] == names
+    assert {entry["error_code"] for entry in answers[0]["topics"]} == {ErrorCode.none}
+    assert set(world.controller.committed_image.topics.by_name) == set(names)
+
+
+def test_a_topic_that_is_named_twice_is_refused_wherever_it_stands() -> None:
+    world = world_of()
+    names = ["twice", *(f"t{number}" for number in range(40)), "twice"]
+    answers = world.send(ApiKey.CREATE_TOPICS, 7, **creation(*names))
+    turns_until_answered(world, answers)
+    codes = {entry["name"]: entry["error_code"] for entry in answers[0]["topics"]}
+    assert codes.pop("twice") is ErrorCode.invalid_request
+    assert set(codes.values()) == {ErrorCode.none}
+    assert "twice" not in world.controller.image.topics.by_name
+
+
+def test_others_have_their_turns_in_between() -> None:
+    world = world_of()
+    answers = world.send(ApiKey.CREATE_TOPICS, 7, **creation(*(f"t{number}" for number in range(40))))
+    world.controller.handle_time(world.now_ms)
+    world.commit()
+    assert not world.heartbeat(1)["is_fenced"]
+    assert not answers
+
+
+def test_who_loses_its_leadership_says_so_of_what_was_not_done() -> None:
+    world = world_of()
+    answers = world.send(ApiKey.CREATE_TOPICS, 7, **creation(*(f"t{number}" for number in range(40))))
+    world.controller.handle_time(world.now_ms)
+    world.commit()
+    world.controller.handle_time(world.now_ms)
+    assert not answers
+    world.follow(9, 2)
+    codes = [entry["error_code"] for entry in answers[0]["topics"]]
+    assert len(codes) == 40
+    assert codes[:8] == [ErrorCode.none] * 8, "the first part was committed"
+    assert codes[8:] == [ErrorCode.not_controller] * 32
+
+
+def test_more_partitions_than_an_operation_may_make_are_refused_as_a_whole() -> None:
+    world = world_of()
+    topics = [topic(f"t{number}", num_partitions=400) for number in range(30)]
+    answer = world.ask(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout=1000)
+    assert ErrorCode.none not in {entry["error_code"] for entry in answer["topics"]}
+    assert not world.controller.image.topics.by_name
+
+
+def test_an_isr_change_of_many_partitions_is_cut_anywhere() -> None:
+    world = world_of(assigned("a", *([1, 2, 3] for _ in range(230))), assigned("b", [1, 2, 3]))
+    by_name = world.controller.image.topics.by_name
+    epoch = world.controller.image.cluster.brokers[1].epoch
+    topics = [
+        {"topic_id": by_name[name].id, "partitions": [wanted(index) for index in range(count)]}
+        for name, count in (("a", 230), ("b", 1))
+    ]
+    topics.append({"topic_id": UUID(int=5), "partitions": []})
+    values = {"broker_id": 1, "broker_epoch": epoch, "topics": topics}
+    answers = world.send(ApiKey.ALTER_PARTITION, 2, **values)
+    assert turns_until_answered(world, answers) > 5
+    told = [(each["topic_id"], entry) for each in answers[0]["topics"] for entry in each["partitions"]]
+    assert [entry["partition_index"] for _, entry in told] == [*range(230), 0]
+    assert {entry["error_code"] for _, entry in told} == {ErrorCode.none}
+    assert all(world.partition("a", index).isr == (1, 2) for index in range(230))
+    assert world.partition("b").isr == (1, 2)
+
+
+def test_who_loses_its_leadership_refuses_an_isr_change_once() -> None:
+    """To make hundreds of parts only to refuse each of them alike would hold the loop up."""
+    world = world_of(assigned("a", *([1, 2, 3] for _ in range(230))))
+    image = world.controller.image
+    topic_id = image.topics.by_name["a"].id
+    values = {
+        "broker_id": 1,
+        "broker_epoch": image.cluster.brokers[1].epoch,
+        "topics": [{"topic_id": topic_id, "partitions": [wanted(index) for index in range(230)]}],
+    }
+    answers = world.send(ApiKey.ALTER_PARTITION, 2, **values)
+    assert world.controller._active is not None
+    (whole,) = world.controller._active.divided
+    world.follow(9, 2)
+    assert answers[0]["error_code"] is ErrorCode.not_controller
+    assert len(whole._taken) == 1
+
+
+def test_the_tables_of_the_topics_count_in_an_isr_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are made again, however few of their partitions change."""
+    monkeypatch.setattr(divided_requests, "_ROWS_OF_A_WEIGHT", 2)
+    names = [f"t{number}" for number in range(12)]
+    world = world_of(*(assigned(name, *([1, 2, 3] for _ in range(20))) for name in names))
+    image = world.controller.image
+    topics = [{"topic_id": image.topics.by_name[name].id, "partitions": [wanted(7)]} for name in names]
+    epoch = image.cluster.brokers[1].epoch
+    answers = world.send(ApiKey.ALTER_PARTITION, 2, broker_id=1, broker_epoch=epoch, topics=topics)
+    assert turns_until_answered(world, answers) == 4
+    assert all(world.partition(name, 7).isr == (1, 2) for name in names)
+
+
+def test_that_an_isr_change_is_long_is_seen_by_its_first_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker's request may have 150,000 of them: to weigh all would hold the loop up."""
+    weighed = []
+    weight_of_table = divided_requests._weight_of_table
+
+    def counted(topic: Any, image: MetadataImage) -> int:
+        weighed.append(topic.topic_id)
+        return weight_of_table(topic, image)
+
+    monkeypatch.setattr(divided_requests, "_weight_of_table", counted)
+    world = world_of()
+    epoch = world.controller.image.cluster.brokers[1].epoch
+    topics = [{"topic_id": UUID(int=99 + number), "partitions": [wanted(0)]} for number in range(5_000)]
+    answers = world.send(ApiKey.ALTER_PARTITION, 2, broker_id=1, broker_epoch=epoch, topics=topics)
+    most = 0
+    while not answers:
+        most, weighed[:] = max(most, len(weighed)), ()
+        world.controller.handle_time(world.now_ms)
+        world.commit()
+    assert len(answers[0]["topics"]) == 5_000
+    assert most < 100
+
+
+def test_a_part_that_is_refused_as_a_whole_refuses_all() -> None:
+    world = world_of(assigned("a", *([1, 2, 3] for _ in range(70))))
+    topic_id = world.controller.image.topics.by_name["a"].id
+    topics = [{"topic_id": topic_id, "partitions": [wanted(index) for index in range(70)]}]
+    answer = world.ask(ApiKey.ALTER_PARTITION, 2, broker_id=1, broker_epoch=-7, topics=topics)
+    assert answer["error_code"] is ErrorCode.stale_broker_epoch
+    assert not answer["topics"]
+
+
+def wanted(index: int) -> dict[str, Any]:
+    return {
+        "partition_index": index,
+        "leader_epoch": 0,
+        "new_isr": (1, 2),
+        "leader_recovery_state": 0,
+        "partition_epoch": 0,
+    }
+
+
+def test_what_makes_the_controller_fail_in_one_part_is_not_offered_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Our own fault deposes one controller. NOT_CONTROLLER for the other parts would have the broker send all of it to
+    the next one, and depose that as well."""
+    world = FaultyWorld()
+    world.lead().add_brokers(1, 2, 3)
+    handler = HANDLERS[ApiKey.CREATE_TOPICS]
+
+    def failing(context: DecisionContext, request: ControllerRequest) -> ControllerResult:
+        if any(each.name == "t12" for each in request.body.topics):
+            raise RuntimeError("a fault of ours")
+        return handler(context, request)
+
+    monkeypatch.setattr(controller_module, "HANDLERS", {**HANDLERS, ApiKey.CREATE_TOPICS: failing})
+    answers = world.send(ApiKey.CREATE_TOPICS, 7, **creation(*(f"t{number}" for number in range(40))))
+    world.controller.handle_time(world.now_ms)
+    assert not answers
+    world.controller.handle_time(world.now_ms)
+    assert [str(error) for _, error in world.faults] == ["a fault of ours"]
+    assert not is_for_the_leader(ApiKey.CREATE_TOPICS, answers[0])
+    entries = answers[0]["topics"]
+    assert [entry["name"] for entry in entries] == [f"t{number}" for number in range(40)]
+    assert {entry["error_code"] for entry in entries} == {ErrorCode.unknown_server_error}

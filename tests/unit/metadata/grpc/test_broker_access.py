@@ -1,0 +1,165 @@
+"""Who may call the service `Broker` where there is an authorizer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import grpc
+import pytest
+from kio.schema.errors import ErrorCode
+
+from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
+from metadata.authorizer.codes import Operation
+from metadata.authorizer.gate import RequestAuthorizer
+from metadata.grpc.access import MemberGate, Refused, host_of
+from metadata.grpc.broker.service import BrokerCalls
+from metadata.image.image import MetadataImage
+from network.security.distinguished_names import parse_mapping_rules, principal_of_certificate
+from network.security.pem import KeyPair
+from network.security.reloading import TlsMaterial
+from network.security.tls import TlsFiles
+from tests.support.acl_worlds import acl, acls_of, authorizer
+from tests.support.certificates import authority, issued
+from tests.support.grpc_harness import failure_of, run, serving
+from tests.support.grpc_source import FakeSource
+from tests.unit.metadata.grpc.member_world import MEMBERSHIP, member_rig
+from tests.unit.metadata.grpc.watching import Nobody
+from wire.proto import broker_pb2 as pb
+from wire.proto.broker_pb2_grpc import BrokerStub
+from wire.protocol.api_keys import ApiKey
+
+MEMBER, HERE = "User:CN=member", "10.0.0.1"
+principal_of = principal_of_certificate(parse_mapping_rules(""))
+
+
+@dataclass
+class Caller:
+    certificate: str | None = None
+    host: str = HERE
+
+    def peer(self) -> str:
+        return f"ipv4:{self.host}:4711"
+
+    def auth_context(self) -> Mapping[str, Sequence[bytes]]:
+        return {} if self.certificate is None else {"x509_pem_cert": [self.certificate.encode()]}
+
+
+def certificate(pem: str) -> str:
+    return pem[pem.index("-----BEGIN CERTIFICATE") :]
+
+
+def key(pem: str) -> str:
+    return pem[: pem.index("-----BEGIN CERTIFICATE")]
+
+
+def member() -> str:
+    return certificate(issued("member"))
+
+
+def gate(*operations: Operation, who: Authorizer | None = None) -> MemberGate:
+    entries = acls_of(acl(operation, principal=MEMBER, host=HERE) for operation in operations)
+    empty = MetadataImage.empty()
+    image = replace(empty, security=replace(empty.security, acls=entries))
+    return MemberGate(RequestAuthorizer(who or authorizer()), lambda: image, principal_of)
+
+
+def refusal(found: MemberGate, caller: Caller, api_key: ApiKey) -> Refused:
+    with pytest.raises(Refused) as caught:
+        found.check(caller, api_key)
+    return caught.value
+
+
+def test_a_member_is_who_its_certificate_says_and_may_what_the_acls_say() -> None:
+    acting = gate(Operation.CLUSTER_ACTION)
+    for api_key in (
+        ApiKey.BROKER_REGISTRATION,
+        ApiKey.BROKER_HEARTBEAT,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.FETCH,
+    ):
+        acting.check(Caller(member()), api_key)
+        assert refusal(acting, Caller(), api_key).error is ErrorCode.cluster_authorization_failed
+        assert str(refusal(acting, Caller(), api_key)) == "User:ANONYMOUS lacks CLUSTER_ACTION on the cluster"
+        refusal(acting, Caller(member(), host="10.0.0.2"), api_key)
+    assert "lacks ALTER" in str(refusal(acting, Caller(member()), ApiKey.UNREGISTER_BROKER))
+    gate(Operation.ALTER).check(Caller(member()), ApiKey.UNREGISTER_BROKER)
+
+
+def test_a_node_that_has_not_loaded_the_acls_lets_nobody_in_and_says_to_ask_again() -> None:
+    unloaded = gate(Operation.ALL, who=Authorizer(AuthorizerConfig(), lambda: False))
+    found = refusal(unloaded, Caller(member()), ApiKey.FETCH)
+    assert (found.error, "ask again" in str(found)) == (ErrorCode.not_controller, True)
+
+
+@pytest.mark.parametrize("who", [None, authorizer()])
+def test_a_certificate_that_no_rule_fits_is_turned_away(who: Authorizer | None) -> None:
+    named = principal_of_certificate(parse_mapping_rules("RULE:^CN=(other)$/$1/"))
+    found = refusal(
+        MemberGate(RequestAuthorizer(who), MetadataImage.empty, named), Caller(member()), ApiKey.FETCH
+    )
+    assert found.error is ErrorCode.cluster_authorization_failed
+    assert "no rule of ssl.principal.mapping.rules fits its certificate 'CN=member'" in str(found)
+
+
+def test_without_an_authorizer_nobody_is_asked_who_they_are() -> None:
+    MemberGate(RequestAuthorizer(None), MetadataImage.empty, principal_of).check(Caller(), ApiKey.FETCH)
+
+
+@pytest.mark.parametrize(
+    ("peer", "host"),
+    [
+        ("ipv4:10.0.0.1:4711", "10.0.0.1"),
+        ("ipv6:%5B::1%5D:4711", "::1"),
+        ("ipv6:[fe80::1]:4711", "fe80::1"),
+        ("unix:/tmp/x:1", ""),
+        ("", ""),
+    ],
+)
+def test_the_address_of_a_peer(peer: str, host: str) -> None:
+    assert host_of(peer) == host
+
+
+def test_every_call_is_judged() -> None:
+    async def main() -> list[tuple[grpc.StatusCode, str]]:
+        async with member_rig(gate=RequestAuthorizer(authorizer()), principal_of=principal_of) as rig:
+            calls = [
+                rig.register(5),
+                rig.heartbeat(5, 1),
+                rig.stub.AlterPartition(pb.AlterPartitionRequest()),
+                rig.stub.Unregister(pb.UnregisterRequest()),
+                rig.stub.Watch(pb.WatchRequest()).read(),
+            ]
+            errors = [await failure_of(call) for call in calls]
+            assert rig.others.asked == rig.heartbeats.asked == []
+            return [(error.code(), (error.details() or "").partition(" lacks ")[0]) for error in errors]
+
+    said = "CLUSTER_AUTHORIZATION_FAILED: User:ANONYMOUS"
+    assert run(main) == [(grpc.StatusCode.PERMISSION_DENIED, said)] * 5
+
+
+def test_over_mutual_tls_the_client_is_whom_its_certificate_names() -> None:
+    server, client, ca = issued("server", "localhost"), issued("member"), authority().pem
+
+    async def main() -> list[tuple[str, str]]:
+        judged: list[tuple[str, str]] = []
+
+        def named(der: bytes | None) -> str:
+            judged.append((principal_of(der), "" if der is None else "a certificate"))
+            return principal_of(der)
+
+        source = FakeSource()
+        member_gate = MemberGate(RequestAuthorizer(authorizer()), source.committed_image, named)
+        calls = BrokerCalls(MEMBERSHIP, Nobody(), Nobody(), member_gate)
+        files = TlsFiles(KeyPair(certificate(server).encode(), key(server).encode()), ca, True)
+        tls = TlsMaterial("grpc", {}, lambda _keys: files)
+        async with serving(source, broker_calls=calls, tls=tls) as rig:
+            address = f"localhost:{rig.server.bound_port}"
+            credentials = grpc.ssl_channel_credentials(ca, key(client).encode(), certificate(client).encode())
+            async with grpc.aio.secure_channel(address, credentials) as channel:
+                make_stub: Callable[[grpc.aio.Channel], Any] = BrokerStub
+                error = await failure_of(make_stub(channel).Register(pb.RegisterRequest()))
+                assert error.code() is grpc.StatusCode.PERMISSION_DENIED
+                assert "User:CN=member lacks" in (error.details() or "")
+        return judged
+
+    assert run(main) == [(MEMBER, "a certificate")]

@@ -1,0 +1,214 @@
+"""The calls of `Quorum` that tell of nodes and brokers, over real gRPC, and the command line's side of them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+from uuid import UUID
+
+import grpc
+import pytest
+
+from cli.applied_everywhere import lagging_words
+from cli.broker_rows import BrokerRow, problems_of, table_of
+from cli.errors import CliError
+from cli.members_client import describe_brokers, describe_nodes, row_of, wait_applied, what_it_says
+from metadata.grpc.quorum.service import BrokerLife, NodeStatus
+from metadata.grpc.server import start_inspect_server
+from metadata.grpc.source import NotTheLeader
+from metadata.image.cluster import BrokerRegistration, Endpoint
+from metadata.image.image import Provenance
+from metadata.members import BrokerProgress
+from node.config.addresses import HostPort
+from tests.support.grpc_harness import failure_of, run
+from tests.support.grpc_source import FakeSource
+from tests.unit.metadata.grpc.test_quorum import FakeQuorum
+from wire.proto import quorum_pb2 as pb
+from wire.proto.quorum_pb2_grpc import QuorumStub
+from wire.uuids import uuid_to_text
+
+HOST = "127.0.0.1"
+T = TypeVar("T")
+STATUS = NodeStatus(
+    node_id=7,
+    cluster_id="abc",
+    roles=("controller", "broker"),
+    reason="",
+    is_cut_off=False,
+    ms_since_commit=120,
+    provenance=Provenance(last_contained_offset=50, last_contained_epoch=3, timestamp_ms=9),
+    leader_id=7,
+    broker=BrokerLife(state="running", epoch=5, is_fenced=False),
+)
+
+
+def progress(broker_id: int, applied: int, *, fenced: bool = False) -> BrokerProgress:
+    registration = BrokerRegistration(
+        id=broker_id,
+        epoch=broker_id * 2,
+        incarnation_id=UUID(int=1),
+        end_points=(Endpoint("PLAINTEXT", "host", 9000 + broker_id, 0),),
+        rack="a",
+        fenced=fenced,
+        log_dirs=(UUID(int=broker_id << 64),),
+    )
+    return BrokerProgress(registration=registration, applied_offset=applied, lag=50 - applied, silent_ms=30)
+
+
+class FakeMembers:
+    """Broker 11 applies one more record each time somebody looks."""
+
+    def __init__(self, *, leads: bool = True, applied: int = 50) -> None:
+        self.leads = leads
+        self.applied = applied
+        self.looks = 0
+
+    def describe_node(self) -> NodeStatus:
+        return STATUS
+
+    def leader_epoch(self) -> int:
+        return 3
+
+    def brokers(self) -> Sequence[BrokerProgress]:
+        if not self.leads:
+            raise NotTheLeader("node 8 leads")
+        self.looks += 1
+        return (progress(11, self.applied), progress(12, 40, fenced=True))
+
+    def committed_offset(self) -> int:
+        return 50
+
+    async def last_committed_offset(self) -> int:
+        if not self.leads:
+            raise NotTheLeader("node 8 leads")
+        return 50
+
+
+def served(members: FakeMembers | None, work: Callable[[HostPort], Awaitable[T]]) -> T:
+    async def main() -> T:
+        server = await start_inspect_server(HOST, 0, FakeSource(), quorum=FakeQuorum(), members=members)  # type: ignore[arg-type]
+        try:
+            return await work(HostPort(HOST, server.bound_port))
+        finally:
+            await server.stop(0.1)
+
+    return run(main)
+
+
+def test_brokers_are_told_with_all_that_is_known_of_them() -> None:
+    members = served(FakeMembers(), lambda address: describe_brokers([HostPort(HOST, 1), address], 5_000))
+    assert (members.cluster_id, members.committed_offset) == ("abc", 50)
+    first, second = members.brokers
+    assert first == BrokerRow(
+        broker_id=11,
+        host="host",
+        port=9011,
+        rack="a",
+        fenced=False,
+        state="active",
+        epoch=22,
+        applied_offset=50,
+        lag=0,
+        silent_ms=30,
+        directories=(uuid_to_text(UUID(int=11 << 64)),),
+    )
+    assert (second.state, second.lag) == ("fenced", 10)
+
+
+def test_who_does_not_lead_refuses_and_names_who_does() -> None:
+    def ask(address: HostPort) -> Awaitable[Any]:
+        return describe_brokers([address], 300)
+
+    with pytest.raises(CliError, match=r"how far the brokers follow is not known: .*: node 8 leads"):
+        served(FakeMembers(leads=False), ask)
+    with pytest.raises(CliError, match="whether all brokers have it is not known"):
+        served(FakeMembers(leads=False), lambda address: wait_applied([address], None, 300))
+
+
+def test_waiting_ends_when_the_last_broker_has_it() -> None:
+    async def work(address: HostPort) -> pb.WaitAppliedResponse:
+        source.applied = 49
+        asking = asyncio.ensure_future(wait_applied([address], None, 10_000))
+        while source.looks < 3:  # noqa: ASYNC110 - the service polls its source
+            await asyncio.sleep(0.005)
+        assert not asking.done()
+        source.applied = 50
+        return await asking
+
+    source = FakeMembers()
+    answer = served(source, work)
+    assert (answer.is_applied, answer.offset) == (True, 50)
+    assert [broker.broker_id for broker in answer.fenced] == [12]
+
+
+def test_waiting_ends_with_the_time_and_says_who_lacks_it() -> None:
+    answer = served(FakeMembers(applied=47), lambda address: wait_applied([address], 49, 200))
+    assert (answer.is_applied, answer.offset) == (False, 49)
+    words = lagging_words((row_of(broker) for broker in answer.lagging), answer.offset)
+    assert words == "broker 11 (host:9011) lacks 2 records, last heard 0.0 s ago"
+
+
+def test_waiting_ends_with_the_lead() -> None:
+    async def work(address: HostPort) -> grpc.aio.AioRpcError:
+        async with grpc.aio.insecure_channel(str(address)) as channel:
+            stub: Any = QuorumStub(channel)  # type: ignore[no-untyped-call]
+            asking = asyncio.ensure_future(failure_of(stub.WaitApplied(pb.WaitAppliedRequest(offset=99))))
+            while not source.looks:  # noqa: ASYNC110 - the service polls its source
+                await asyncio.sleep(0.005)
+            source.leads = False
+            return await asking
+
+    source = FakeMembers()
+    assert served(source, work).code() is grpc.StatusCode.FAILED_PRECONDITION
+
+
+def test_a_node_tells_of_itself_whether_it_leads_or_not() -> None:
+    (told,) = served(
+        FakeMembers(leads=False), lambda address: describe_nodes([address, HostPort(HOST, 1)], 5_000)
+    ).values()
+    assert (told.node_id, list(told.roles), told.offset, told.ms_since_commit) == (
+        7,
+        ["controller", "broker"],
+        50,
+        120,
+    )
+    assert (told.broker.state, told.broker.epoch) == ("running", 5)
+    assert what_it_says(told) is None
+    assert what_it_says(pb.DescribeNodeResponse(reason="the broker is starting")) == "the broker is starting"
+    cut_off = pb.DescribeNodeResponse(is_cut_off=True, ms_since_commit=7_300, offset=50)
+    assert what_it_says(cut_off) == "cut off for 7.3 s, serves offset 50"
+
+
+def test_a_node_without_members_says_that_it_tells_nothing() -> None:
+    async def work(address: HostPort) -> grpc.aio.AioRpcError:
+        async with grpc.aio.insecure_channel(str(address)) as channel:
+            stub: Any = QuorumStub(channel)  # type: ignore[no-untyped-call]
+            return await failure_of(stub.DescribeNode(pb.DescribeNodeRequest()))
+
+    assert served(None, work).code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+WELL = BrokerRow(broker_id=1, host="h", port=1, rack=None, fenced=False, state="active", lag=3)
+
+
+def test_what_a_script_is_told_of() -> None:
+    rows = (
+        WELL,
+        replace(WELL, broker_id=2, state="fenced", fenced=True),
+        replace(WELL, broker_id=3, lag=2_000),
+        replace(WELL, broker_id=4, lag=None),
+        replace(WELL, broker_id=5, says="cut off for 7.3 s, serves offset 50"),
+    )
+    assert list(problems_of(rows, 1_000)) == [
+        "broker 2 is fenced",
+        "broker 3 is 2,000 records behind",
+        "how far broker 4 follows is not known",
+        "broker 5: cut off for 7.3 s, serves offset 50",
+    ]
+
+
+def test_a_table_has_no_column_for_what_nobody_told() -> None:
+    assert table_of([WELL])[0] == ("#broker", "address", "rack", "state", "#lag")
+    names, cells = table_of([WELL, replace(WELL, broker_id=2, says="the broker is starting", epoch=4)])
+    assert names == ("#broker", "address", "rack", "state", "#epoch", "#lag", "~says")
+    assert [row[-1] for row in cells] == [None, "the broker is starting"]

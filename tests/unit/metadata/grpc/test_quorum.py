@@ -1,0 +1,113 @@
+"""The gRPC service Quorum, and the command line's side of it."""
+
+from collections.abc import AsyncGenerator, Sequence
+
+import grpc
+import pytest
+
+from cli.errors import CliError
+from cli.quorum_grpc import fetch_elections, transfer_leadership
+from metadata.grpc.quorum.service import TransferRefused
+from metadata.grpc.server import start_inspect_server
+from metadata.grpc.source import LogUnreadable, NotTheLeader
+from node.config.addresses import HostPort
+from raft.elections_history import LeaderChangeAt, RoleEvent
+from tests.support.grpc_harness import failure_of, run
+from tests.support.grpc_source import FakeSource
+from wire.proto import quorum_pb2 as pb
+from wire.proto.quorum_pb2_grpc import QuorumStub
+
+HOST = "127.0.0.1"
+EVENTS = tuple(
+    RoleEvent(node_id=7, timestamp_ms=1000 + epoch, role="leader", epoch=epoch, cause="x") for epoch in (1, 2)
+)
+CHANGES = (
+    LeaderChangeAt(offset=0, epoch=1, leader_id=7, timestamp_ms=1001, voters=(7, 8), granting_voters=(7, 8)),
+    LeaderChangeAt(offset=9, epoch=2, leader_id=7, timestamp_ms=1002, previous_ms=900),
+)
+
+
+class FakeQuorum:
+    node_id = 7
+    leader_epoch = 2
+
+    def __init__(self, refusal: Exception | None = None, damage: Exception | None = None) -> None:
+        self.targets: list[int] = []
+        self._refusal = refusal
+        self._damage = damage
+
+    async def transfer_leadership(self, target_id: int) -> None:
+        if self._refusal is not None:
+            raise self._refusal
+        self.targets.append(target_id)
+
+    def role_events(self) -> Sequence[RoleEvent]:
+        return EVENTS
+
+    async def leader_changes(self, from_epoch: int) -> AsyncGenerator[LeaderChangeAt]:
+        for change in CHANGES:
+            if change.epoch >= from_epoch:
+                yield change
+        if self._damage is not None:
+            raise self._damage
+
+
+def test_leadership_is_handed_over_by_whoever_of_the_nodes_leads() -> None:
+    async def main() -> list[list[int]]:
+        other, leader = FakeQuorum(NotTheLeader("node 7 leads")), FakeQuorum()
+        servers = [await start_inspect_server(HOST, 0, FakeSource(), quorum=item) for item in (other, leader)]
+        addresses = [HostPort(HOST, 1), *(HostPort(HOST, server.bound_port) for server in servers)]
+        await transfer_leadership(addresses, 8, 5000)
+        for server in servers:
+            await server.stop(0.1)
+        return [other.targets, leader.targets]
+
+    assert run(main) == [[], [8]]
+
+
+def test_a_refusal_is_told_in_the_nodes_words() -> None:
+    async def main() -> str:
+        quorum = FakeQuorum(TransferRefused("node 8 is not a voter, so it cannot lead"))
+        server = await start_inspect_server(HOST, 0, FakeSource(), quorum=quorum)
+        with pytest.raises(CliError) as refused:
+            await transfer_leadership([HostPort(HOST, 1), HostPort(HOST, server.bound_port)], 8, 5000)
+        await server.stop(0.1)
+        return str(refused.value)
+
+    told = run(main)
+    assert "leadership was not transferred to node 8" in told
+    assert "127.0.0.1:1: connection refused" in told
+    assert "node 8 is not a voter, so it cannot lead" in told
+
+
+def test_elections_come_over_as_they_were_noted() -> None:
+    async def main() -> tuple[object, ...]:
+        server = await start_inspect_server(HOST, 0, FakeSource(), quorum=FakeQuorum())
+        told: list[str] = []
+        addresses = [HostPort(HOST, server.bound_port), HostPort(HOST, 1)]
+        (noted,) = await fetch_elections(addresses, 0, 5000, told.append)
+        (later,) = await fetch_elections(addresses[:1], 2, 5000, told.append)
+        await server.stop(0.1)
+        return noted.place, noted.events, noted.leader_changes, later.events, later.leader_changes, told
+
+    assert run(main) == (
+        "node 7",
+        EVENTS,
+        CHANGES,
+        EVENTS[1:],
+        CHANGES[1:],
+        ["without 127.0.0.1:1: connection refused"],
+    )
+
+
+def test_a_damaged_log_is_data_loss() -> None:
+    async def main() -> grpc.StatusCode:
+        server = await start_inspect_server(
+            HOST, 0, FakeSource(), quorum=FakeQuorum(damage=LogUnreadable("offset 9 cannot be read"))
+        )
+        async with grpc.aio.insecure_channel(f"{HOST}:{server.bound_port}") as channel:
+            failure = await failure_of(QuorumStub(channel).GetElections(pb.GetElectionsRequest()))
+        await server.stop(0.1)
+        return failure.code()
+
+    assert run(main) is grpc.StatusCode.DATA_LOSS
