@@ -7,7 +7,7 @@ from metadata.image.image import MetadataImage
 from metadata.image.metadata_version import NO_OP_RECORD, record_version
 from metadata.image.records import image_values
 from raft.ports import QuorumAt
-from raft.quorum_records import voters_record
+from raft.voters import voters_record
 from snapshots.naming import SnapshotId
 from snapshots.writer import SnapshotWriter
 from wire.audit_note import AUDIT_NOTE_TAG

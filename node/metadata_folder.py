@@ -14,9 +14,8 @@ from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.adapters.replacement_mark import FILE_NAME as REPLACEMENT_MARK
 from raft.adapters.snapshot_files import list_snapshots, problem_of, snapshot_path
-from raft.quorum_records import VotersAt
 from raft.ready import QuorumState
-from raft.voters import VoterSet
+from raft.voters import VotersAt, VoterSet
 from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID
 from storage.corruption_marker import FILE_NAME as DAMAGE_NOTE
 from storage.durable_files import list_names, rename_durably, replace_file, sync_folder

@@ -1,9 +1,18 @@
-"""Proposals on their way into a batch: all that are made in one turn share it (group commit)."""
+"""The batches that a leader writes: proposals, of which all of one turn share a batch (group commit), and control
+batches.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from raft.errors import RecordBatchTooLargeError
 from wire.compression import CompressionCodec
+from wire.control_records import (
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    LeaderChangeVoter,
+    VotersRecord,
+    encode_control_record,
+)
 from wire.log_batch import LogBatch, build_batch
 
 # Kafka's upper bound for what a record adds to its value, and the batch header (kraft-formats 1.1, 1.2).
@@ -78,3 +87,39 @@ class Accumulator:
         self._closed.append(build_batch(base_offset, self._epoch, self._opened_at_ms, records, codec=codec))
         self._open = []
         self._open_bytes = BATCH_HEADER_BYTES
+
+
+# Control batches that the core itself writes
+
+
+def leader_change_batch(
+    base_offset: int,
+    leader_epoch: int,
+    timestamp_ms: int,
+    leader_id: int,
+    voters: Iterable[int],
+    granting_voters: Iterable[int],
+    quorum_records: Sequence[KRaftVersionRecord | VotersRecord] = (),
+) -> LogBatch:
+    """The first batch of an epoch (KIP-595): once it is committed, so is all that stands before it.
+
+    `quorum_records` go with it: the bootstrap checkpoint's on their way into the log, or the leader's new endpoints.
+    """
+    message = LeaderChangeMessage(
+        leader_id=leader_id,
+        voters=tuple(LeaderChangeVoter(voter_id=voter) for voter in sorted(voters)),
+        granting_voters=tuple(LeaderChangeVoter(voter_id=voter) for voter in sorted(granting_voters)),
+    )
+    records = [encode_control_record(record) for record in (message, *quorum_records)]
+    return build_batch(base_offset, leader_epoch, timestamp_ms, records, control=True)
+
+
+def quorum_batch(
+    base_offset: int,
+    leader_epoch: int,
+    timestamp_ms: int,
+    quorum_records: Sequence[KRaftVersionRecord | VotersRecord],
+) -> LogBatch:
+    """A change of the voters, or of kraft.version and voters together, which must never be seen apart."""
+    records = [encode_control_record(record) for record in quorum_records]
+    return build_batch(base_offset, leader_epoch, timestamp_ms, records, control=True)

@@ -4,7 +4,6 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from raft.damaged_log import cannot_judge
 from raft.messages import (
     MAX_EPOCH,
     NO_LEADER,
@@ -16,6 +15,7 @@ from raft.messages import (
     VoteResponse,
 )
 from raft.ready import LeaderAndEpoch
+from raft.recovery import cannot_judge
 from raft.replica import Replica
 from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from raft.voters import Endpoint, ReplicaKey

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from raft import causes
+from raft import roles
 from wire.control_records import LeaderChangeMessage, decode_control_record_lenient
 from wire.log_batch import LogBatch
 from wire.record_batch import read_batch_header
@@ -74,21 +74,21 @@ class Election:
     leaderless_ms: int | None
 
 
-# How the words of the core begin (`raft.causes`), and which cause they are.
+# How the words of the core begin (`raft.roles`), and which cause they are.
 _RESIGNATIONS: Sequence[tuple[str, Cause]] = (
-    (causes.TRANSFER.partition("%")[0], Cause.TRANSFER),
-    (causes.REMOVED, Cause.REMOVED_VOTER),
-    (causes.SHUTDOWN, Cause.SHUTDOWN),
-    (causes.CHECK_QUORUM, Cause.CHECK_QUORUM),
-    (causes.NO_SPACE, Cause.FULL_DISK),
-    (causes.RESTARTED_LEADER, Cause.RESTART),
+    (roles.TRANSFER.partition("%")[0], Cause.TRANSFER),
+    (roles.REMOVED, Cause.REMOVED_VOTER),
+    (roles.SHUTDOWN, Cause.SHUTDOWN),
+    (roles.CHECK_QUORUM, Cause.CHECK_QUORUM),
+    (roles.NO_SPACE, Cause.FULL_DISK),
+    (roles.RESTARTED_LEADER, Cause.RESTART),
 )
 _CANDIDACIES: Sequence[tuple[str, Cause]] = (
-    (causes.FETCH_TIMEOUT, Cause.FETCH_TIMEOUT),
-    (causes.LEADER_LEFT, Cause.RESIGNATION),
+    (roles.FETCH_TIMEOUT, Cause.FETCH_TIMEOUT),
+    (roles.LEADER_LEFT, Cause.RESIGNATION),
 )
 # A replica that starts says so in the first role that it takes.
-_STARTS = (causes.STARTED, causes.RESTARTED_LEADER)
+_STARTS = (roles.STARTED, roles.RESTARTED_LEADER)
 
 
 def merge(events: Iterable[RoleEvent], leader_changes: Iterable[LeaderChangeAt]) -> tuple[Election, ...]:
@@ -266,7 +266,7 @@ def _stood(events: Sequence[RoleEvent]) -> bool:
 
 def _is_before(resignation: RoleEvent, nomination: RoleEvent | None) -> bool:
     """Whether the leader gave up first; a nomination for its leaving follows from it whatever the clocks say."""
-    if nomination is None or nomination.cause == causes.LEADER_LEFT:
+    if nomination is None or nomination.cause == roles.LEADER_LEFT:
         return True
     return resignation.timestamp_ms <= nomination.timestamp_ms
 

@@ -7,12 +7,11 @@ meanwhile (the adapters keep space for them), so it votes, and never twice. A cl
 no leader, and stays readable as it is.
 """
 
-from raft.causes import NO_SPACE
 from raft.elections import stop_standing
-from raft.leadership_transfer import begin_flight, end_flight
-from raft.reconfiguration import abandon_add
+from raft.leader.leadership_transfer import begin_flight, end_flight
+from raft.membership import abandon_add
 from raft.replica import Replica
-from raft.roles import Candidate, Follower, Leader, Prospective, Unattached
+from raft.roles import NO_SPACE, Candidate, Follower, Leader, Prospective, Unattached
 
 
 def handle_writes_paused(replica: Replica, now_ms: int, *, is_paused: bool) -> None:

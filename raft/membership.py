@@ -1,16 +1,16 @@
-"""Changing the voters at the leader: one at a time, each in force from its append (KIP-853; kraft-semantics A11).
+"""Changing the voters (KIP-853; rule R11): at the leader, the upgrade from static voters, and at the replica that asks.
 
-Two majorities can only miss each other if sets follow one another without a common voter in every pair of
-majorities, or if a leader changes the voters before it knows what its predecessor left (Ongaro, 2015). Hence the
-checks that stand first: a record of this epoch is committed, and so is the last set.
+The leader makes one change at a time, and each is in force from its append. Two majorities can only miss each other
+if some pair of successive voter sets has majorities without a common voter, or if a leader changes the voters before
+it knows what its predecessor left (Ongaro, 2015). Hence the checks that come first: a record of this epoch is
+committed, and so is the last voter set.
 """
 
 from collections.abc import Sequence
 
 from kio.schema.errors import ErrorCode
 
-from raft.change_checks import Refusal, change_in_the_way, malformed, not_leader
-from raft.control_batches import quorum_batch
+from raft.batches import quorum_batch
 from raft.elections import is_foreign_cluster
 from raft.messages import (
     AddRaftVoterRequest,
@@ -21,15 +21,82 @@ from raft.messages import (
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
 )
-from raft.quorum_records import voters_record
+from raft.ready import LeaderAndEpoch
 from raft.replica import Replica
-from raft.roles import Leader, PendingAdd, PendingCommit, ReplicaProgress
-from raft.voters import Voter, VoterSet
+from raft.roles import Follower, Leader, PendingAdd, PendingCommit, ReplicaProgress
+from raft.voters import SUPPORTED_KRAFT_VERSIONS, ZERO_DIRECTORY, ReplicaKey, Voter, VoterSet, voters_record
 from wire.control_records import KRaftVersionRecord, VotersRecord
+
+# What may stand against a change of the voters, in Kafka's order (rule R11.2)
+
+# Kafka's error code, and why in words.
+Refusal = tuple[ErrorCode, str]
+
+
+def not_leader(replica: Replica, request: ChangeVotersRequest) -> Refusal | None:
+    if isinstance(request, UpdateRaftVoterRequest) and request.current_leader_epoch != replica.epoch:
+        is_old = request.current_leader_epoch < replica.epoch
+        error = ErrorCode.fenced_leader_epoch if is_old else ErrorCode.unknown_leader_epoch
+        return (
+            error,
+            f"the request is for epoch {request.current_leader_epoch}, this is epoch {replica.epoch}",
+        )
+    if not isinstance(replica.role, Leader):
+        return ErrorCode.not_leader_or_follower, f"node {replica.config.node_id} does not lead the quorum"
+    if replica.is_shutting_down:
+        return ErrorCode.broker_not_available, f"node {replica.config.node_id} is shutting down"
+    return None
+
+
+def malformed(replica: Replica, request: ChangeVotersRequest) -> Refusal | None:
+    key = request.voter
+    if key.id < 0 or key.directory_id == ZERO_DIRECTORY:
+        return (
+            ErrorCode.invalid_request,
+            f"voter {key.id} must come with the directory id of its metadata folder",
+        )
+    if isinstance(request, RemoveRaftVoterRequest):
+        return None
+    own = replica.config.endpoints
+    if own and own[0].listener not in [endpoint.listener for endpoint in request.endpoints]:
+        return (
+            ErrorCode.invalid_request,
+            f"voter {key.id} must name where its listener {own[0].listener} is reached",
+        )
+    if isinstance(request, UpdateRaftVoterRequest):
+        versions = request.kraft_versions
+        if versions.lowest < 0 or versions.highest < versions.lowest:
+            return (
+                ErrorCode.invalid_request,
+                f"{versions.lowest} to {versions.highest} is no range of kraft.version",
+            )
+    return None
+
+
+def change_in_the_way(replica: Replica, leader: Leader) -> Refusal | None:
+    not_now = ErrorCode.request_timed_out
+    history = replica.voter_history
+    if leader.change is not None:
+        return not_now, "another change of the voters is under way; one is made at a time"
+    if leader.transfer is not None:
+        return not_now, f"leadership is being transferred to node {leader.transfer.target_id}"
+    if replica.high_watermark <= leader.epoch_start_offset:
+        return not_now, f"the leader has not committed anything in its epoch {replica.epoch} yet"
+    if history.kraft_version == 0:
+        return (
+            ErrorCode.unsupported_version,
+            "kraft.version is 0: the voters are the configuration's; upgrade it to 1",
+        )
+    if history.voters_offset >= replica.high_watermark:
+        return not_now, f"the voters at offset {history.voters_offset} are not committed yet"
+    return None
+
+
+# The change at the leader
 
 # An observer can be added if it fetched within this time, and was caught up at least once (KIP-853). Here it must not
 # have shown since that it lost part of its log: until it has that back it neither stands nor votes as others do
-# (`raft.damaged_log`, `raft.vote_state_recovery`): with it as one of two voters, the leader could not be replaced.
+# (`raft.recovery`, `raft.recovery`): with it as one of two voters, the leader could not be replaced.
 CAUGHT_UP_WITHIN_MS = 3_600_000
 
 
@@ -250,3 +317,142 @@ def poll_change(replica: Replica, leader: Leader, now_ms: int) -> bool:
         )
     is_committed = replica.voter_history.voters_offset < replica.high_watermark
     return is_committed and replica.high_watermark > leader.epoch_start_offset and not replica.is_voter
+
+
+# From static voters to dynamic ones: finalising kraft.version 1 (rule R11.5)
+
+
+def upgrade_kraft_version(
+    replica: Replica, leader: Leader, now_ms: int, kraft_version: int, *, validate_only: bool
+) -> str | None:
+    """Finalise a higher kraft.version with the voters as they said they are (A11.5); answers why not, or None."""
+    history = replica.voter_history
+    if kraft_version == history.kraft_version:
+        return None
+    if not SUPPORTED_KRAFT_VERSIONS.includes(kraft_version):
+        return f"kraft.version {kraft_version} is not supported; 0 and 1 are"
+    if kraft_version < history.kraft_version:
+        return f"kraft.version is {history.kraft_version} and cannot go back to {kraft_version}"
+    is_busy = leader.change is not None or leader.transfer is not None
+    if is_busy or replica.high_watermark <= leader.epoch_start_offset:
+        return "the leader has not committed anything in its epoch yet, changes the voters or hands over; try again"
+    voters = _reported_voters(replica, leader)
+    for voter_id in replica.voters.ids:
+        if voter_id not in voters:
+            return f"node {voter_id} has not told the leader its directory id and listeners; is it running?"
+        if not voters[voter_id].kraft_versions.includes(kraft_version):
+            return f"node {voter_id} does not support kraft.version {kraft_version}"
+    if not validate_only:
+        chosen = VoterSet.of(*(voters[voter_id] for voter_id in replica.voters.ids))
+        records = (KRaftVersionRecord(k_raft_version=kraft_version), voters_record(chosen))
+        rename_progress(leader, chosen)
+        append_quorum_records(replica, now_ms, records)
+    return None
+
+
+def _reported_voters(replica: Replica, leader: Leader) -> dict[int, Voter]:
+    own = {replica.config.node_id: replica.own_entry} if replica.config.endpoints else {}
+    return leader.reported_voters | own
+
+
+def rename_progress(leader: Leader, voters: VoterSet) -> None:
+    """Voters that were known by id alone get their full keys; what the leader knows of them stays."""
+    for voter in voters:
+        known = leader.progress.pop(ReplicaKey(voter.key.id), None)
+        if known is not None:
+            leader.progress[voter.key] = known
+
+
+# What a follower asks of its leader: to correct its own entry, or to let it in
+
+# Answers after which there is nothing to do before the next look: done, or somebody else is changing the voters.
+_SETTLED = (
+    ErrorCode.none,
+    ErrorCode.request_timed_out,
+    ErrorCode.duplicate_voter,
+    ErrorCode.voter_not_found,
+)
+
+
+def maybe_ask_leader(replica: Replica, role: Follower, now_ms: int) -> None:
+    """Send what `wanted_change` says, at most once a period, while no Fetch is in flight, and not before the leader has
+    answered one: on a slow link the fetch timeout would otherwise end before the first answer."""
+    if not role.has_fetched or now_ms < role.voter_check_due_ms:
+        return
+    if not replica.connections.is_ready(replica.leader_id, now_ms):
+        return
+    role.voter_check_due_ms = now_ms + replica.config.update_voter_period_ms
+    request = wanted_change(replica)
+    if request is not None:
+        role.asks_leader = True
+        replica.send(replica.leader_id, request, now_ms)
+
+
+def wanted_change(replica: Replica) -> ChangeVotersRequest | None:
+    """The request that would make the voter set true of this replica; None if it is, or must not ask."""
+    if not replica.config.can_be_voter or not replica.config.endpoints or replica.has_lost_its_state:
+        return None
+    if replica.voter_history.kraft_version == 0:
+        # The leader keeps it in memory: without it, static voters could not be made dynamic.
+        is_reported = replica.reported_to == LeaderAndEpoch(replica.leader_id, replica.epoch)
+        return _update_request(replica) if replica.is_voter and not is_reported else None
+    if replica.is_voter:
+        return _update_request(replica) if replica.own_entry_is_stale else None
+    if replica.damaged_epoch is not None:
+        return None  # As a voter it could not help to replace the leader before its log is whole.
+    return _join_request(replica) if replica.config.auto_join else None
+
+
+def _update_request(replica: Replica) -> UpdateRaftVoterRequest:
+    return UpdateRaftVoterRequest(
+        cluster_id=replica.config.cluster_id,
+        current_leader_epoch=replica.epoch,
+        voter=replica.key,
+        endpoints=replica.config.endpoints,
+        kraft_versions=replica.config.kraft_versions,
+    )
+
+
+def _join_request(replica: Replica) -> ChangeVotersRequest | None:
+    """First the entry of the disk that this one replaced is taken out, then this one is put in.
+
+    A replica that was removed stays out until an operator takes it back (KAFKA-19850).
+    """
+    if replica.voter_history.was_removed(replica.key):
+        return None
+    other = replica.voters.voters.get(replica.config.node_id)
+    if other is not None:
+        return RemoveRaftVoterRequest(cluster_id=replica.config.cluster_id, voter=other.key)
+    return AddRaftVoterRequest(
+        cluster_id=replica.config.cluster_id,
+        timeout_ms=replica.config.request_timeout_ms,
+        voter=replica.key,
+        endpoints=replica.config.endpoints,
+        ack_when_committed=False,
+    )
+
+
+def handle_change_response(
+    replica: Replica, now_ms: int, source_id: int, response: ChangeVotersResponse
+) -> None:
+    """The leader answered; what it did will be seen in the log."""
+    role = replica.role
+    if not isinstance(role, Follower) or source_id != replica.leader_id:
+        return
+    role.asks_leader = False
+    if response.error is ErrorCode.none:
+        replica.reported_to = LeaderAndEpoch(replica.leader_id, replica.epoch)
+        if not role.leader_left:
+            role.fetch_deadline_ms = now_ms + role.fetch_timeout_ms
+    if response.error not in _SETTLED:
+        replica.connections.back_off(source_id, now_ms)
+
+
+def handle_change_failure(replica: Replica, source_id: int) -> bool:
+    """No answer, or the leader does not know the request: fetch on, and look again when it is due. Answers whether it
+    was such a request that failed."""
+    role = replica.role
+    if not isinstance(role, Follower) or not role.asks_leader or source_id != replica.leader_id:
+        return False
+    role.asks_leader = False
+    return True

@@ -1,6 +1,6 @@
-"""What the core asks its driver to do, in the order in which it must be done."""
+"""What the core asks its driver to do (`Ready`), and the outbox in which that gathers during a turn."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from raft.messages import Request, Response
 from raft.voters import Endpoint, ReplicaKey, VoterSet
@@ -129,3 +129,30 @@ class Ready:
     has_caught_up: bool = False
     deadline_ms: int | None = None
     is_shut_down: bool = False
+
+
+# What gathers between two `take_ready` calls
+
+
+@dataclass(slots=True)
+class Outbox:
+    truncate_to: int | None = None
+    append: list[LogBatch] = field(default_factory=list)
+    snapshot_chunks: list[SnapshotChunk] = field(default_factory=list)
+    load_snapshot: OffsetAndEpoch | None = None
+    quorum_state: QuorumState | None = None
+    requests: list[OutboundRequest] = field(default_factory=list)
+    responses: list[OutboundResponse] = field(default_factory=list)
+    reads: list[ReadConfirmed | ReadRefused] = field(default_factory=list)
+    role_changes: list[RoleChanged] = field(default_factory=list)
+    has_caught_up: bool = False
+
+    def cut(self, end_offset: int, stored_end_offset: int) -> bool:
+        """Drop what has not left yet from `end_offset` on; answers whether the store must be cut as well, and has not
+        been told to by this outbox before."""
+        self.append = [batch for batch in self.append if batch.next_offset <= end_offset]
+        if end_offset >= stored_end_offset:
+            return False
+        is_first = self.truncate_to is None
+        self.truncate_to = end_offset
+        return is_first

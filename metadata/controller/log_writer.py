@@ -22,7 +22,7 @@ from metadata.image.metadata_version import (
     TRANSACTIONS,
     record_version,
 )
-from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
+from raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from raft.errors import RecordBatchTooLargeError
 from raft.ports import RaftPort
 from wire.metadata_records.features import (

@@ -15,7 +15,7 @@ from kio.schema.errors import ErrorCode
 
 from raft.adapters.disk_thread import DiskThread
 from raft.adapters.driver_ports import Receive, SnapshotPort
-from raft.adapters.snapshot_store import SnapshotDamaged, SnapshotGone, SnapshotUnsound
+from raft.adapters.snapshot_files import SnapshotDamaged, SnapshotGone, SnapshotUnsound
 from raft.inputs import SnapshotPieceWritten, SnapshotRefused
 from raft.messages import FetchSnapshotResponse, SnapshotSlice
 from raft.ready import OutboundResponse, SnapshotChunk

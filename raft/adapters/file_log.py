@@ -18,7 +18,7 @@ from raft.adapters.snapshot_files import (
     snapshot_quorum_records,
 )
 from raft.ports import LogSummary
-from raft.quorum_records import QuorumRecord, quorum_records
+from raft.voters import QuorumRecord, quorum_records
 from storage.batch_cache import BatchCache
 from storage.corruption_marker import remove_corruption_marker, write_corruption_marker
 from storage.damage_aside import DAMAGED_SUFFIX, set_segments_aside, set_tail_aside

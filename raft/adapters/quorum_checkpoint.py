@@ -7,14 +7,14 @@ one with its footer. Offsets count the records of the file; in the history of vo
 from pathlib import Path
 
 from raft.adapters.errors import QuorumCheckpointDamaged
-from raft.quorum_records import (
+from raft.voters import (
     KRaftVersionAt,
     QuorumRecord,
     VotersAt,
+    VoterSet,
     voter_set_of,
     voters_record,
 )
-from raft.voters import VoterSet
 from storage.durable_files import replace_file, sync_folder
 from storage.errors import StorageFailed
 from storage.file_system import POSIX, FileSystem

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from raft.causes import FETCH_TIMEOUT, LEADER_LEFT, NO_LEADER_HEARD
-from raft.damaged_log import ask_for_end, hear_end, hear_of_nothing_more, must_ask_for_end
 from raft.elections import may_be_leader
 from raft.errors import LogDivergedBelowHighWatermarkError
-from raft.joining import maybe_ask_leader
+from raft.follower.snapshot_fetching import is_helpful, next_request, sign_of_life, takes_nothing
+from raft.log_index import truncation_target
+from raft.membership import maybe_ask_leader
 from raft.messages import (
     NO_LEADER,
     UNKNOWN_OFFSET,
@@ -16,12 +16,26 @@ from raft.messages import (
     LeaderNaming,
 )
 from raft.ready import LeaderAndEpoch
-from raft.replica import Replica
-from raft.replica_state import FIRST_BOOTSTRAP_ID
-from raft.replication import truncation_target
-from raft.roles import Candidate, Download, Follower, Prospective, Unattached
-from raft.snapshot_fetching import is_helpful, next_request, sign_of_life, takes_nothing
-from raft.vote_state_recovery import fetching_key, leader_confirmations_wanted, maybe_regain_trust
+from raft.recovery import (
+    ask_for_end,
+    fetching_key,
+    hear_end,
+    hear_of_nothing_more,
+    leader_confirmations_wanted,
+    maybe_regain_trust,
+    must_ask_for_end,
+)
+from raft.replica import FIRST_BOOTSTRAP_ID, Replica
+from raft.roles import (
+    FETCH_TIMEOUT,
+    LEADER_LEFT,
+    NO_LEADER_HEARD,
+    Candidate,
+    Download,
+    Follower,
+    Prospective,
+    Unattached,
+)
 from wire.errors import DecodeError
 from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 from wire.record_batch import MAX_DECOMPRESSED_BYTES

@@ -22,12 +22,11 @@ from raft.inputs import (
     SnapshotWritten,
 )
 from raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
-from raft.quorum_records import QuorumRecord
 from raft.ready import SnapshotChunk
+from raft.recovery import fetching_key
 from raft.replica import Replica
 from raft.roles import Download, Follower
-from raft.vote_state_recovery import fetching_key
-from raft.voter_history import VoterHistory
+from raft.voters import QuorumRecord, VoterHistory
 from wire.log_batch import OffsetAndEpoch
 
 # One is written while the next one is fetched.

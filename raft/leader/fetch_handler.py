@@ -1,23 +1,25 @@
-"""Serving fetches at the leader: what a follower acknowledges, and what it gets, at once or after a wait."""
+"""How a leader serves Fetch and FetchSnapshot, and what it knows of every replica by their fetches (DescribeQuorum)."""
 
 from dataclasses import replace
 from itertools import islice
 
 from kio.schema.errors import ErrorCode
 
-from raft.delayed_fetches import DelayedFetch, Name
 from raft.elections import is_foreign_cluster
+from raft.leader.delayed_fetches import DelayedFetch, Name
+from raft.leader.majority import confirm_by_fetch
+from raft.log_index import diverging_point, snapshot_needed
 from raft.messages import (
+    DescribeQuorumResponse,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     LogSlice,
+    ReplicaStatus,
     SnapshotSlice,
 )
-from raft.reads import confirm_by_fetch
 from raft.replica import Replica
-from raft.replication import diverging_point, snapshot_needed
 from raft.roles import Leader, ReplicaProgress
 from raft.voters import ReplicaKey
 
@@ -66,7 +68,7 @@ def _displace_earlier_fetch(replica: Replica, leader: Leader, request: FetchRequ
     """A replica waits in one Fetch at a time: with the next one it has given the earlier one up."""
     earlier = leader.parked.pop(_progress_key(replica, request.replica))
     if earlier is not None:
-        # Never "nothing" while there is something: a replica may take that for having it all (`raft.damaged_log`).
+        # Never "nothing" while there is something: a replica may take that for having it all (`raft.recovery`).
         replica.respond(earlier.request_id, _answer_from(replica, earlier.request))
 
 
@@ -141,7 +143,7 @@ def _fetch_response(
 
 def _note_lag(replica: Replica, leader: Leader, request: FetchRequest) -> None:
     """A Fetch that no record answers acknowledges nothing. It says that this replica lacks records which the leader may
-    remember it to have had: its disk was damaged, and it asks where the log ends (`raft.damaged_log`), or comes in by a
+    remember it to have had: its disk was damaged, and it asks where the log ends (`raft.recovery`), or comes in by a
     snapshot. It has to catch up once more before it can be added as a voter."""
     progress = leader.progress.get(_progress_key(replica, request.replica))
     if progress is not None:
@@ -234,3 +236,43 @@ def answer_displaced_fetches(replica: Replica) -> None:
     for request_id in replica.displaced_fetches:
         replica.respond(request_id, _fetch_response(replica, ErrorCode.not_leader_or_follower))
     replica.displaced_fetches.clear()
+
+
+# What DescribeQuorum answers: KIP-595 and KIP-836
+
+
+def describe_quorum(replica: Replica, now_ms: int) -> DescribeQuorumResponse:
+    leader = replica.role
+    if not isinstance(leader, Leader):
+        return DescribeQuorumResponse(
+            error=ErrorCode.not_leader_or_follower, leader_id=replica.leader_id, leader_epoch=replica.epoch
+        )
+    own = ReplicaProgress(replica.log.log_end_offset, now_ms, now_ms)
+    voters = [
+        _status(voter.key, own if voter.key.id == replica.config.node_id else leader.progress.get(voter.key))
+        for voter in replica.voters
+    ]
+    observers = [
+        _status(key, progress)
+        for key, progress in sorted(leader.progress.items())
+        if not replica.voters.contains(key) and progress.last_fetch_ms + OBSERVER_SESSION_MS > now_ms
+    ]
+    return DescribeQuorumResponse(
+        leader_id=replica.leader_id,
+        leader_epoch=replica.epoch,
+        high_watermark=replica.high_watermark,
+        current_voters=tuple(voters),
+        observers=tuple(observers),
+        nodes={voter.key.id: voter.endpoints for voter in replica.voters},
+    )
+
+
+def _status(key: ReplicaKey, progress: ReplicaProgress | None) -> ReplicaStatus:
+    known = progress or ReplicaProgress()
+    return ReplicaStatus(
+        replica_id=key.id,
+        directory_id=key.directory_id,
+        log_end_offset=known.end_offset,
+        last_fetch_timestamp_ms=known.last_fetch_ms,
+        last_caught_up_timestamp_ms=known.last_caught_up_ms,
+    )

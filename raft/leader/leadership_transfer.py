@@ -2,8 +2,7 @@
 
 from kio.schema.errors import ErrorCode
 
-from raft.causes import CONTROLLER_RESIGNED, NO_SPACE, SHUTDOWN, TRANSFER
-from raft.high_watermark import voter_end_offset
+from raft.leader.majority import voter_end_offset
 from raft.messages import (
     NO_LEADER,
     EndQuorumEpochRequest,
@@ -12,7 +11,18 @@ from raft.messages import (
     TransferLeadershipResponse,
 )
 from raft.replica import Replica
-from raft.roles import Candidate, HandedOver, Leader, PendingTransfer, Prospective, Resigned
+from raft.roles import (
+    CONTROLLER_RESIGNED,
+    NO_SPACE,
+    SHUTDOWN,
+    TRANSFER,
+    Candidate,
+    HandedOver,
+    Leader,
+    PendingTransfer,
+    Prospective,
+    Resigned,
+)
 from raft.voters import ReplicaKey, Voter
 
 

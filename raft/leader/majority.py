@@ -1,14 +1,50 @@
-"""Linearizable reads at the leader: answered once a majority says, after the read began, that it still follows.
+"""What a majority of the voters has confirmed: the high watermark (Raft §5.3, §5.4.2), and linearizable reads.
 
-That is Raft's ReadIndex (§6.4) for replicas that pull. What a voter says by fetching it may have said long ago: a
-Fetch can be under way for as long as a process is paused, while another leader is elected and commits (etcd#20418).
-So the leader asks: BeginQuorumEpoch to whoever has not confirmed, which a voter of a newer epoch refuses. Under load
-the question is often spared, since a Fetch from beyond the log end that the read saw was sent after it.
+A read is answered once a majority has confirmed, after the read began, that it still follows this leader. That is
+Raft's ReadIndex (§6.4) for replicas that pull. A Fetch alone does not confirm it: it can be under way for as long as a
+process is paused, while another leader is elected and commits (etcd#20418). So the leader sends BeginQuorumEpoch to
+every voter that has not confirmed; a voter of a newer epoch refuses it. Under load the leader can often spare that
+request: a Fetch from beyond the log end that the read saw was sent after the read began.
 """
 
+from collections.abc import Iterable
+
+from raft.messages import UNKNOWN_OFFSET
 from raft.ready import ReadConfirmed, ReadRefused
 from raft.replica import Replica
 from raft.roles import Leader, PendingRead
+from raft.voters import Voter
+
+
+def maybe_advance_high_watermark(replica: Replica, leader: Leader) -> None:
+    """Commit what a majority has on disk, once that includes a record of this epoch (Raft §5.4.2).
+
+    The leader counts what it has flushed, not what it has written.
+    """
+    if replica.high_watermark >= replica.log.log_end_offset:
+        return
+    reached = majority_offset(voter_end_offset(replica, leader, voter) for voter in replica.voters)
+    if reached > leader.epoch_start_offset and reached > replica.high_watermark:
+        replica.high_watermark = reached
+
+
+def voter_end_offset(replica: Replica, leader: Leader, voter: Voter) -> int:
+    if voter.matches(replica.key):
+        return replica.log.flushed_offset
+    progress = leader.progress.get(voter.key)
+    return UNKNOWN_OFFSET if progress is None else min(progress.end_offset, replica.log.log_end_offset)
+
+
+def majority_offset(end_offsets: Iterable[int]) -> int:
+    """The offset that a majority of the voters has reached; -1 counts as nothing.
+
+    With the offsets in descending order, the one at index n // 2 is reached by n // 2 + 1 voters.
+    """
+    descending = sorted(end_offsets, reverse=True)
+    return descending[len(descending) // 2] if descending else -1
+
+
+# Linearizable reads
 
 
 def handle_read(replica: Replica, read_id: int) -> None:

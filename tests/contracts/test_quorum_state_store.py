@@ -6,10 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from raft.adapters.quorum_state_file import DYNAMIC_QUORUM, QuorumStateFile, QuorumStateMemory
+from raft.adapters.quorum_state_file import DYNAMIC_QUORUM, QuorumStateFile
 from raft.ready import QuorumState
 from raft.voters import ReplicaKey
 from tests.support.fault_file_system import FaultFileSystem
+from tests.support.quorum_state_memory import QuorumStateMemory
 
 Store = QuorumStateFile | QuorumStateMemory
 

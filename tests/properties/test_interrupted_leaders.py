@@ -19,7 +19,7 @@ from metadata.image.state_hash import hash_of_image
 from metadata.loader import MetadataLoader
 from metadata.log_check.audit_chain import AuditChain, AuditFault
 from metadata.snapshot_loading import LoadedSnapshot
-from raft.accumulator import Accumulator
+from raft.batches import Accumulator
 from raft.errors import NotLeaderError
 from tests.unit.metadata.controller_world import CLUSTER_ID, FakeRaft, SeededDice, World, topic
 from wire.compression import CompressionCodec

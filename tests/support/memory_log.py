@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from raft.ports import LogSummary
-from raft.quorum_records import QuorumRecord, quorum_records
+from raft.voters import QuorumRecord, quorum_records
 from wire.log_batch import LogBatch, OffsetAndEpoch
 
 

@@ -12,7 +12,7 @@ from metadata.controller.liveness import BrokerLiveness
 from metadata.controller.replies import DeferredReplies
 from metadata.controller.timeline import Timeline
 from metadata.image import state_hash
-from raft.adapters.commit_feed import CommitFeed
+from raft.adapters.delivery import CommitFeed
 from tests.simulation.run import SimulationFailed, simulate
 
 

@@ -17,8 +17,8 @@ from metadata.image.state_hash import hash_of_image
 from metadata.image.state_hash_partitions import hash_of_rows
 from metadata.image.topics_delta import TopicsDelta
 from metadata.loader import RECORDS_AT_ONCE, MetadataLoader
-from raft.adapters.commit_feed import CommitFeed
-from raft.adapters.memory_log import MemoryLog
+from raft.adapters.delivery import CommitFeed
+from tests.support.memory_log import MemoryLog
 from wire.compression import CompressionCodec
 from wire.errors import DecodeError
 from wire.log_batch import LogBatch, build_batch

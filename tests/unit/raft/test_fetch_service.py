@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.memory_log import MemoryLog
 from raft.messages import FetchResponse, LogSlice
 from raft.ready import QuorumState
+from tests.support.memory_log import MemoryLog
 from tests.unit.raft.context import RaftContext, batch
 from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 

@@ -9,14 +9,14 @@ from typing import Any
 from uuid import UUID
 
 from raft.adapters.driver import RaftDriver
-from raft.adapters.memory_log import MemoryLog
-from raft.adapters.quorum_state_file import QuorumStateMemory
 from raft.config import QuorumConfig
 from raft.inputs import Input, ShutdownRequested
 from raft.node import RaftNode
 from raft.ports import LogSummary, QuorumAt
 from raft.ready import OutboundRequest, OutboundResponse, QuorumState, Ready
 from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from tests.support.memory_log import MemoryLog
+from tests.support.quorum_state_memory import QuorumStateMemory
 from wire.log_batch import LogBatch, build_batch
 
 TEST_TIMEOUT_S = 120

@@ -7,8 +7,7 @@ from random import Random
 
 from raft.adapters.file_log import FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.snapshot_files import list_snapshots, snapshot_path
-from raft.adapters.snapshot_store import SnapshotStore
+from raft.adapters.snapshot_files import SnapshotStore, list_snapshots, snapshot_path
 from raft.ready import QuorumState, SnapshotChunk
 from raft.voters import ReplicaKey
 from snapshots.adapters.durable_snapshot import write_snapshot

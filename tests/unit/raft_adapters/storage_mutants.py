@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from raft.adapters import file_log, quorum_state_file, snapshot_store
+from raft.adapters import file_log, quorum_state_file, snapshot_files
 from raft.adapters.file_log import FileLog
-from raft.adapters.snapshot_store import SnapshotStore
+from raft.adapters.snapshot_files import SnapshotStore
 from snapshots.adapters import durable_snapshot
 from storage import durable_files
 from storage.corruption_marker import remove_corruption_marker
@@ -118,7 +118,7 @@ def snapshot_named_without_folder_flush(patch: pytest.MonkeyPatch) -> None:
     def rename(path: Path, target: Path, fs: FileSystem) -> None:
         fs.rename(path, target)
 
-    for module in (snapshot_store, durable_snapshot):
+    for module in (snapshot_files, durable_snapshot):
         patch.setattr(module, "rename_durably", rename)
     patch.setattr(file_log.FileLog, "_retire_snapshots", _nothing)
 

@@ -12,8 +12,7 @@ import pytest
 from node.metadata_folder import has_lost_its_state
 from raft.adapters.file_log import FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.snapshot_files import snapshot_path
-from raft.adapters.snapshot_store import SnapshotStore
+from raft.adapters.snapshot_files import SnapshotStore, snapshot_path
 from raft.ready import QuorumState, SnapshotChunk
 from storage.errors import FsyncFailed
 from storage.segment import SegmentLimits

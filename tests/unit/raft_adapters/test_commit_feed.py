@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from raft.adapters.commit_feed import CHUNK_RECORDS, CommitFeed
-from raft.adapters.memory_log import MemoryLog
+from raft.adapters.delivery import CHUNK_RECORDS, CommitFeed
 from raft.ready import LeaderAndEpoch
+from tests.support.memory_log import MemoryLog
 from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
 
 SLICES = 3

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.commit_feed import CHUNK_BYTES
+from raft.adapters.delivery import CHUNK_BYTES
 from raft.errors import LogDivergedBelowHighWatermarkError, NotLeaderError
 from raft.inputs import LogFlushed, QuorumStateWritten, ShutdownRequested, TimeAdvanced
 from raft.messages import DescribeQuorumRequest, FetchResponse, LogSlice

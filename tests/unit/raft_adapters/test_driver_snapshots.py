@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from raft.adapters.driver import RaftDriver
 from raft.adapters.driver_snapshots import Snapshots
-from raft.adapters.snapshot_store import SnapshotDamaged, SnapshotGone, SnapshotUnsound
+from raft.adapters.snapshot_files import SnapshotDamaged, SnapshotGone, SnapshotUnsound
 from raft.inputs import LogStartAdvanced, ResponseReceived, SnapshotReceived, SnapshotRefused, SnapshotWritten
 from raft.messages import (
     FetchRequest,

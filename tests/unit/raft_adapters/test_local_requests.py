@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from raft.adapters.commit_feed import CHUNK_BYTES
+from raft.adapters.delivery import CHUNK_BYTES
 from raft.adapters.driver import RaftDriver
 from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.errors import NotLeaderError

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from raft.adapters.log_flusher import LogFlusher
+from raft.adapters.disk_thread import LogFlusher
 from raft.inputs import Input, LogFlushed
 
 

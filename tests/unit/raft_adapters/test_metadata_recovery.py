@@ -2,7 +2,7 @@
 
 import pytest
 
-from raft.adapters.metadata_recovery import MetadataBatches
+from raft.adapters.opening import MetadataBatches
 from tests.unit.raft_adapters.log_folders import batches
 from tests.unit.raft_adapters.test_epochs_disputed import led
 from wire.log_batch import LogBatch

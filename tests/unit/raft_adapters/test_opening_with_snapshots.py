@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from raft.adapters.file_log import FileLog
-from raft.adapters.snapshot_files import list_snapshots, snapshot_path
-from raft.adapters.snapshot_store import SnapshotGone, SnapshotStore
+from raft.adapters.snapshot_files import SnapshotGone, SnapshotStore, list_snapshots, snapshot_path
 from raft.log_index import LogIndex
 from storage.errors import LogCorrupted
 from storage.retired_files import RetiredFiles

@@ -14,9 +14,17 @@ from raft.adapters.quorum_checkpoint import (
     read_quorum_checkpoint,
     write_quorum_checkpoint,
 )
-from raft.quorum_records import KRaftVersionAt, VotersAt, voters_record
-from raft.voter_history import VoterHistory
-from raft.voters import Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
+from raft.voters import (
+    Endpoint,
+    KRaftVersionAt,
+    ReplicaKey,
+    VersionRange,
+    Voter,
+    VoterHistory,
+    VotersAt,
+    VoterSet,
+    voters_record,
+)
 from storage.errors import DamagedInput, StorageFailed
 from wire.control_records import (
     ControlRecord,

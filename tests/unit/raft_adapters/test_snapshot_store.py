@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from raft.adapters.snapshot_files import list_snapshots, problem_of
-from raft.adapters.snapshot_store import SnapshotGone, SnapshotStore, SnapshotUnsound
+from raft.adapters.snapshot_files import (
+    SnapshotGone,
+    SnapshotStore,
+    SnapshotUnsound,
+    list_snapshots,
+    problem_of,
+)
 from raft.ready import SnapshotChunk
 from storage.errors import StorageFailed
 from storage.file_system import POSIX

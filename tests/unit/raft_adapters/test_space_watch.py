@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from raft.adapters.disk_thread import DiskThread
-from raft.adapters.space_watch import SpaceWatch
-from raft.adapters.spare_space import SparingStateStore
+from raft.adapters.space_watch import SpaceWatch, SparingStateStore
 from raft.inputs import Input, WritesPaused
 from raft.ready import QuorumState
 from storage.errors import StorageFull

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from raft.adapters.commit_feed import CommitFeed
-from raft.adapters.memory_log import MemoryLog
+from raft.adapters.delivery import CommitFeed
 from raft.inputs import ResignRequested
 from raft.messages import FetchRequest
 from raft.ready import QuorumState, Ready
+from tests.support.memory_log import MemoryLog
 from tests.unit.raft.context import LOCAL, RaftContext, batch
 from wire.log_batch import LogBatch
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES, Accumulator
+from raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES, Accumulator
 from raft.errors import NotLeaderError, RecordBatchTooLargeError
 from tests.unit.raft.context import RaftContext
 from wire.compression import CompressionCodec

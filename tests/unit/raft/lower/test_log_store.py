@@ -2,8 +2,8 @@
 
 import pytest
 
-from raft.adapters.memory_log import MemoryLog
 from raft.log_index import LogIndex
+from tests.support.memory_log import MemoryLog
 from tests.unit.raft.context import batch
 from wire.log_batch import parse_batches
 

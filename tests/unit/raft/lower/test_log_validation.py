@@ -9,11 +9,10 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.log_index import LogIndex
+from raft.log_index import LogIndex, diverging_point, snapshot_needed
 from raft.messages import FetchRequest, FetchResponse, LogSlice
 from raft.ports import LogSummary
 from raft.ready import QuorumState
-from raft.replication import diverging_point, snapshot_needed
 from tests.unit.raft.context import batch
 from tests.unit.raft.reconfig.dynamic import DynamicContext
 from wire.log_batch import LogBatch, OffsetAndEpoch

@@ -7,7 +7,7 @@ import pytest
 
 from raft.messages import BeginQuorumEpochRequest
 from raft.ready import QuorumState
-from raft.transitions import IllegalTransitionError, check_transition
+from raft.roles import IllegalTransitionError, check_transition
 from raft.voters import ReplicaKey
 from tests.unit.raft.context import CLUSTER_ID, LOCAL, RaftContext, key_of
 

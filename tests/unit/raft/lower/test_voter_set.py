@@ -5,10 +5,17 @@ from uuid import UUID
 
 import pytest
 
-from raft.control_batches import quorum_batch
-from raft.quorum_records import KRaftVersionAt, VotersAt, voters_record
-from raft.voter_history import VoterHistory
-from raft.voters import NO_VOTERS, ReplicaKey, Voter, VoterSet
+from raft.batches import quorum_batch
+from raft.voters import (
+    NO_VOTERS,
+    KRaftVersionAt,
+    ReplicaKey,
+    Voter,
+    VoterHistory,
+    VotersAt,
+    VoterSet,
+    voters_record,
+)
 from tests.unit.raft.context import key_of
 from tests.unit.raft.reconfig.dynamic import bootstrap, endpoints_of, set_of, voter_of
 

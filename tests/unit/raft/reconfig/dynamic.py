@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from raft.control_batches import leader_change_batch
+from raft.batches import leader_change_batch
 from raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
@@ -17,9 +17,19 @@ from raft.messages import (
     UpdateRaftVoterRequest,
 )
 from raft.ports import LogSummary
-from raft.quorum_records import KRaftVersionAt, QuorumRecord, VotersAt, quorum_records, voters_record
 from raft.ready import QuorumState
-from raft.voters import Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
+from raft.voters import (
+    Endpoint,
+    KRaftVersionAt,
+    QuorumRecord,
+    ReplicaKey,
+    VersionRange,
+    Voter,
+    VotersAt,
+    VoterSet,
+    quorum_records,
+    voters_record,
+)
 from tests.unit.raft.context import CLUSTER_ID, LOCAL, RaftContext, key_of
 from wire.control_records import KRaftVersionRecord
 from wire.log_batch import LogBatch, OffsetAndEpoch

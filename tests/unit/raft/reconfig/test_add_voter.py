@@ -7,7 +7,7 @@ from raft.messages import (
     ApiVersionsRequest,
     BeginQuorumEpochRequest,
 )
-from raft.quorum_records import VotersAt, quorum_records
+from raft.voters import VotersAt, quorum_records
 from tests.unit.raft.reconfig.dynamic import DynamicContext, voter_of
 
 NEW = voter_of(4)

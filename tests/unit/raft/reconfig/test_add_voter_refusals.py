@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.damaged_log import FARTHEST_OFFSET
 from raft.inputs import FailureReason, LogStartAdvanced, ShutdownRequested, SnapshotWritten
 from raft.messages import (
     AddRaftVoterRequest,
@@ -15,6 +14,7 @@ from raft.messages import (
     ApiVersionsResponse,
     EndQuorumEpochRequest,
 )
+from raft.recovery import FARTHEST_OFFSET
 from raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.reconfig.dynamic import BOTH, DynamicContext, endpoints_of, first_batch, set_of, voter_of
@@ -277,7 +277,7 @@ def test_a_node_that_only_lags_is_added(leader: DynamicContext) -> None:
 def test_a_node_that_asks_where_the_log_ends_has_to_catch_up_once_more(
     leader: DynamicContext, *, is_due: bool
 ) -> None:
-    """It has lost records that the leader may not know of (`raft.damaged_log`). That it fetches from where it did
+    """It has lost records that the leader may not know of (`raft.recovery`). That it fetches from where it did
     before proves nothing, though the leader's log ended there then."""
     lagging_log(leader)
     before = leader.log_end_offset - 2

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.control_batches import quorum_batch
+from raft.batches import quorum_batch
 from raft.messages import (
     AddRaftVoterRequest,
     ChangeVotersResponse,
@@ -13,9 +13,8 @@ from raft.messages import (
     RemoveRaftVoterRequest,
     UpdateRaftVoterRequest,
 )
-from raft.quorum_records import voters_record
 from raft.ready import OutboundRequest, QuorumState
-from raft.voters import Voter, VoterSet
+from raft.voters import Voter, VoterSet, voters_record
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
 from tests.unit.raft.reconfig.dynamic import DynamicContext, endpoints_of, first_batch, set_of, voter_of
 from wire.log_batch import OffsetAndEpoch

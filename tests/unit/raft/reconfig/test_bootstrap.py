@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.control_batches import quorum_batch
+from raft.batches import quorum_batch
 from raft.messages import FetchRequest, FetchResponse, VoteRequest
-from raft.quorum_records import KRaftVersionAt, VotersAt, quorum_records, voters_record
 from raft.ready import QuorumState, VotersChanged
-from raft.voters import Endpoint, VoterSet
+from raft.voters import Endpoint, KRaftVersionAt, VotersAt, VoterSet, quorum_records, voters_record
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
 from tests.unit.raft.reconfig.dynamic import (
     LISTENER,

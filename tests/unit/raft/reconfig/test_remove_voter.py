@@ -7,8 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from raft.inputs import ResignRequested
 from raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, RemoveRaftVoterRequest, VoteRequest
-from raft.quorum_records import VotersAt, quorum_records
-from raft.voters import ReplicaKey
+from raft.voters import ReplicaKey, VotersAt, quorum_records
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.reconfig.dynamic import DynamicContext, voter_of
 

@@ -13,8 +13,7 @@ from raft.messages import (
     FetchResponse,
     UpdateRaftVoterRequest,
 )
-from raft.quorum_records import VotersAt, quorum_records
-from raft.voters import Endpoint, ReplicaKey, VersionRange
+from raft.voters import Endpoint, ReplicaKey, VersionRange, VotersAt, quorum_records
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.reconfig.dynamic import LISTENER, DynamicContext, endpoints_of, voter_of
 

@@ -5,9 +5,8 @@ from kio.schema.errors import ErrorCode
 
 from raft.errors import NotLeaderError
 from raft.messages import ChangeVotersResponse, UpdateRaftVoterRequest
-from raft.quorum_records import KRaftVersionAt, VotersAt, quorum_records
 from raft.ready import VotersChanged
-from raft.voters import VersionRange
+from raft.voters import KRaftVersionAt, VersionRange, VotersAt, quorum_records
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
 from tests.unit.raft.reconfig.dynamic import BOTH, DynamicContext, endpoints_of, set_of
 from wire.log_batch import OffsetAndEpoch
