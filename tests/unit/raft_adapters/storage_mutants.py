@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from raft.adapters import file_log, quorum_state_file, snapshot_files
-from raft.adapters.file_log import FileLog
 from raft.adapters.snapshot_files import SnapshotStore
 from snapshots.adapters import durable_snapshot
 from storage import durable_files
@@ -17,6 +16,7 @@ from storage.file_system import FileSystem
 from storage.recovery_point import RecoveryPoint
 from storage.segment import Segment, segment_path
 from storage.segment_list import SegmentList
+from storage.segmented_log import SegmentedLog
 from tests.support.fault_file_system import FaultFileSystem
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
@@ -64,14 +64,14 @@ def truncation_is_not_durable(patch: pytest.MonkeyPatch) -> None:
 
 
 def recovery_point_before_the_flush(patch: pytest.MonkeyPatch) -> None:
-    flush = FileLog.flush
+    flush = SegmentedLog.flush
 
-    def advance_first(log: FileLog, *, durably: bool = False) -> int:
+    def advance_first(log: SegmentedLog, *, durably: bool = False) -> int:
         if not log._is_read_only:
             log._point.advance(log.end_offset)
         return flush(log, durably=durably)
 
-    patch.setattr(FileLog, "flush", advance_first)
+    patch.setattr(SegmentedLog, "flush", advance_first)
 
 
 def recovery_point_not_set_back_before_a_cut(patch: pytest.MonkeyPatch) -> None:
@@ -138,14 +138,14 @@ def segments_dropped_oldest_first(patch: pytest.MonkeyPatch) -> None:
 
 def damage_forgotten_once_it_is_set_aside(patch: pytest.MonkeyPatch) -> None:
     """A crash before all is fetched again then leaves a log that looks whole."""
-    set_aside = FileLog.set_damage_aside
+    set_aside = SegmentedLog.set_damage_aside
 
-    def forgetting(log: FileLog) -> None:
-        set_aside(log)
+    def forgetting(log: SegmentedLog, handle_marked: Callable[[], None]) -> None:
+        set_aside(log, handle_marked)
         log._point.set_back(log.end_offset)
         remove_corruption_marker(log._folder, log._fs)
 
-    patch.setattr(FileLog, "set_damage_aside", forgetting)
+    patch.setattr(SegmentedLog, "set_damage_aside", forgetting)
 
 
 def replacement_by_a_snapshot_not_marked(patch: pytest.MonkeyPatch) -> None:
