@@ -1,4 +1,4 @@
-"""When a snapshot is due: so many bytes of committed records after the last one, or so long (kraft-semantics B16).
+"""When a snapshot is due: so many bytes of committed records after the last one, or so long (rule C16).
 
 Sans-IO: told what is committed and what became of each attempt, it says when to begin one and why.
 """

@@ -2,7 +2,7 @@
 
 Kafka's tool makes no such folder for a static quorum, so that one without election state and log may as well be new.
 Ours always has one, and a mark beside it: what is missing later was lost, and with it what the node has voted and
-acknowledged. Such a voter must not help to elect a leader without what was committed (demands D5, D20).
+acknowledged. Such a voter must not help to elect a leader without what was committed (rule P3).
 """
 
 import shutil

@@ -15,7 +15,7 @@ from wire.control_records import (
 )
 from wire.log_batch import LogBatch, build_batch
 
-# Kafka's upper bound for what a record adds to its value, and the batch header (kraft-formats 1.1, 1.2).
+# Kafka's upper bound for what a record adds to its value, and the batch header (rule F1).
 RECORD_OVERHEAD_BYTES = 21
 BATCH_HEADER_BYTES = 61
 # Below this many bytes compression cannot earn its frame back.

@@ -110,7 +110,7 @@ def _take_leader_from(replica: Replica, now_ms: int, source_id: int, response: L
     """What every response is looked at for first; answers whether its own handler should see it.
 
     Its epoch may be newer, it may name the leader that was looked for, and it may be an error, after which
-    the peer is left alone for the back-off (kraft-semantics A13, common reply logic).
+    the peer is left alone for the back-off (rule R13).
     """
     if isinstance(response, ChangeVotersResponse) and response.leader_epoch < 0:
         return False  # Add- and RemoveRaftVoter do not say who leads.

@@ -93,7 +93,7 @@ def is_up_to_date(replica: Replica, last_epoch: int, last_offset: int) -> bool:
 
 
 def may_grant_vote(replica: Replica, request: VoteRequest) -> bool:
-    """Whether a vote in this replica's own epoch is granted (kraft-semantics A5.4).
+    """Whether a vote in this replica's own epoch is granted (rule R5.4).
 
     A replica that lost what it had written grants nothing: it may have voted in this epoch, and its log no longer
     stands for what it had acknowledged.
@@ -270,8 +270,8 @@ def handle_end_quorum_epoch(
 
 
 def _successor_backoff_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -> int:
-    """Nothing for the first in line, then doubling up to the maximum, which also the unlisted wait (A5.2). Where nobody
-    is listed, nobody comes first: a leader that was started again does not know who has how much of its log."""
+    """Nothing for the first in line, then doubling up to the maximum; a voter that is not listed waits the maximum (rule
+    R5.2). An empty list prefers no voter: a restarted leader does not know how much of its log each voter has."""
     longest = replica.config.election_backoff_max_ms
     ids = [candidate.id for candidate in preferred]
     position = ids.index(replica.config.node_id) if replica.config.node_id in ids else len(ids)

@@ -103,7 +103,7 @@ CAUGHT_UP_WITHIN_MS = 3_600_000
 def handle_change_voters(
     replica: Replica, now_ms: int, request_id: int, request: ChangeVotersRequest
 ) -> None:
-    """Answer at once, or when the change is committed; the checks stand in Kafka's order (A11.2)."""
+    """Answer at once, or when the change is committed; the checks stand in Kafka's order (rule R11.2)."""
     if is_foreign_cluster(replica, request.cluster_id):
         message = (
             f"the request is for the cluster {request.cluster_id!r}, this is {replica.config.cluster_id!r}"
@@ -325,7 +325,7 @@ def poll_change(replica: Replica, leader: Leader, now_ms: int) -> bool:
 def upgrade_kraft_version(
     replica: Replica, leader: Leader, now_ms: int, kraft_version: int, *, validate_only: bool
 ) -> str | None:
-    """Finalise a higher kraft.version with the voters as they said they are (A11.5); answers why not, or None."""
+    """Finalise a higher kraft.version with the voters as they said they are (rule R11.5); answers why not, or None."""
     history = replica.voter_history
     if kraft_version == history.kraft_version:
         return None

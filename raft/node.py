@@ -302,7 +302,7 @@ class RaftNode:
         return replica.announced
 
     def _is_shut_down(self) -> bool:
-        """A leader that leaves stays until another replica leads: its vote may be needed (kraft-semantics A12.9). The
+        """A leader that leaves stays until another replica leads: its vote may be needed (rule R12.9). The
         driver sets the bound."""
         replica = self._replica
         if not replica.is_shutting_down:

@@ -1,7 +1,7 @@
-"""UpdateFeatures (KIP-584, KIP-778, KIP-1022; kraft-semantics B17): all of a request's updates, or none.
+"""UpdateFeatures (KIP-584, KIP-778, KIP-1022; rule C17): all of a request's updates, or none.
 
 kraft.version is no record of the metadata: its upgrade from 0 to 1 makes the static voters of the configuration those
-of the log, from which time they can be changed (KIP-853; kraft-semantics A11.5).
+of the log, from which time they can be changed (KIP-853; rule R11.5).
 """
 
 from collections.abc import Mapping

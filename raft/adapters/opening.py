@@ -317,7 +317,7 @@ def _up_to_snapshot(damage: DamagedRange | None, newest: OffsetAndEpoch) -> Dama
 
 
 def _is_ahead(newest: OffsetAndEpoch, recovered: RecoveredLog, marker: CorruptionMarker | None) -> bool:
-    """Whether a snapshot stands for more than the log and for all that is damaged in it (kraft-semantics A10.3).
+    """Whether a snapshot stands for more than the log and for all that is damaged in it (rule R10.3).
 
     Of damage whose end is not known, more may have been acknowledged than the snapshot holds: that must be said first.
     """

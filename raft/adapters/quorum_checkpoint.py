@@ -1,6 +1,6 @@
 """The snapshot `0-0` with which a dynamic quorum begins: its first voters, before there is any log (KIP-853).
 
-Kafka's layout (kraft-formats 4.9, 4.11): a control batch with the snapshot's header, kraft.version and the voters, and
+Kafka's layout (rules F4.9, F4.11): a control batch with the snapshot's header, kraft.version and the voters, and
 one with its footer. Offsets count the records of the file; in the history of voters they all stand at offset -1.
 """
 

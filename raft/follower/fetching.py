@@ -47,7 +47,7 @@ def poll_fetch(replica: Replica, now_ms: int) -> None:
     """Send the next Fetch, unless one is out or the last records are not on disk yet.
 
     The offset of a Fetch is the acknowledgement of all below it, so a replica that may vote fetches only what
-    follows its flushed log (kraft-semantics A3.3).
+    follows its flushed log (rule R3.3).
     """
     if replica.installing is not None:
         _show_life(replica, replica.installing, now_ms)

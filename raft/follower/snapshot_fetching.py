@@ -1,12 +1,12 @@
 """Coming in through a snapshot: a follower whose next record is gone from its leader's log (KIP-630).
 
-The leader's answer to a Fetch names a snapshot; its file comes in pieces by FetchSnapshot, in the place of Fetch. With
-the last piece the adapter takes over: it verifies the whole, puts it under its name and drops the log. Until it says
-how that went, nothing may be appended, cut or stood for: the log on the disk is about to be another one. Nor is
-anything fetched, as a Fetch acknowledges what the log holds. It may take many seconds, as the snapshot is loaded
-meanwhile; and a disk that is behind with the pieces, or has no space for them, may take as long. Each time the follower
-asks for a single byte of the file now and then. A leader counts that as a sign of life (A10.4), Kafka's as well, and
-does not count a Fetch that it answers with a snapshot.
+The leader's answer to a Fetch names a snapshot. The follower fetches its file in pieces by FetchSnapshot, in the place
+of Fetch. With the last piece the adapter takes over: it verifies the whole, puts it under its name and drops the log.
+Until the adapter reports the outcome, the follower appends nothing, cuts nothing and does not stand for election: the
+log on the disk is about to be another one. It does not fetch either, as a Fetch acknowledges what the log holds. That
+may take many seconds, because the snapshot is loaded meanwhile; a disk that is behind with the pieces, or has no space
+for them, may take as long. During all this time the follower asks for a single byte of the file at intervals. A leader
+counts that as a sign of life (rule R10.4), Kafka's as well; it does not count a Fetch that it answers with a snapshot.
 """
 
 from typing import assert_never

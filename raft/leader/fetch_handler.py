@@ -37,7 +37,7 @@ CROWDED_WAIT_MS = 500
 
 
 def handle_fetch(replica: Replica, now_ms: int, request_id: int, request: FetchRequest) -> None:
-    """Answer at once or park; the checks stand in Kafka's order (kraft-semantics A6.1)."""
+    """Answer at once or park; the checks stand in Kafka's order (rule R6.1)."""
     if is_foreign_cluster(replica, request.cluster_id):
         error = ErrorCode.inconsistent_cluster_id
         replica.respond(request_id, FetchResponse(error=error, is_top_level=True))
@@ -95,7 +95,7 @@ def _check_epoch(replica: Replica, current_leader_epoch: int) -> ErrorCode:
 def handle_fetch_snapshot(
     replica: Replica, now_ms: int, request_id: int, request: FetchSnapshotRequest
 ) -> None:
-    """A piece of a snapshot; a voter that asks for one follows, so that it counts as a sign of life (A10.4)."""
+    """A piece of a snapshot; a voter that asks for one follows, so that it counts as a sign of life (rule R10.4)."""
     if is_foreign_cluster(replica, request.cluster_id):
         error = ErrorCode.inconsistent_cluster_id
         replica.respond(request_id, FetchSnapshotResponse(error=error, is_top_level=True))

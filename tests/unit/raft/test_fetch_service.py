@@ -1,4 +1,4 @@
-"""How a leader serves a Fetch: how much, when at once and when later (KIP-1166; kraft-semantics A6.4, A17.5)."""
+"""How a leader serves a Fetch: how much, when at once and when later (KIP-1166; rule R6.4)."""
 
 from dataclasses import replace
 

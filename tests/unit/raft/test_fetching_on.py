@@ -1,4 +1,4 @@
-"""The fetching side goes on: acknowledgements, errors, and a leader that must be found again (A8, A17.1)."""
+"""The fetching side goes on: acknowledgements, errors, and a leader that must be found again (rule R8.1)."""
 
 import pytest
 from kio.schema.errors import ErrorCode

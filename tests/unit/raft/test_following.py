@@ -1,4 +1,4 @@
-"""The fetching side: what is taken, what is cut, and how a leader is looked for (kraft-semantics A8)."""
+"""The fetching side: what is taken, what is cut, and how a leader is looked for (rule R8)."""
 
 from dataclasses import replace
 

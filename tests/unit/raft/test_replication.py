@@ -1,4 +1,4 @@
-"""Replication: fetch checks, long poll, high watermark, divergence (kraft-semantics A6 to A8)."""
+"""Replication: fetch checks, long poll, high watermark, divergence (rules R6 to R8)."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""How a replica starts, by what it had written down (kraft-semantics A4.2, A17.1)."""
+"""How a replica starts, by what it had written down (rule R4.2)."""
 
 from uuid import UUID
 

@@ -82,7 +82,7 @@ def test_what_was_written_stands_at_offset_minus_one(tmp_path: Path) -> None:
 
 
 def test_the_bytes_are_those_of_the_reference() -> None:
-    """One control batch with header, version and voters, one with the footer (kraft-formats 4.9, 4.11, appendix A)."""
+    """One control batch with header, version and voters, one with the footer (rules F4.9, F4.11)."""
     content = encode_quorum_checkpoint(SOLE, NOW_MS)
     first = check_batch(content)
     assert (first.base_offset, first.record_count, first.partition_leader_epoch, first.is_control) == (

@@ -1,4 +1,4 @@
-"""What the state machine hears, and when: commits in order, and a leadership only after all before it (A12, A17.1).
+"""What the state machine hears, and when: commits in order, and a leadership only after all before it (rule R12.1).
 
 A real core and a real commit feed; the rest of the quorum is played by the test.
 """

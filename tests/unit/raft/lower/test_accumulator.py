@@ -1,4 +1,4 @@
-"""Proposals on their way into batches, after Kafka's BatchAccumulatorTest (kraft-semantics A12.1, A17.7)."""
+"""Proposals on their way into batches, after Kafka's BatchAccumulatorTest (rule R12.1)."""
 
 import pytest
 

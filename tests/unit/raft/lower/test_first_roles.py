@@ -1,4 +1,4 @@
-"""The role that a replica starts with, after QuorumStateTest's initialisation cases (kraft-semantics A4.2, A17.7)."""
+"""The role that a replica starts with, after QuorumStateTest's initialisation cases (rule R4.2)."""
 
 from dataclasses import replace
 from uuid import UUID

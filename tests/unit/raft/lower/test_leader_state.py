@@ -1,4 +1,4 @@
-"""What a leader knows of its voters, after Kafka's LeaderStateTest (kraft-semantics A7, A9, A17.7)."""
+"""What a leader knows of its voters, after Kafka's LeaderStateTest (rules R7, R9)."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What of a log outlives a crash, after MockLogTest (kraft-semantics A17.7); the rest: tests/contracts."""
+"""What of a log outlives a crash, after MockLogTest; the rest: tests/contracts."""
 
 import pytest
 

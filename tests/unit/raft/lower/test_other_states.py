@@ -1,4 +1,4 @@
-"""Unattached, follower and resigned by themselves, after Kafka's tests of these states (kraft-semantics A17.7)."""
+"""Unattached, follower and resigned by themselves, after Kafka's tests of these states."""
 
 import pytest
 

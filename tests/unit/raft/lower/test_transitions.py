@@ -1,4 +1,4 @@
-"""Every change of role, legal and illegal, after Kafka's QuorumStateTest (kraft-semantics A4.1, A17.7)."""
+"""Every change of role, legal and illegal, after Kafka's QuorumStateTest (rule R4.1)."""
 
 from collections.abc import Callable
 from itertools import product

@@ -1,5 +1,5 @@
 """Voter sets and their history by example, after Kafka's VoterSetTest, VoterSetHistoryTest and
-KRaftControlRecordStateMachineTest (kraft-semantics A11.1, A17.7). Random histories: tests/properties."""
+KRaftControlRecordStateMachineTest (rule R11.1). Random histories: tests/properties."""
 
 from uuid import UUID
 

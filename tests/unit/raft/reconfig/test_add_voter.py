@@ -1,4 +1,4 @@
-"""AddRaftVoter at the leader, after Kafka's KafkaRaftClientReconfigTest (KIP-853; kraft-semantics A11, A17.3)."""
+"""AddRaftVoter at the leader, after Kafka's KafkaRaftClientReconfigTest (KIP-853; rule R11)."""
 
 import pytest
 from kio.schema.errors import ErrorCode

@@ -1,4 +1,4 @@
-"""When AddRaftVoter is refused, after Kafka's KafkaRaftClientReconfigTest (KIP-853; kraft-semantics A11, A17.3)."""
+"""When AddRaftVoter is refused, after Kafka's KafkaRaftClientReconfigTest (KIP-853; rule R11)."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""An observer that adds itself, after Kafka's KafkaRaftClientAutoJoinTest (KIP-853; kraft-semantics A11.4, A17.6)."""
+"""An observer that adds itself, after Kafka's KafkaRaftClientAutoJoinTest (KIP-853; rule R11.4)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How the voters of the bootstrap checkpoint get into the log, and who reads them there (kraft-semantics A17.3)."""
+"""How the voters of the bootstrap checkpoint get into the log, and who reads them there."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""RemoveRaftVoter at the leader, its own removal included (KIP-853; kraft-semantics A11, A17.3)."""
+"""RemoveRaftVoter at the leader, its own removal included (KIP-853; rule R11)."""
 
 from uuid import UUID
 

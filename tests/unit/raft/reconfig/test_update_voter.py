@@ -1,4 +1,4 @@
-"""UpdateRaftVoter, at the leader and by the voter that moved (KIP-853; kraft-semantics A11, A17.3)."""
+"""UpdateRaftVoter, at the leader and by the voter that moved (KIP-853; rule R11)."""
 
 from dataclasses import replace
 from uuid import UUID

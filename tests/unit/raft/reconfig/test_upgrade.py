@@ -1,4 +1,4 @@
-"""From static voters to dynamic ones: kraft.version 0 to 1 (KIP-853; kraft-semantics A11.5)."""
+"""From static voters to dynamic ones: kraft.version 0 to 1 (KIP-853; rule R11.5)."""
 
 import pytest
 from kio.schema.errors import ErrorCode

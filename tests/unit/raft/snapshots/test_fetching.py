@@ -1,4 +1,4 @@
-"""A follower that comes in through a snapshot, after Kafka's KafkaRaftClientSnapshotTest (kraft-semantics A10.4)."""
+"""A follower that comes in through a snapshot, after Kafka's KafkaRaftClientSnapshotTest (rule R10.4)."""
 
 from typing import Any
 
