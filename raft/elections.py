@@ -270,8 +270,8 @@ def handle_end_quorum_epoch(
 
 
 def _successor_backoff_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -> int:
-    """Nothing for the first in line, then doubling up to the maximum; a voter that is not listed waits the maximum (rule
-    R5.2). An empty list prefers no voter: a restarted leader does not know how much of its log each voter has."""
+    """Nothing for the first in line, then doubling up to the maximum; a voter that is not listed waits that long
+    (rule R5.2). An empty list prefers no voter: a restarted leader does not know how much of its log each has."""
     longest = replica.config.election_backoff_max_ms
     ids = [candidate.id for candidate in preferred]
     position = ids.index(replica.config.node_id) if replica.config.node_id in ids else len(ids)

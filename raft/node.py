@@ -89,8 +89,8 @@ class RaftNode:
         self._replica = Replica(
             config, history, LogIndex(log), state or QuorumState(), random_source, accumulator
         )
-        self._told_high_watermark = -1
-        self._told_voters: VotersChanged | None = None
+        self._reported_high_watermark = -1
+        self._reported_voters: VotersChanged | None = None
         enter_first_role(self._replica, now_ms)
         self._built_at_ms: int | None = now_ms
         # The role that waits for its election state to be on the disk, and since when.
@@ -271,20 +271,20 @@ class RaftNode:
                 assert_never(role)
 
     def _take_high_watermark(self) -> int | None:
-        if self._replica.high_watermark <= self._told_high_watermark:
+        if self._replica.high_watermark <= self._reported_high_watermark:
             return None
-        self._told_high_watermark = self._replica.high_watermark
-        return self._told_high_watermark
+        self._reported_high_watermark = self._replica.high_watermark
+        return self._reported_high_watermark
 
     def _take_voters(self) -> VotersChanged | None:
-        told, voters, kraft_version = self._told_voters, self.voters, self.kraft_version
-        if told is not None and told.voters is voters and told.kraft_version == kraft_version:
+        last, voters, kraft_version = self._reported_voters, self.voters, self.kraft_version
+        if last is not None and last.voters is voters and last.kraft_version == kraft_version:
             return None
-        self._told_voters = VotersChanged(voters, kraft_version)
-        return self._told_voters
+        self._reported_voters = VotersChanged(voters, kraft_version)
+        return self._reported_voters
 
     def _take_leader(self) -> LeaderAndEpoch | None:
-        """The leader, when it changed. This replica's own leadership is told only once a record of its epoch is
+        """The leader, when it changed. This replica reports its own leadership only once a record of its epoch is
         committed, so that a state machine never decides on a log whose end it has not seen (KAFKA-15345). It is taken
         back while the leader hands over, and told again should that fail."""
         replica = self._replica

@@ -171,6 +171,12 @@ def quorum_records(batch: LogBatch) -> Iterator[QuorumRecord]:
             raise DecodeError(f"the voters at offset {record.offset} cannot be read: {decoded.problem}")
 
 
+def check_voter_sets(records: Iterable[QuorumRecord]) -> None:
+    """Raises DecodeError for a voter set without voters, which no leader writes: it could elect no leader."""
+    if any(isinstance(record, VotersAt) and len(record.voters) == 0 for record in records):
+        raise DecodeError("its voter set is empty")
+
+
 def voter_set_of(record: VotersRecord) -> VoterSet:
     """Raises DecodeError for ids that no leader writes: one of two voters would be lost, or taken for a server."""
     ids = [entry.voter_id for entry in record.voters]

@@ -16,7 +16,7 @@ from pathlib import Path
 from raft.adapters.errors import FETCH_AGAIN, QuorumRecordUnreadable
 from raft.adapters.quorum_checkpoint import read_quorum_checkpoint
 from raft.adapters.replacement_mark import Replacement, replacement_under_way
-from raft.adapters.snapshot_files import check_snapshots, remove_leftovers, snapshot_quorum_records
+from raft.adapters.snapshot_files import LEFTOVERS, check_snapshots, snapshot_quorum_records
 from raft.voters import QuorumRecord, quorum_records
 from storage.corruption_marker import CorruptionMarker, read_corruption_marker
 from storage.durable_files import remove_file, write_all
@@ -26,6 +26,7 @@ from storage.leader_epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
 from storage.leader_epoch_checkpoint import epochs_from, read_epochs
 from storage.mapped_file import map_file
 from storage.recovery import KnownDurable, RecoveredLog, recover_paths, recover_segments, segment_paths
+from storage.retired_files import remove_leftovers
 from storage.segment import Segment, base_offset_of, segment_path, unpublished_path
 from storage.torn_tail import valid_batches_behind
 from wire.log_batch import OffsetAndEpoch, log_batch
@@ -221,7 +222,7 @@ def open_log(folder: Path, recovery_point: int | None, fs: FileSystem = POSIX) -
     """
     opened = _read_log(folder, recovery_point, fs)
     if opened.damage is None:
-        remove_leftovers(folder, fs)
+        remove_leftovers(folder, LEFTOVERS, fs)
     return opened
 
 

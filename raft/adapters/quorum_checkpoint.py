@@ -12,6 +12,7 @@ from raft.voters import (
     QuorumRecord,
     VotersAt,
     VoterSet,
+    check_voter_sets,
     voter_set_of,
     voters_record,
 )
@@ -105,9 +106,8 @@ def decode_quorum_checkpoint(content: bytes) -> tuple[QuorumRecord, ...]:
         if isinstance(record, KRaftVersionRecord):
             found.append(KRaftVersionAt(_OFFSET, record.k_raft_version))
         elif isinstance(record, VotersRecord):
-            if not record.voters:
-                raise DecodeError("its voter set is empty")
             found.append(VotersAt(_OFFSET, voter_set_of(record)))
+    check_voter_sets(found)
     return tuple(found)
 
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raft.ready import SnapshotChunk
-from raft.voters import QuorumRecord, VotersAt, quorum_records
+from raft.voters import QuorumRecord, check_voter_sets, quorum_records
 from storage.damage_aside import DAMAGED_SUFFIX
-from storage.durable_files import list_names, remove_file, rename_durably
+from storage.durable_files import list_names, rename_durably
 from storage.errors import FsyncFailed, StorageFailed, StorageFull, storage_failure
 from storage.file_system import POSIX, FileSystem
 from storage.mapped_file import map_file
@@ -29,10 +29,10 @@ from wire.log_scan import Damage, ScannedBatch, scan_batches
 
 FIRST_VOTERS = OffsetAndEpoch(0, 0)
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-# Ours and Kafka's: half written, or marked for removal.
-_LEFT_OVER = re.compile(
-    r"\d{20}-\d{10}.*\.checkpoint\.(part|deleted)|\d{20}\.(log|index|timeindex|snapshot|txnindex)\.deleted"
-    r"|(quorum-state|leader-epoch-checkpoint|partition\.metadata|recovery-point|damaged-range|replaced-by-snapshot)\.tmp"
+# Files that were half written or marked for removal when the process ended, beside the storage's own
+# (`storage.retired_files.remove_leftovers`).
+LEFTOVERS = re.compile(
+    r"\d{20}-\d{10}.*\.checkpoint\.(part|deleted)|(quorum-state|partition\.metadata|replaced-by-snapshot)\.tmp"
 )
 logger = logging.getLogger(__name__)
 
@@ -46,14 +46,6 @@ def list_snapshots(folder: Path, fs: FileSystem = POSIX) -> tuple[OffsetAndEpoch
     matches = (_NAME.fullmatch(name) for name in list_names(folder, fs))
     found = (OffsetAndEpoch(int(match[1]), int(match[2])) for match in matches if match is not None)
     return tuple(sorted(found, key=lambda each: (each.epoch, each.offset)))
-
-
-def remove_leftovers(folder: Path, fs: FileSystem = POSIX) -> None:
-    """Remove what was never finished, and what was marked for removal when the process ended."""
-    for name in list_names(folder, fs):
-        if _LEFT_OVER.fullmatch(name):
-            logger.info("removed %s, left over from before", folder / name)
-            remove_file(folder / name, fs)
 
 
 def check_snapshots(folder: Path, fs: FileSystem = POSIX) -> tuple[OffsetAndEpoch, ...]:
@@ -106,9 +98,7 @@ def _check_control_batch(found: ScannedBatch) -> None:
     batch = log_batch(bytes(found.data))
     for record in batch.records:
         decode_control_record(record.key, record.value)
-    for said in quorum_records(batch):
-        if isinstance(said, VotersAt) and len(said.voters) == 0:
-            raise DecodeError("its voter set is empty")
+    check_voter_sets(quorum_records(batch))
 
 
 def _control(found: ScannedBatch, index: int) -> object:

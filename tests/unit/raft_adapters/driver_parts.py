@@ -17,6 +17,7 @@ from raft.ready import OutboundRequest, OutboundResponse, QuorumState, Ready
 from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from tests.support.memory_log import MemoryLog
 from tests.support.quorum_state_memory import QuorumStateMemory
+from tests.support.state_machines import RecordingStateMachine
 from wire.log_batch import LogBatch, build_batch
 
 TEST_TIMEOUT_S = 120
@@ -109,34 +110,6 @@ class RecordingStateStore(QuorumStateMemory):
         self._journal.append(("state", state.leader_epoch))
 
 
-class RecordingStateMachine:
-    is_in_transaction = False
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self.deadline_ms: int | None = None
-
-    def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
-        self._journal.append(("commit", *[item.base_offset for item in batches]))
-
-    def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
-        self.handle_commit(now_ms, batches)
-        return True
-
-    def handle_snapshot(self, now_ms: int, state: object) -> None:
-        self._journal.append(("snapshot", state))
-
-    def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
-        self._journal.append(("leader", leader_id, leader_epoch))
-
-    def handle_time(self, now_ms: int) -> None:
-        self._journal.append(("time",))
-        self.deadline_ms = None
-
-    def next_deadline_ms(self) -> int | None:
-        return self.deadline_ms
-
-
 class RecordingNetwork:
     """Both the transport and the responder."""
 
@@ -210,7 +183,7 @@ class Rig:
         self.script = ScriptedNode()
         self.log = RecordingLog(self.journal)
         self.state_store = RecordingStateStore(self.journal)
-        self.state_machine = RecordingStateMachine(self.journal)
+        self.state_machine = RecordingStateMachine(self.journal.append)
         self.network = RecordingNetwork(self.journal)
         self.fatal: list[Exception] = []
         self.driver = RaftDriver(node or self.script, self.log, self.state_store, now_ms, self.fatal.append)

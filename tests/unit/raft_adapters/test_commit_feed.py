@@ -1,45 +1,20 @@
 """A high watermark inside a batch waits for the rest of it."""
 
-from collections.abc import Sequence
-
 from raft.adapters.delivery import CHUNK_RECORDS, CommitFeed
 from raft.ready import LeaderAndEpoch
 from tests.support.memory_log import MemoryLog
-from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
+from tests.support.state_machines import RecordingStateMachine
+from wire.log_batch import OffsetAndEpoch, build_batch
 
 SLICES = 3
 
 
-class Heard:
-    """Does a long batch in SLICES."""
-
-    def __init__(self) -> None:
-        self.offsets: list[int] = []
-        self.slices: list[tuple[int, int]] = []
-        self.leaders: list[int] = []
-        self.is_in_transaction = False
-
-    def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
-        self.offsets += [batch.base_offset for batch in batches]
-
-    def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
-        self.slices.append((now_ms, batches[0].base_offset))
-        return len(self.slices) % SLICES == 0
-
-    def handle_snapshot(self, now_ms: int, state: object) -> None:
-        self.slices.clear()
-
-    def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
-        self.leaders.append(leader_id)
-
-    def handle_time(self, now_ms: int) -> None: ...
-
-    def next_deadline_ms(self) -> int | None:
-        return None
+def recorder() -> RecordingStateMachine:
+    return RecordingStateMachine(slices=SLICES)
 
 
 def test_a_batch_is_handed_over_when_all_of_it_is_committed() -> None:
-    log, heard = MemoryLog(), Heard()
+    log, heard = MemoryLog(), recorder()
     log.append([build_batch(0, 1, 1, [(None, b"a")]), build_batch(1, 1, 1, [(None, b"b")] * 4)])
     feed = CommitFeed(log, heard, node_id=1, applied_offset=0)
     feed.advance(3)
@@ -61,7 +36,7 @@ def long_log() -> MemoryLog:
 
 
 def test_a_long_batch_is_handed_over_in_slices_and_leadership_waits_for_the_last() -> None:
-    log, heard = long_log(), Heard()
+    log, heard = long_log(), recorder()
     feed = CommitFeed(log, heard, node_id=1, applied_offset=0)
     feed.advance(CHUNK_RECORDS + 3)
     feed.lead_changed(0, LeaderAndEpoch(1, 1))
@@ -74,11 +49,11 @@ def test_a_long_batch_is_handed_over_in_slices_and_leadership_waits_for_the_last
     assert heard.slices == [(1, 1), (2, 1), (3, 1)]
     assert feed.applied_offset == CHUNK_RECORDS + 2
     feed.deliver(4)
-    assert (heard.offsets, heard.leaders, feed.has_more) == ([0, CHUNK_RECORDS + 2], [1], False)
+    assert (heard.offsets, heard.leaders, feed.has_more) == ([0, CHUNK_RECORDS + 2], [(1, 1)], False)
 
 
 def test_batches_of_a_transaction_are_handed_over_in_slices() -> None:
-    log, heard = MemoryLog(), Heard()
+    log, heard = MemoryLog(), recorder()
     log.append([build_batch(number, 1, 1, [(None, b"a")]) for number in range(3)])
     feed = CommitFeed(log, heard, node_id=1, applied_offset=0)
     feed.advance(1)
@@ -98,7 +73,7 @@ def test_batches_of_a_transaction_are_handed_over_in_slices() -> None:
 
 
 def test_many_records_in_few_bytes_are_not_handed_over_together() -> None:
-    log, heard = MemoryLog(), Heard()
+    log, heard = MemoryLog(), recorder()
     half = CHUNK_RECORDS * 2 // 3
     log.append([build_batch(number * half, 1, 1, [(None, b"")] * half) for number in range(3)])
     feed = CommitFeed(log, heard, node_id=1, applied_offset=0)
@@ -108,7 +83,7 @@ def test_many_records_in_few_bytes_are_not_handed_over_together() -> None:
 
 
 def test_a_snapshot_that_comes_in_the_middle_of_a_long_batch_ends_it() -> None:
-    log, heard = long_log(), Heard()
+    log, heard = long_log(), recorder()
     feed = CommitFeed(log, heard, node_id=1, applied_offset=0)
     feed.advance(CHUNK_RECORDS + 3)
     feed.deliver(0)

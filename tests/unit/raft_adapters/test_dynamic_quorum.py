@@ -25,7 +25,8 @@ from raft.messages import AddRaftVoterRequest, ChangeVotersResponse, RemoveRaftV
 from raft.node import RaftNode
 from raft.ready import RoleChanged
 from raft.voters import NO_VOTERS, Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
-from tests.unit.raft_adapters.driver_parts import Journal, RecordingStateMachine, run, until
+from tests.support.state_machines import RecordingStateMachine
+from tests.unit.raft_adapters.driver_parts import Journal, run, until
 
 HOST = "127.0.0.1"
 CLUSTER = "dynamic"
@@ -80,7 +81,7 @@ class Member:
         )
         self.transport = KafkaTransport(self.key.id, {}, config.request_timeout_ms, self.driver.receive)
         self.requests = RaftRequests({}, self.driver.receive)
-        self.driver.start(RecordingStateMachine(self.journal), self.transport, self.requests)
+        self.driver.start(RecordingStateMachine(self.journal.append), self.transport, self.requests)
 
     def _role_changed(self, change: RoleChanged) -> None:
         self.elections.record(self.clock.now_ms(), self.key.id, change, self.driver.leader_id)

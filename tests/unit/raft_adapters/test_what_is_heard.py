@@ -3,7 +3,6 @@
 A real core and a real commit feed; the rest of the quorum is played by the test.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,34 +12,9 @@ from raft.inputs import ResignRequested
 from raft.messages import FetchRequest
 from raft.ready import QuorumState, Ready
 from tests.support.memory_log import MemoryLog
+from tests.support.state_machines import RecordingStateMachine
 from tests.unit.raft.context import LOCAL, RaftContext, batch
 from wire.log_batch import LogBatch
-
-
-class StateMachine:
-    """Notes (first offset, values) of each batch and (leader, epoch) of each leadership, in order."""
-
-    is_in_transaction = False
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[str, int, Any]] = []
-
-    def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
-        for each in batches:
-            values = [] if each.is_control else [record.value for record in each.records]
-            self.heard.append(("commit", each.base_offset, values))
-
-    def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
-        self.handle_commit(now_ms, batches)
-        return True
-
-    def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
-        self.heard.append(("leader", leader_id, leader_epoch))
-
-    def handle_time(self, now_ms: int) -> None: ...
-
-    def next_deadline_ms(self) -> int | None:
-        return None
 
 
 class HearingContext(RaftContext):
@@ -49,7 +23,7 @@ class HearingContext(RaftContext):
     def __init__(self, *args: Any, is_slow: bool = False, **kwargs: Any) -> None:
         self.store = MemoryLog()
         self.store.append(kwargs.get("log", ()))
-        self.machine = StateMachine()
+        self.machine = RecordingStateMachine()
         self.feed_ = CommitFeed(self.store, self.machine, LOCAL, applied_offset=0)
         self.is_slow = is_slow
         super().__init__(*args, **kwargs)
@@ -66,7 +40,7 @@ class HearingContext(RaftContext):
         if ready.leader is not None:
             self.feed_.lead_changed(self.now_ms, ready.leader)
 
-    def hear(self) -> list[tuple[str, int, Any]]:
+    def hear(self) -> list[tuple[object, ...]]:
         """What was heard since the last call."""
         heard, self.machine.heard = self.machine.heard, []
         return heard
