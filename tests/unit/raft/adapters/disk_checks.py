@@ -10,8 +10,8 @@ from raft.adapters.snapshot_files import FIRST_VOTERS, list_snapshots, problem_o
 from raft.ports import LogSummary
 from storage.errors import DamagedRange
 from tests.support.fault_file_system import CHANGES, FaultFileSystem
-from tests.unit.raft_adapters.log_folders import read_all
-from tests.unit.raft_adapters.log_history import FOLDER, LIMITS, Expected, History, check_survivor
+from tests.unit.raft.adapters.log_folders import read_all
+from tests.unit.raft.adapters.log_history import FOLDER, LIMITS, Expected, History, check_survivor
 from wire.log_batch import LogBatch
 
 

@@ -16,7 +16,7 @@ from storage.errors import StorageFull
 from storage.retired_files import RetiredFiles
 from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft_adapters.log_folders import read_all, snapshot_content
+from tests.unit.raft.adapters.log_folders import read_all, snapshot_content
 from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch, parse_batches
 
 FOLDER = Path("/disk/__cluster_metadata-0")

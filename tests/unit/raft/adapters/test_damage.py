@@ -8,7 +8,7 @@ from raft.adapters.file_log import FileLog
 from storage.errors import DamagedRange, LogCorrupted
 from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft_adapters.log_folders import (
+from tests.unit.raft.adapters.log_folders import (
     FIRST,
     batch,
     batches,
@@ -18,7 +18,7 @@ from tests.unit.raft_adapters.log_folders import (
     write_log,
     write_snapshot,
 )
-from tests.unit.raft_adapters.log_history import FOLDER
+from tests.unit.raft.adapters.log_history import FOLDER
 from wire.log_batch import LogBatch
 
 SIZE = len(batch(0).data)

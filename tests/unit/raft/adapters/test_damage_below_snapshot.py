@@ -10,8 +10,8 @@ from raft.adapters.file_log import FileLog
 from raft.adapters.snapshot_files import snapshot_path
 from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft_adapters.disk_checks import cut_within_start
-from tests.unit.raft_adapters.log_folders import (
+from tests.unit.raft.adapters.disk_checks import cut_within_start
+from tests.unit.raft.adapters.log_folders import (
     batch,
     batches,
     read_all,
@@ -21,8 +21,8 @@ from tests.unit.raft_adapters.log_folders import (
     write_log,
     write_snapshot,
 )
-from tests.unit.raft_adapters.log_history import FOLDER
-from tests.unit.raft_adapters.test_damage import flip
+from tests.unit.raft.adapters.log_history import FOLDER
+from tests.unit.raft.adapters.test_damage import flip
 from wire.log_batch import OffsetAndEpoch
 
 SIZE = len(batch(0).data)
@@ -168,7 +168,7 @@ def test_no_power_cut_on_the_way_loses_what_is_kept(
     limits: SegmentLimits, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
-    monkeypatch.setattr("tests.unit.raft_adapters.disk_checks.LIMITS", limits)
+    monkeypatch.setattr("tests.unit.raft.adapters.disk_checks.LIMITS", limits)
     fs = FaultFileSystem(FOLDER.parent)
     log = FileLog(FOLDER, limits, 0, fs=fs)
     log.append(batches(0, END))

@@ -16,9 +16,9 @@ from storage.errors import EnvironmentFault, FsyncFailed, StorageFailed, Storage
 from storage.reserved_space import ReservedSpace
 from storage.segment import SegmentLimits
 from tests.support.fault_file_system import SYNCS, FaultFileSystem, refused
-from tests.unit.raft_adapters.disk_checks import check_left
-from tests.unit.raft_adapters.log_folders import batch, batches, read_all, snapshot_content
-from tests.unit.raft_adapters.log_history import FOLDER, SCRIPT, History
+from tests.unit.raft.adapters.disk_checks import check_left
+from tests.unit.raft.adapters.log_folders import batch, batches, read_all, snapshot_content
+from tests.unit.raft.adapters.log_history import FOLDER, SCRIPT, History
 from wire.log_batch import LogBatch, OffsetAndEpoch
 
 SIZE = len(batch(0).data)

@@ -12,7 +12,7 @@ from raft.inputs import LogFlushed, QuorumStateWritten, ShutdownRequested, TimeA
 from raft.messages import DescribeQuorumRequest, FetchResponse, LogSlice
 from raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, QuorumState, Ready
 from storage.errors import FsyncFailed
-from tests.unit.raft_adapters.driver_parts import Rig, batch, now_ms, run, sole_voter, turns, until
+from tests.unit.raft.adapters.driver_parts import Rig, batch, now_ms, run, sole_voter, turns, until
 
 REQUEST = OutboundRequest(5, 2, DescribeQuorumRequest())
 RESPONSE = OutboundResponse(9, FetchResponse())

@@ -23,7 +23,7 @@ from raft.messages import (
 from raft.node import RaftNode
 from raft.ready import LeaderAndEpoch, OutboundRequest, OutboundResponse, Ready, SnapshotChunk
 from storage.errors import StorageFull
-from tests.unit.raft_adapters.driver_parts import (
+from tests.unit.raft.adapters.driver_parts import (
     Gate,
     RecordingNetwork,
     Rig,

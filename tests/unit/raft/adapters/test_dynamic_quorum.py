@@ -26,7 +26,7 @@ from raft.node import RaftNode
 from raft.ready import RoleChanged
 from raft.voters import NO_VOTERS, Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
 from tests.support.state_machines import RecordingStateMachine
-from tests.unit.raft_adapters.driver_parts import Journal, run, until
+from tests.unit.raft.adapters.driver_parts import Journal, run, until
 
 HOST = "127.0.0.1"
 CLUSTER = "dynamic"

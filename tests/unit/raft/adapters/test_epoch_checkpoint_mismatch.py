@@ -6,7 +6,7 @@ import pytest
 
 from raft.adapters.file_log import FileLog
 from storage.leader_epoch_checkpoint import FILE_NAME, read_epochs
-from tests.unit.raft_adapters.log_folders import FIRST, batches, write_log
+from tests.unit.raft.adapters.log_folders import FIRST, batches, write_log
 from wire.log_batch import LogBatch, build_batch
 
 

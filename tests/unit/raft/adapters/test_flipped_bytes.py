@@ -12,8 +12,8 @@ from raft.adapters.snapshot_files import problem_of, snapshot_path
 from snapshots.reader import SnapshotReader
 from storage.errors import DamagedRange
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft_adapters.log_folders import FIRST, read_all, snapshot_content
-from tests.unit.raft_adapters.log_history import FOLDER
+from tests.unit.raft.adapters.log_folders import FIRST, read_all, snapshot_content
+from tests.unit.raft.adapters.log_history import FOLDER
 from wire.errors import DecodeError
 from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 from wire.log_scan import ScannedBatch, scan_batches

@@ -17,9 +17,9 @@ from raft.ready import QuorumState, SnapshotChunk
 from storage.errors import FsyncFailed
 from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem, refused
-from tests.unit.raft_adapters.disk_checks import PowerGone, cut_within_start, going_after
-from tests.unit.raft_adapters.log_folders import batches, snapshot_content
-from tests.unit.raft_adapters.log_history import FOLDER
+from tests.unit.raft.adapters.disk_checks import PowerGone, cut_within_start, going_after
+from tests.unit.raft.adapters.log_folders import batches, snapshot_content
+from tests.unit.raft.adapters.log_history import FOLDER
 from wire.log_batch import OffsetAndEpoch
 
 LIMITS = SegmentLimits(segment_bytes=400)

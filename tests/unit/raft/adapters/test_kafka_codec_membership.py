@@ -22,7 +22,7 @@ from raft.messages import (
     VoteResponse,
 )
 from raft.voters import Endpoint, ReplicaKey, VersionRange
-from tests.unit.raft_adapters.test_kafka_codec import over_the_wire, versions
+from tests.unit.raft.adapters.test_kafka_codec import over_the_wire, versions
 from wire.codec import decode, encode
 from wire.errors import UnsupportedVersion
 from wire.protocol.api_keys import ApiKey

@@ -10,7 +10,7 @@ from raft.adapters.kafka_codec import codec
 from raft.adapters.kafka_codec.partition import Refusal
 from raft.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from raft.voters import ZERO_DIRECTORY, Endpoint, ReplicaKey
-from tests.unit.raft_adapters.test_kafka_codec import over_the_wire
+from tests.unit.raft.adapters.test_kafka_codec import over_the_wire
 from wire.errors import DecodeError
 from wire.log_batch import OffsetAndEpoch
 from wire.protocol.api_keys import ApiKey

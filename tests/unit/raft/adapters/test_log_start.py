@@ -8,7 +8,7 @@ from raft.adapters.file_log import FileLog
 from storage.errors import LogCorrupted
 from storage.retired_files import RetiredFiles
 from storage.segment import SegmentLimits
-from tests.unit.raft_adapters.log_folders import (
+from tests.unit.raft.adapters.log_folders import (
     batch,
     batches,
     read_all,

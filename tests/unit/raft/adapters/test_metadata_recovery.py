@@ -3,8 +3,8 @@
 import pytest
 
 from raft.adapters.opening import MetadataBatches
-from tests.unit.raft_adapters.log_folders import batches
-from tests.unit.raft_adapters.test_epochs_disputed import led
+from tests.unit.raft.adapters.log_folders import batches
+from tests.unit.raft.adapters.test_epoch_checkpoint_mismatch import led
 from wire.log_batch import LogBatch
 from wire.log_scan import ScannedBatch, scan_batches
 

@@ -9,7 +9,7 @@ from raft.adapters.snapshot_files import SnapshotGone, SnapshotStore, list_snaps
 from raft.log_index import LogIndex
 from storage.errors import LogCorrupted
 from storage.retired_files import RetiredFiles
-from tests.unit.raft_adapters.log_folders import (
+from tests.unit.raft.adapters.log_folders import (
     batch,
     batches,
     read_all,
@@ -72,7 +72,7 @@ def test_a_log_that_holds_what_its_snapshots_hold_stays(tmp_path: Path) -> None:
     """testDoesntTruncateFully: a snapshot of an older epoch, and one of an earlier offset.
 
     Kafka's snapshot of an older epoch contradicts the log; here it is one of this log, for one that contradicts it
-    stands for what was committed (tests/unit/raft_adapters/test_snapshot_over_tail.py).
+    stands for what was committed (tests/unit/raft/adapters/test_snapshot_over_tail.py).
     """
     written = [*batches(0, 5), *batches(5, 10, epoch=2)]
     write_log(tmp_path, written)

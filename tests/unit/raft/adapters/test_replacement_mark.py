@@ -16,7 +16,7 @@ from raft.adapters.snapshot_files import snapshot_path
 from storage.errors import LogCorrupted, StorageFull
 from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft_adapters.log_folders import (
+from tests.unit.raft.adapters.log_folders import (
     batch,
     batches,
     read_all,
@@ -24,7 +24,7 @@ from tests.unit.raft_adapters.log_folders import (
     write_log,
     write_snapshot,
 )
-from tests.unit.raft_adapters.log_history import FOLDER
+from tests.unit.raft.adapters.log_history import FOLDER
 from wire.log_batch import OffsetAndEpoch
 
 SIZE = len(batch(0).data)

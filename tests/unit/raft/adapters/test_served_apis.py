@@ -27,7 +27,7 @@ from raft.messages import (
 )
 from raft.ready import OutboundResponse
 from raft.voters import Endpoint, ReplicaKey, VersionRange
-from tests.unit.raft_adapters.driver_parts import run
+from tests.unit.raft.adapters.driver_parts import run
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class
 from wire.protocol.entities import build

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from raft.adapters.file_log import FileLog
-from tests.unit.raft_adapters.log_folders import batches, read_all, write_log, write_snapshot
+from tests.unit.raft.adapters.log_folders import batches, read_all, write_log, write_snapshot
 from wire.log_batch import OffsetAndEpoch
 
 

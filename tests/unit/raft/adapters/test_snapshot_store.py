@@ -16,7 +16,7 @@ from raft.adapters.snapshot_files import (
 from raft.ready import SnapshotChunk
 from storage.errors import StorageFailed
 from storage.file_system import POSIX
-from tests.unit.raft_adapters.log_folders import snapshot_content, write_snapshot
+from tests.unit.raft.adapters.log_folders import snapshot_content, write_snapshot
 from wire.log_batch import OffsetAndEpoch
 
 ID = OffsetAndEpoch(30, 1)

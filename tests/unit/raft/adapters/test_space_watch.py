@@ -15,7 +15,7 @@ from raft.ready import QuorumState
 from storage.errors import StorageFull
 from storage.file_system import POSIX, PosixFileSystem
 from storage.reserved_space import ReservedSpace
-from tests.unit.raft_adapters.driver_parts import run, until
+from tests.unit.raft.adapters.driver_parts import run, until
 
 RESERVED = 4096
 

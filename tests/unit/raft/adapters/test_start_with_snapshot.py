@@ -4,8 +4,8 @@ KafkaRaftClientSnapshotTest."""
 import pytest
 
 from raft.ready import LeaderAndEpoch, Ready
-from tests.unit.raft_adapters.driver_parts import batch, run, until
-from tests.unit.raft_adapters.test_driver_snapshots import ID, SnapshotRig
+from tests.unit.raft.adapters.driver_parts import batch, run, until
+from tests.unit.raft.adapters.test_driver_snapshots import ID, SnapshotRig
 
 ME, OTHER = LeaderAndEpoch(1, 2), LeaderAndEpoch(2, 2)
 

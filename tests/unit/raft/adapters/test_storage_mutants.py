@@ -6,9 +6,9 @@ import pytest
 
 from storage import recovery_point
 from storage.errors import EnvironmentFault
-from tests.unit.raft_adapters.disk_checks import run_with_cuts
-from tests.unit.raft_adapters.log_history import SCRIPT
-from tests.unit.raft_adapters.storage_mutants import MUTANTS
+from tests.unit.raft.adapters.disk_checks import run_with_cuts
+from tests.unit.raft.adapters.log_history import SCRIPT
+from tests.unit.raft.adapters.storage_mutants import MUTANTS
 
 SEEDS = range(1, 9)
 # The seed to begin with, where the first ones find nothing.

@@ -15,7 +15,7 @@ from raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
 from raft.messages import FetchRequest, FetchResponse, Request, Response, VoteRequest, VoteResponse
 from raft.ready import OutboundRequest
 from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from tests.unit.raft_adapters.driver_parts import run, until
+from tests.unit.raft.adapters.driver_parts import run, until
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class
 from wire.protocol.entities import build

@@ -20,8 +20,8 @@ from raft.messages import (
 )
 from raft.ready import OutboundRequest
 from raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
-from tests.unit.raft_adapters.driver_parts import run, turns, until
-from tests.unit.raft_adapters.test_transport import (
+from tests.unit.raft.adapters.driver_parts import run, turns, until
+from tests.unit.raft.adapters.test_transport import (
     FETCH,
     HOST,
     PEER,

@@ -13,7 +13,7 @@ from storage.corruption_marker import FILE_NAME, read_corruption_marker
 from storage.recovery_point import RecoveryPoint, read_recovery_point
 from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
-from tests.unit.raft_adapters.log_folders import (
+from tests.unit.raft.adapters.log_folders import (
     FIRST,
     batch,
     batches,

@@ -6,7 +6,7 @@ import pytest
 
 from raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
-from tests.unit.raft.reconfig.dynamic import DynamicContext, endpoints_of, voter_of
+from tests.unit.raft.membership.dynamic import DynamicContext, endpoints_of, voter_of
 
 DYNAMIC_AND_STATIC = pytest.mark.parametrize("is_dynamic", [True, False], ids=["dynamic", "static"])
 

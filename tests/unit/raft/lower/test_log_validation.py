@@ -14,7 +14,7 @@ from raft.messages import FetchRequest, FetchResponse, LogSlice
 from raft.ports import LogSummary
 from raft.ready import QuorumState
 from tests.unit.raft.context import batch
-from tests.unit.raft.reconfig.dynamic import DynamicContext
+from tests.unit.raft.membership.dynamic import DynamicContext
 from wire.log_batch import LogBatch, OffsetAndEpoch
 
 VALID = "valid"

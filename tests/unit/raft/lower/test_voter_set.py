@@ -17,7 +17,7 @@ from raft.voters import (
     voters_record,
 )
 from tests.unit.raft.context import key_of
-from tests.unit.raft.reconfig.dynamic import bootstrap, endpoints_of, set_of, voter_of
+from tests.unit.raft.membership.dynamic import bootstrap, endpoints_of, set_of, voter_of
 
 STATIC = VoterSet.of(*(Voter(ReplicaKey(node_id)) for node_id in (1, 2, 3)))
 

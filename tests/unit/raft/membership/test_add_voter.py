@@ -8,7 +8,7 @@ from raft.messages import (
     BeginQuorumEpochRequest,
 )
 from raft.voters import VotersAt, quorum_records
-from tests.unit.raft.reconfig.dynamic import DynamicContext, voter_of
+from tests.unit.raft.membership.dynamic import DynamicContext, voter_of
 
 NEW = voter_of(4)
 

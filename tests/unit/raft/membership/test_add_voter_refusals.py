@@ -17,7 +17,14 @@ from raft.messages import (
 from raft.recovery import FARTHEST_OFFSET
 from raft.voters import Endpoint, ReplicaKey, VersionRange, VoterSet
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
-from tests.unit.raft.reconfig.dynamic import BOTH, DynamicContext, endpoints_of, first_batch, set_of, voter_of
+from tests.unit.raft.membership.dynamic import (
+    BOTH,
+    DynamicContext,
+    endpoints_of,
+    first_batch,
+    set_of,
+    voter_of,
+)
 from wire.log_batch import OffsetAndEpoch
 
 NEW = voter_of(4)

@@ -16,7 +16,7 @@ from raft.messages import (
 from raft.ready import OutboundRequest, QuorumState
 from raft.voters import Voter, VoterSet, voters_record
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
-from tests.unit.raft.reconfig.dynamic import DynamicContext, endpoints_of, first_batch, set_of, voter_of
+from tests.unit.raft.membership.dynamic import DynamicContext, endpoints_of, first_batch, set_of, voter_of
 from wire.log_batch import OffsetAndEpoch
 
 CHANGES = (AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest)

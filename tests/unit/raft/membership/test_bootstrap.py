@@ -10,7 +10,7 @@ from raft.messages import FetchRequest, FetchResponse, VoteRequest
 from raft.ready import QuorumState, VotersChanged
 from raft.voters import Endpoint, KRaftVersionAt, VotersAt, VoterSet, quorum_records, voters_record
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
-from tests.unit.raft.reconfig.dynamic import (
+from tests.unit.raft.membership.dynamic import (
     LISTENER,
     DynamicContext,
     endpoints_of,

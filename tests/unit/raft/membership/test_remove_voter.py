@@ -9,7 +9,7 @@ from raft.inputs import ResignRequested
 from raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, RemoveRaftVoterRequest, VoteRequest
 from raft.voters import ReplicaKey, VotersAt, quorum_records
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
-from tests.unit.raft.reconfig.dynamic import DynamicContext, voter_of
+from tests.unit.raft.membership.dynamic import DynamicContext, voter_of
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from raft.messages import FetchRequest, UpdateRaftVoterRequest
 from tests.unit.raft.context import LOCAL
-from tests.unit.raft.reconfig.dynamic import DynamicContext, endpoints_of
+from tests.unit.raft.membership.dynamic import DynamicContext, endpoints_of
 
 
 def test_an_unanswered_update_is_followed_by_a_fetch() -> None:

@@ -15,7 +15,7 @@ from raft.messages import (
 )
 from raft.voters import Endpoint, ReplicaKey, VersionRange, VotersAt, quorum_records
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
-from tests.unit.raft.reconfig.dynamic import LISTENER, DynamicContext, endpoints_of, voter_of
+from tests.unit.raft.membership.dynamic import LISTENER, DynamicContext, endpoints_of, voter_of
 
 MOVED = replace(voter_of(3), endpoints=endpoints_of(3, 19093))
 

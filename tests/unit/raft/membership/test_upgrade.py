@@ -8,7 +8,7 @@ from raft.messages import ChangeVotersResponse, UpdateRaftVoterRequest
 from raft.ready import VotersChanged
 from raft.voters import KRaftVersionAt, VersionRange, VotersAt, quorum_records
 from tests.unit.raft.context import LOCAL, RaftContext, key_of
-from tests.unit.raft.reconfig.dynamic import BOTH, DynamicContext, endpoints_of, set_of
+from tests.unit.raft.membership.dynamic import BOTH, DynamicContext, endpoints_of, set_of
 from wire.log_batch import OffsetAndEpoch
 
 THREE = set_of(1, 2, 3)

@@ -10,7 +10,7 @@ from raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, Fet
 from raft.ready import OutboundRequest, QuorumState, Ready
 from raft.voters import QuorumRecord
 from tests.unit.raft.context import CLUSTER_ID, batch, key_of
-from tests.unit.raft.reconfig.dynamic import DynamicContext
+from tests.unit.raft.membership.dynamic import DynamicContext
 from wire.log_batch import LogBatch, OffsetAndEpoch
 
 LEADER, EPOCH = 2, 2

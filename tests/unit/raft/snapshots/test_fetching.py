@@ -10,7 +10,7 @@ from raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, Vot
 from raft.ready import OutboundRequest, QuorumState, SnapshotChunk
 from raft.voters import KRaftVersionAt, VotersAt
 from tests.unit.raft.context import batch
-from tests.unit.raft.reconfig.dynamic import set_of
+from tests.unit.raft.membership.dynamic import set_of
 from tests.unit.raft.snapshots.parts import CONTENT, EPOCH, ID, LEADER, SnapshotContext
 from wire.log_batch import OffsetAndEpoch
 
