@@ -1,4 +1,4 @@
-"""What one replica of the quorum is told before it starts."""
+"""The configuration of one replica of the quorum."""
 
 from dataclasses import dataclass
 from uuid import UUID

@@ -59,8 +59,8 @@ class LeaderChangeAt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Election:
-    """One epoch. `stood` are the candidates, `winner` is None where nobody was elected (or nobody noted it), and
-    `leaderless_ms` is how long nobody led before the winner did, None where it cannot be told."""
+    """One epoch. `stood` are the candidates, `winner` is None where no candidate was elected (or no replica noted it),
+    and `leaderless_ms` is how long there was no leader before, None where that is not known."""
 
     epoch: int
     cause: Cause
@@ -126,7 +126,7 @@ class _Merger:
         resignation = self._resignation_before(epoch)
         cause, detail = self._cause(epoch, resignation)
         candidates = [event for event in events if event.role == "candidate"]
-        # A candidate notes its candidacy once its vote is on disk; the log may have been told a little earlier.
+        # A candidate notes its candidacy once its vote is on disk; the log may say so a little earlier.
         beginnings = [event.timestamp_ms for event in candidates or events]
         return Election(
             epoch=epoch,
@@ -151,7 +151,7 @@ class _Merger:
     # Why
 
     def _cause(self, epoch: int, resignation: RoleEvent | None) -> tuple[Cause, str]:
-        """A leader that gave up explains the next epoch, unless somebody had given up on that leader before it."""
+        """A leader that gave up explains the next epoch, unless a replica had given up on that leader before."""
         nomination = self._nomination(epoch)
         if resignation is not None and _is_before(resignation, nomination):
             cause = _classified(resignation.cause, _RESIGNATIONS, Cause.RESIGNATION)

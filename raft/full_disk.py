@@ -47,7 +47,7 @@ def _pause(replica: Replica, now_ms: int) -> None:
 
 
 def _resume(replica: Replica, now_ms: int) -> None:
-    """Fetch on at once; whoever waits for a leader may stand again."""
+    """Fetch at once; a replica that waits for a leader may stand for election again."""
     replica.connections.end_back_off(replica.leader_id)
     if isinstance(replica.role, Leader):
         end_flight(replica, replica.role)

@@ -127,9 +127,9 @@ def diverging_point(log: LogIndex, fetch_offset: int, last_fetched_epoch: int) -
 def snapshot_needed(log: LogIndex, fetch_offset: int, last_fetched_epoch: int) -> OffsetAndEpoch | None:
     """The snapshot by which a follower at this position must come in, if the log cannot serve it (KIP-630).
 
-    The log's start is gone past it, or it stands at that start with another history, or in an epoch older than all
-    that is left; and whoever begins at 0 is spared the replay. The bootstrap snapshot (0, 0) is never offered: it
-    is in the log.
+    That is a position before the log's start, or at that start with another history, or in an epoch older than all that
+    is left; and a follower that begins at 0 is spared the replay. The bootstrap snapshot (0, 0) is never offered: it is
+    in the log.
     """
     first, newest = log.first_snapshot, log.newest_snapshot
     if first is None or newest is None:
@@ -144,7 +144,7 @@ def snapshot_needed(log: LogIndex, fetch_offset: int, last_fetched_epoch: int) -
 
 
 def truncation_target(log: LogIndex, diverging: OffsetAndEpoch) -> int:
-    """How far a follower told of `diverging` must cut its own log; each round shrinks the log or ends the search."""
+    """How far a follower cuts its own log after an answer of `diverging`; each round cuts more or ends the search."""
     if diverging.epoch == 0:
         return min(diverging.offset, log.log_end_offset)
     local_end = log.end_offset_for_epoch(diverging.epoch)

@@ -365,7 +365,7 @@ def rename_progress(leader: Leader, voters: VoterSet) -> None:
 
 # What a follower asks of its leader: to correct its own entry, or to let it in
 
-# Answers after which there is nothing to do before the next look: done, or somebody else is changing the voters.
+# Answers after which there is nothing to do before the next look: done, or another change of the voters is under way.
 _SETTLED = (
     ErrorCode.none,
     ErrorCode.request_timed_out,

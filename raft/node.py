@@ -207,7 +207,7 @@ class RaftNode:
 
     def _state_written(self, now_ms: int) -> None:
         """What the role says to others leaves only now, so that its time begins now. Were the disk's time part of it, a
-        candidate with a slow disk would give up before anybody could have answered, and do so again and again."""
+        candidate with a slow disk would give up before any voter could have answered, and do so again and again."""
         if self._role_to_write is None:
             return
         role, since_ms = self._role_to_write
@@ -286,7 +286,7 @@ class RaftNode:
     def _take_leader(self) -> LeaderAndEpoch | None:
         """The leader, when it changed. This replica reports its own leadership only once a record of its epoch is
         committed, so that a state machine never decides on a log whose end it has not seen (KAFKA-15345). It is taken
-        back while the leader hands over, and told again should that fail."""
+        back while the leader hands over, and reported again if the hand-over fails."""
         replica = self._replica
         leader_id = replica.leader_id
         role = replica.role

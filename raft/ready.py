@@ -106,11 +106,11 @@ class Ready:
     4. `quorum_state`: must be on stable storage BEFORE any request or response of this Ready leaves; the driver
        reports it with `QuorumStateWritten`.
     5. `requests` and `responses` leave.
-    6. `voters_changed`: whoever keeps the addresses of voters takes it over; so does the format of `quorum-state`,
+    6. `voters_changed`: the transport takes the addresses over; so does the format of `quorum-state`,
        from its next write on.
-    7. `high_watermark`, `leader`: told to the state machine, committed batches first.
+    7. `high_watermark`, `leader`: for the state machine, committed batches first.
     8. `reads`: what became of linearizable reads. `has_caught_up`: a replica that had lost its state has it back, on
-       stable storage; whoever remembers the loss may forget it.
+       stable storage; the adapter that remembers the loss may forget it.
     9. `deadline_ms`: the one timer is armed for this moment (None: no timer); then `TimeAdvanced`.
     """
 
@@ -148,8 +148,8 @@ class Outbox:
     has_caught_up: bool = False
 
     def cut(self, end_offset: int, stored_end_offset: int) -> bool:
-        """Drop what has not left yet from `end_offset` on; answers whether the store must be cut as well, and has not
-        been told to by this outbox before."""
+        """Drop what has not left yet from `end_offset` on; answers whether the store must be cut as well, for
+        the first time in this turn."""
         self.append = [batch for batch in self.append if batch.next_offset <= end_offset]
         if end_offset >= stored_end_offset:
             return False

@@ -114,7 +114,7 @@ def enter_first_role(replica: Replica, now_ms: int) -> None:
 
 
 def _hurry_a_sole_voter(replica: Replica, now_ms: int) -> None:
-    """Nobody else can be elected, so there is nothing to wait for."""
+    """No other replica can be elected, so there is nothing to wait for."""
     role = replica.role
     if replica.may_stand and len(replica.voters) == 1 and isinstance(role, Unattached):
         role.election_deadline_ms = now_ms

@@ -109,7 +109,7 @@ class Replica:
         self.outbox = Outbox()
 
     def _is_alone_with_its_log(self) -> bool:
-        """A sole voter that still has its log misses nothing: there was nobody else to vote for."""
+        """A sole voter that still has its log misses nothing: there was no other voter to vote for."""
         return self.is_voter and not self.other_voters and self.log.log_end_offset > 0
 
     # What is asked everywhere
@@ -133,8 +133,8 @@ class Replica:
 
     @property
     def may_stand(self) -> bool:
-        """Voters stand, and whoever is leaving while nobody may have heard of it: with the longer log it can deny its
-        vote to all others, so that without it nobody could be elected (Ongaro's dissertation, 4.2.2)."""
+        """Voters may stand, and a replica whose removal is not known to be committed: with the longer log it can deny
+        its vote to all others, so that without it no leader could be elected (Ongaro's dissertation, 4.2.2)."""
         if self.has_lost_its_state or not self.config.can_be_voter or self.epoch >= MAX_EPOCH:
             return False
         if self.installing is not None or self.damaged_epoch is not None or self.writes_are_paused:
@@ -290,7 +290,7 @@ class Replica:
         self._set_state(
             QuorumState(leader_epoch=self.epoch, leader_id=self.config.node_id, voted=self.state.voted)
         )
-        # The high watermark must be found anew: only a record of this epoch may commit older ones (Raft §5.4.2).
+        # The leader must find its own high watermark: only a record of this epoch may commit older ones (Raft §5.4.2).
         # What was known stays known to readers; `leadership` never lowers it.
         self.append(
             leader_change_batch(
@@ -385,5 +385,5 @@ class Replica:
 
 
 def _committed_in(log: LogIndex) -> int:
-    """What is committed for certain before anybody was heard: snapshots are taken of nothing else."""
+    """What is committed for certain before any message came in: snapshots are taken of nothing else."""
     return max((each.offset for each in log.snapshots if each.offset > 0), default=UNKNOWN_OFFSET)

@@ -59,8 +59,9 @@ class Nominee:
 
 @dataclass(slots=True)
 class Prospective(Nominee):
-    """Asks whether an election could be won before it disturbs anybody with a new epoch (KIP-996). `stands_from_ms` is
-    when it would stand at the earliest: it has granted a rival's pre-vote."""
+    """Asks whether it could win an election before it disturbs the others with a new epoch (KIP-996).
+
+    `stands_from_ms` is when it would stand at the earliest: it has granted a rival's pre-vote."""
 
     stands_from_ms: int | None = None
 
@@ -111,7 +112,7 @@ class PendingCommit:
 class PendingTransfer:
     """A hand-over that waits for `target_id` to have the whole log; nothing is proposed meanwhile.
 
-    Without a `request_id` nobody asked for it: the leader's disk is full, and it leaves in any case.
+    Without a `request_id` no caller asked for it: the leader's disk is full, and it leaves in any case.
     """
 
     request_id: int | None
@@ -151,7 +152,7 @@ class Leader:
 
     Invariant: `epoch_start_offset` is the offset of this epoch's LeaderChange record, the first it wrote.
 
-    `announced_from` is the end of the log that must be committed before the state machine is told that it leads.
+    `announced_from` is the end of the log that must be committed before the state machine hears that it leads.
 
     `reported_voters` is what static voters said of themselves: the upgrade of kraft.version needs it.
 

@@ -95,7 +95,7 @@ class Segment:
     def has_room_for(self, batch: LogBatch, pending_bytes: int, limits: SegmentLimits) -> bool:
         """Whether a batch still belongs here, behind `pending_bytes`; an empty segment takes any batch.
 
-        Age is told by the batches' own timestamps, as Kafka does, so no clock is needed.
+        The batches' own timestamps give the age, as with Kafka, so no clock is needed.
         """
         size = self.size + pending_bytes
         if size == 0:
@@ -309,7 +309,7 @@ class Segment:
             remove_file(path, self._fs)
 
     def retire_files(self, retire: Callable[..., None]) -> None:
-        """Give the three files away, to be removed when nobody reads them any more; reads go on working until then."""
+        """Give the three files away, to be removed when no reader needs them any more; until then they can be read."""
         self.indexes.drop_files()
         *indexes, log_path = self.files
         retire(log_path, lambda: self._fs.close(self.descriptor))

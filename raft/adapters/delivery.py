@@ -23,7 +23,7 @@ class CommitFeed:
     for one turn, and the batches of a transaction, whose End is work for all of them, are applied in slices.
 
     "You lead" waits until all that was committed when the core said so has been handed over; that another node
-    or nobody leads is told at once, for a state machine must stop deciding even if it lags behind.
+    or no node leads is reported at once: a state machine must stop deciding even if it lags behind.
     """
 
     def __init__(self, log: BatchLog, state_machine: StateMachine, node_id: int, applied_offset: int) -> None:

@@ -21,7 +21,7 @@ _Job = tuple[Callable[[], Any], Callable[[Any], None], Callable[[Exception], Non
 
 
 class DiskThread:
-    """Jobs one after the other, in the order given; each one's outcome is told in the loop.
+    """Jobs one after the other, in the order given; the loop hears each one's outcome.
 
     A bare queue and `call_soon_threadsafe`: the futures of `run_in_executor` cost several times as much, and
     there is one such hop on the way of every commit. The thread is a daemon: a disk that never answers must not
@@ -57,13 +57,13 @@ class DiskThread:
             work, then, failed = job
             try:
                 result = work()
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is told where the job came from
+            except Exception as error:  # noqa: BLE001 - whatever it is, the job's owner hears of it
                 self._tell(failed, error)
             else:
                 self._tell(then, result)
 
     def _tell(self, callback: Callable[[Any], None], outcome: object) -> None:
-        # A closed loop has nobody left to tell.
+        # The loop is closed: there is no one left to report to.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback, outcome)
 
@@ -82,7 +82,7 @@ class Rest(Protocol):
 
 class LogFlusher:
     """Belongs to the loop. A flush that began before a cut says nothing of what was written after it, so each one is
-    told with the number of cuts before it (`raft.inputs.LogFlushed`). With `rest`, one begins at most every
+    reported with the number of cuts before it (`raft.inputs.LogFlushed`). With `rest`, one begins at most every
     `interval_ms`."""
 
     def __init__(

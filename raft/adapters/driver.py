@@ -95,7 +95,7 @@ class RaftDriver:
         self._is_running = False
         self._turn_is_due = False
         self._waits_for_disk = False
-        # The log is being cut, or dropped for a snapshot: nobody may read it.
+        # The log is being cut, or dropped for a snapshot: it must not be read.
         self.is_cutting_log = False
         self._node_deadline_ms: int | None = None
 
@@ -259,7 +259,7 @@ class RaftDriver:
             self.wake()
 
     def wake(self) -> None:
-        """Have a turn soon, which also looks at the state machine's deadline anew."""
+        """Have a turn soon, which also reads the state machine's deadline again."""
         if self._is_running and not self._turn_is_due:
             self._turn_is_due = True
             self._loop.call_soon(self._guarded, self._turn)

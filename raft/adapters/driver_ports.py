@@ -47,7 +47,7 @@ class SnapshotPort(Protocol):
 
 
 class Transport(Protocol):
-    """Sends requests to other replicas; what becomes of each is told to the `Receive` it was made with."""
+    """Sends requests to other replicas; the `Receive` that it was made with gets the outcome of each."""
 
     def send(self, request: OutboundRequest) -> None: ...
 

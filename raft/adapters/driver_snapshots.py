@@ -59,7 +59,7 @@ class SnapshotTraffic:
         self._thread = DiskThread(asyncio.get_running_loop(), "kquorum-snapshots")
 
     def take_in(self, chunks: Sequence[SnapshotChunk], is_whole: Callable[[OffsetAndEpoch], None]) -> None:
-        """Write what came; `is_whole` is told of a snapshot that is complete, sound and under its name."""
+        """Write what came; `is_whole` is called with a snapshot that is complete, sound and under its name."""
         for chunk in chunks:
             self._submit(partial(self._write, chunk), self._written)
             if chunk.is_last:

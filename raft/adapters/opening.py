@@ -276,7 +276,7 @@ def _recover(folder: Path, known: KnownDurable, fs: FileSystem) -> tuple[Recover
     recovered.close()
     without, batches = recover_metadata_log(folder, replace(known, epochs=None), fs)
     if without.damage is None and batches.are_epochs_certain:
-        logger.warning("%s does not agree with the log, and is written anew", folder / EPOCH_CHECKPOINT)
+        logger.warning("%s does not agree with the log, and is written again", folder / EPOCH_CHECKPOINT)
         return without, batches
     without.close()
     return recover_metadata_log(folder, known, fs)
@@ -310,7 +310,7 @@ def _up_to_snapshot(damage: DamagedRange | None, newest: OffsetAndEpoch) -> Dama
     """The damage, which ends no sooner than the newest snapshot: what that holds was committed, and may have been here.
 
     A start that emptied the log for the snapshot, and was broken off, has taken the recovery point and the segments
-    behind the damage, which told how far it went.
+    behind the damage, which said how far it went.
     """
     if damage is None or damage.end_offset >= newest.offset:
         return damage

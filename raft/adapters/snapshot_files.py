@@ -49,7 +49,7 @@ def list_snapshots(folder: Path, fs: FileSystem = POSIX) -> tuple[OffsetAndEpoch
 
 
 def check_snapshots(folder: Path, fs: FileSystem = POSIX) -> tuple[OffsetAndEpoch, ...]:
-    """The sound snapshots, oldest first. A damaged one gets the suffix `.damaged`: whoever looks for a snapshot must
+    """The sound snapshots, oldest first. A damaged one gets the suffix `.damaged`: a search for snapshots must
     not find it, and it can be written or fetched again. The bootstrap one is left to `read_quorum_checkpoint`."""
     sound = []
     for snapshot in list_snapshots(folder, fs):
@@ -162,8 +162,8 @@ class SnapshotStore:
     def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int]:
         """Up to `max_bytes` from `position`, and the whole file's size in bytes.
 
-        Whoever begins one has it checked first: nobody is to fetch gigabytes that cannot be loaded. A damaged one is
-        set aside. Raises SnapshotGone or StorageFailed.
+        Reading from 0 checks it first: no replica should fetch gigabytes that cannot be loaded. A damaged one is set
+        aside. Raises SnapshotGone or StorageFailed.
         """
         path = snapshot_path(self._folder, snapshot_id)
         if position == 0:
@@ -183,7 +183,7 @@ class SnapshotStore:
     def write_chunk(self, chunk: SnapshotChunk) -> None:
         """The next bytes; position 0 begins a new file in the place of one that was under way.
 
-        Raises StorageFull (nothing is kept then: it begins anew at 0), SnapshotUnsound for what follows, or
+        Raises StorageFull (nothing is kept then: it begins again at 0), SnapshotUnsound for what follows, or
         StorageFailed.
         """
         try:

@@ -51,7 +51,7 @@ class Unwatched:
 
 
 class SpaceWatch:
-    """`with_space` may be called in any thread, all else in the loop's. `handle_change` is told of each change."""
+    """`with_space` may be called in any thread, all else in the loop's. `handle_change` is called with each change."""
 
     def __init__(
         self,

@@ -77,7 +77,7 @@ class PeerConnection:
         return (self._loop.time() - self._last_used) * 1000
 
     def send(self, request: OutboundRequest) -> None:
-        """Send now or when connected; the outcome is told to `receive`, never before this returns."""
+        """Send now or when connected; `receive` gets the outcome, never before this returns."""
         self._last_used = self._loop.time()
         if self._connection is not None and not self._connection.is_lost:
             self._transmit(self._connection, request)
@@ -281,7 +281,7 @@ class KafkaTransport:
         return next((lane.trouble for lane in lanes if lane is not None and lane.trouble is not None), None)
 
     def send(self, request: OutboundRequest) -> None:
-        """The outcome is told to `receive`, never before this returns."""
+        """`receive` gets the outcome, never before this returns."""
         endpoint = request.endpoint or self._endpoints.get(request.destination_id)
         if endpoint is None or self._is_closed:
             self._fail_soon(request)
@@ -292,7 +292,7 @@ class KafkaTransport:
         self._lane_to(request, endpoint).send(request)
 
     def _fail_soon(self, request: OutboundRequest) -> None:
-        """A leader may be known by its id alone, where an old peer named it: the core has to ask somebody else."""
+        """A leader may be known by its id alone, where an old peer named it: the core has to ask another node."""
         logger.debug("node %d cannot be reached: its endpoint is not known", request.destination_id)
         outcome = RequestFailed(request.correlation_id, request.destination_id, FailureReason.DISCONNECTED)
         asyncio.get_running_loop().call_soon(self._receive, outcome)

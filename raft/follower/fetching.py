@@ -184,7 +184,7 @@ def fetch_request(replica: Replica) -> FetchRequest:
 
 
 def handle_fetch_response(replica: Replica, now_ms: int, source_id: int, response: FetchResponse) -> None:
-    """Take over what the leader of this epoch sent; anybody else's answer only names the leader."""
+    """Take over what the leader of this epoch sent; the answer of any other node only names the leader."""
     role = replica.role
     if not isinstance(role, Follower) or source_id != replica.leader_id:
         replica.connections.back_off(source_id, now_ms)
@@ -236,7 +236,7 @@ def _take_records(replica: Replica, records: bytes) -> bool:
 
 
 def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
-    """Cut what the leader does not have. Whoever was elected has all that was committed, so that it never names a
+    """Cut what the leader does not have. An elected leader has all that was committed, so it never names a
     point below the high watermark, nor below the start of the log, where a snapshot stands for the rest."""
     committed = max(replica.high_watermark, replica.log.log_start_offset)
     end_offset = truncation_target(replica.log, diverging)
@@ -345,7 +345,7 @@ def learns_leader(replica: Replica, source_id: int, response: LeaderNaming) -> b
 
 
 def note_moved_leader(replica: Replica, source_id: int, response: LeaderNaming) -> None:
-    """A follower whose leader cannot be reached hears from somebody, or from the leader itself by way of a bootstrap
+    """A follower that cannot reach its leader hears from another node, or from the leader itself by way of a bootstrap
     server, where that leader listens now: the voter set may be too old to know."""
     if (
         not isinstance(replica.role, Follower)

@@ -184,7 +184,7 @@ def _give_up(replica: Replica, now_ms: int, snapshot_id: OffsetAndEpoch) -> None
 def _begin_at(
     replica: Replica, now_ms: int, snapshot_id: OffsetAndEpoch, records: tuple[QuorumRecord, ...]
 ) -> None:
-    """The log begins anew where the snapshot ends; all in the snapshot is committed."""
+    """The log now begins where the snapshot ends; all in the snapshot is committed."""
     installing, replica.installing = replica.installing, None
     assert installing is not None, snapshot_id
     assert installing.snapshot_id == snapshot_id, (installing, snapshot_id)

@@ -139,7 +139,7 @@ def poll_handed_over(replica: Replica, now_ms: int) -> None:
 
 def _abandon(replica: Replica, leader: Leader, transfer: PendingTransfer) -> None:
     leader.transfer = None
-    # The state machine was told that it no longer leads; it begins anew once all that it proposed is decided.
+    # The state machine knows that it no longer leads; it leads again once all that it proposed is decided.
     leader.announced_from = replica.log.log_end_offset
     message = f"node {transfer.target_id} did not catch up within {replica.config.election_timeout_ms} ms"
     response = TransferLeadershipResponse(error=ErrorCode.request_timed_out, message=message)
@@ -159,7 +159,7 @@ def begin_flight(replica: Replica, leader: Leader, now_ms: int) -> None:
 
 
 def end_flight(replica: Replica, leader: Leader) -> None:
-    """There is space again, and nobody took over yet: lead on."""
+    """There is space again, and no other node leads yet: lead on."""
     if leader.transfer is not None and leader.transfer.request_id is None:
         _abandon(replica, leader, leader.transfer)
 
@@ -177,7 +177,7 @@ def _poll_flight(replica: Replica, leader: Leader, transfer: PendingTransfer, no
 
 
 def _is_caught_up(replica: Replica, leader: Leader, voter: Voter, now_ms: int) -> bool:
-    """It has the whole log, and was heard of lately: a live follower fetches anew whenever its wait is over."""
+    """It has the whole log, and was heard of lately: a live follower fetches again whenever its wait is over."""
     progress = leader.progress.get(voter.key)
     if progress is None or progress.last_fetch_ms < now_ms - 2 * replica.config.fetch_max_wait_ms:
         return False
