@@ -170,7 +170,7 @@ class _Merger:
             and previous not in self._winners
             and _stood(self._by_epoch[previous])
         ):
-            return Cause.NO_WINNER, f"nobody won epoch {previous}; {_told(nomination)}"
+            return Cause.NO_WINNER, f"no candidate won epoch {previous}; {_told(nomination)}"
         if cause is Cause.UNKNOWN and self._has_just_started(nomination):
             return Cause.RESTART, _told(nomination)
         if cause is Cause.RESIGNATION and self._leader_has_restarted(epoch):

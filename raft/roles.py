@@ -283,7 +283,9 @@ TRANSITIONS: Final = (
         for role in ROLES
         if role != "resigned"
     ),
-    Transition("resigned", "unattached", "higher", "a peer is in a newer epoch, or nobody took over in time"),
+    Transition(
+        "resigned", "unattached", "higher", "a peer is in a newer epoch, or no other node took over in time"
+    ),
     *(Transition(role, "follower", "higher", "a peer named the leader of a newer epoch") for role in ROLES),
 )
 

@@ -139,7 +139,7 @@ class SegmentList:
             segment.delete()
             sync_folder(self._folder, self._fs)
 
-    def begin_anew(self, offset: int) -> None:
+    def start_over(self, offset: int) -> None:
         """Remove all segments durably, the last first, and begin with an empty one. Raises StorageFailed, also for want
         of space: there is no log to go on with then."""
         # First what is damaged behind its sound part: a start that finds it in a log half removed could not tell any

@@ -37,8 +37,8 @@ def _nothing() -> None:
 class SegmentedLog:
     """`append`, `advance_start` and the reads belong to one thread (the loop); `flush` may run in another one.
 
-    `truncate_to`, `begin_anew` and `set_damage_aside` run with none of these beside them, in any thread. They are
-    durable on return (`begin_anew` with the next flush): if they were not durable before the next append, a crash could
+    `truncate_to`, `start_over` and `set_damage_aside` run with none of these beside them, in any thread. They are
+    durable on return (`start_over` with the next flush): if they were not durable before the next append, a crash could
     leave new batches in front of old ones. Once anything failed, everything fails: after an fsync error the state of
     the disk is not known. StorageFull is the exception: it leaves the log as it was.
     """
@@ -158,7 +158,7 @@ class SegmentedLog:
         """While what was damaged is not there again, the recovery point stays above it: so a restart knows."""
         return offset if self.damage is None else max(offset, self.damage.known_until)
 
-    def begin_anew(self, offset: int, mark: Callable[[], None]) -> None:
+    def start_over(self, offset: int, mark: Callable[[], None]) -> None:
         """Drop all, and begin at `offset`; `mark` first makes durable that this is under way. Not durable before the
         next flush. Raises StorageFailed (fatal)."""
         with self._lock, self.first_failure:
@@ -166,7 +166,7 @@ class SegmentedLog:
             is_covered = self.damage is None or self.damage.known_until <= offset
             self._point.set_back(0 if is_covered else self.at_least_damaged(0))
             self._cache = BatchCache(self._cache_bytes)
-            self._segments.begin_anew(offset)
+            self._segments.start_over(offset)
             self._epochs.clear()
             self._log_start_offset = offset
             self._handle_new_start()

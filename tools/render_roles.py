@@ -1,4 +1,4 @@
-"""Write docs/raft-roles.md anew from the code's own table of transitions: `python -m tools.render_roles`.
+"""Write docs/raft-roles.md from the code's own table of transitions: `python -m tools.render_roles`.
 
 The page says nothing of its own: what a role is comes from the docstrings in raft/roles.py,
 which moves are legal and what triggers them from its table. A test holds it fresh.

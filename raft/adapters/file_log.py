@@ -86,7 +86,7 @@ class FileLog:
         )
         if opened.start_over_at is not None:
             logger.warning(
-                "the log is behind its newest snapshot, and begins anew there: %s", opened.start_over_at
+                "the log is behind its newest snapshot, and starts over there: %s", opened.start_over_at
             )
             name_again(snapshot_path(folder, opened.start_over_at), fs)
             try:
@@ -200,7 +200,7 @@ class FileLog:
     def _begin_at(self, snapshot: OffsetAndEpoch, reached_offset: int) -> None:
         """`reached_offset`: below it records may have been acknowledged."""
         self.set_damage_aside()
-        self._log.begin_anew(
+        self._log.start_over(
             snapshot.offset, lambda: mark_replacement(self._folder, snapshot, reached_offset, self._fs)
         )
         with self._log.first_failure:

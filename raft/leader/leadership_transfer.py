@@ -63,7 +63,7 @@ def preferred_successors(
 
 def poll_resigned(replica: Replica, role: Resigned, now_ms: int) -> None:
     if now_ms >= role.election_deadline_ms and not replica.is_shutting_down:
-        replica.become_unattached(replica.epoch + 1, now_ms, "resigned, and nobody took over")
+        replica.become_unattached(replica.epoch + 1, now_ms, "resigned, and no other node took over")
         return
     for voter_id in sorted(role.unacknowledged):
         if replica.connections.is_ready(voter_id, now_ms):

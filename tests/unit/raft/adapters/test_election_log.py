@@ -35,7 +35,7 @@ def test_a_candidacy_and_a_leadership_are_noted_from_beginning_to_end(tmp_path: 
     log = ElectionLog(tmp_path)
     record(log, FOLLOWER, PROSPECTIVE, CANDIDATE, LEADER)
     log.record(2000, 2, RESIGNED, 2)
-    record(log, RoleChanged("unattached", 6, "resigned, and nobody took over"))
+    record(log, RoleChanged("unattached", 6, "resigned, and no other node took over"))
     record(log, RoleChanged("follower", 6, "node 3 named the leader"))
     assert roles(tmp_path) == [
         "follower", "prospective", "candidate", "leader", "resigned", "unattached"

@@ -71,7 +71,7 @@ def test_a_snapshot_whose_name_is_not_durable_yet(*, is_refused: bool) -> None:
     with pytest.raises(FsyncFailed if is_refused else PowerGone):
         store.finish(AHEAD)
     fs.on_call = lambda _count, _name: None
-    assert opened(fs.killed()).log_start_offset == AHEAD.offset, "the start begins anew there"
+    assert opened(fs.killed()).log_start_offset == AHEAD.offset, "the start starts over there"
     for left in broken_off(fs):
         log = opened(left)
         missing_until = 0 if log.damage is None else log.damage.end_offset
