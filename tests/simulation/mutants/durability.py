@@ -157,7 +157,7 @@ def lost_state_fetches_as_itself() -> Patch:
 
 
 @mutant(schedule="wiped_voter_and_the_deposed_leader")
-def lost_state_needs_no_witnesses() -> Patch:
+def lost_state_needs_no_confirmations() -> Patch:
     """A voter with a wiped disk trusts a leader only when every other voter follows it, too."""
 
     def nobody(replica: Replica) -> tuple[int, ...]:

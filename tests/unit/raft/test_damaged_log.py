@@ -254,7 +254,7 @@ def test_lost_votes_are_trusted_under_load_once_all_is_back_that_the_leader_had(
     )
 
 
-def test_who_lost_its_votes_as_well_waits_for_the_witnesses() -> None:
+def test_a_replica_that_lost_its_votes_as_well_waits_for_the_confirmations() -> None:
     state = QuorumState(leader_epoch=EPOCH, leader_id=2)
     context = RaftContext(log=[batch(0, 1, 2)], state=state, damaged_until=9, has_lost_its_state=True)
     fetches = context.sent(FetchRequest)
