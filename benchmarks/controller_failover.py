@@ -42,7 +42,7 @@ from metadata.image.metadata_version import ELIGIBLE_LEADER_REPLICAS_VERSION
 from metadata.image.partitions import NUMBER_COLUMNS, table_of_cells
 from metadata.image.topics import TopicImage, TopicsImage
 from metadata.loader import MetadataLoader
-from raft.accumulator import Accumulator
+from raft.batches import Accumulator
 from wire.compression import CompressionCodec
 from wire.log_batch import LogBatch
 from wire.metadata_records.features import FeatureLevelRecord

@@ -243,7 +243,7 @@ def resolve(
     is_configured_controller: bool | None,
 ) -> Candidate:
     """Who is meant by an id: the directory id comes from its fetches, the endpoint from what was typed, the config, or
-    its own registration, in this order (demand D7: nobody types what the cluster knows)."""
+    its own registration, in this order: the operator need not type what the cluster knows."""
     observer = view.observer(node_id)
     known = view.registered.get(node_id)
     is_controller = is_configured_controller

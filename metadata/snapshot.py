@@ -1,6 +1,6 @@
 """Snapshots of the metadata (KIP-630): when one is due, its batches, and what a state machine starts over from.
 
-Sans-IO. A snapshot is due so many bytes of committed records after the last one, or so long (kraft-semantics B16).
+Sans-IO. A snapshot is due so many bytes of committed records after the last one, or so long (rule C16).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +11,7 @@ from metadata.image.metadata_version import NO_OP_RECORD, record_version
 from metadata.image.records import delta_from_values, image_values
 from metadata.state_hash.image_hash import hash_of_image
 from raft.ports import QuorumAt
-from raft.quorum_records import voters_record
+from raft.voters import voters_record
 from snapshots.naming import SnapshotId
 from snapshots.reader import SnapshotReader
 from snapshots.writer import SnapshotWriter

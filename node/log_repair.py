@@ -1,7 +1,7 @@
 """A node that starts on damaged files: what it can get back from the quorum it goes without, says so, and gets back.
 
-The log: opened as far as it is sound, the rest is set aside and fetched again (`raft.damaged_log`). The election state:
-set aside, and the node continues like one that has lost it (`raft.vote_state_recovery`), so that it never votes twice.
+The log: opened as far as it is sound, the rest is set aside and fetched again (`raft.recovery`). The election state:
+set aside, and the node continues like one that has lost it (`raft.recovery`), so that it never votes twice.
 Both need other voters; a sole voter with a damaged log is refused, because no other node has what it lost.
 """
 
@@ -18,8 +18,7 @@ from raft.adapters.file_log import FOLDER_NAME, FileLog
 from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.ports import LogSummary
-from raft.voter_history import VoterHistory
-from raft.voters import ReplicaKey, VoterSet
+from raft.voters import ReplicaKey, VoterHistory, VoterSet
 from storage.damage_aside import DAMAGED_SUFFIX
 from storage.durable_files import rename_durably
 from storage.errors import DamagedRange, LogCorrupted

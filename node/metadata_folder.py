@@ -2,7 +2,7 @@
 
 Kafka's tool makes no such folder for a static quorum, so that one without election state and log may as well be new.
 Ours always has one, and a mark beside it: what is missing later was lost, and with it what the node has voted and
-acknowledged. Such a voter must not help to elect a leader without what was committed (demands D5, D20).
+acknowledged. Such a voter must not help to elect a leader without what was committed (rule P3).
 """
 
 import shutil
@@ -14,9 +14,8 @@ from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.adapters.replacement_mark import FILE_NAME as REPLACEMENT_MARK
 from raft.adapters.snapshot_files import list_snapshots, problem_of, snapshot_path
-from raft.quorum_records import VotersAt
 from raft.ready import QuorumState
-from raft.voters import VoterSet
+from raft.voters import VotersAt, VoterSet
 from snapshots.naming import BOOTSTRAP_SNAPSHOT_ID
 from storage.corruption_marker import FILE_NAME as DAMAGE_NOTE
 from storage.durable_files import list_names, rename_durably, replace_file, sync_folder

@@ -35,7 +35,7 @@ from raft.adapters.transport import KafkaTransport, endpoints_of
 from raft.messages import NO_LEADER
 from raft.ports import StateMachine
 from raft.ready import RoleChanged, VotersChanged
-from raft.replica_state import FIRST_BOOTSTRAP_ID
+from raft.replica import FIRST_BOOTSTRAP_ID
 from raft.roles import Follower, Leader
 from raft.voters import ZERO_DIRECTORY
 

@@ -11,10 +11,9 @@ from node.snapshot_loading import SnapshotLoading
 from raft.adapters.driver_snapshots import Snapshots
 from raft.adapters.file_log import FileLog
 from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.adapters.snapshot_store import SnapshotStore
-from raft.adapters.space_watch import SpaceWatch
-from raft.adapters.spare_space import FILE_NAME as SPARE_FILE
-from raft.adapters.spare_space import SPARE_BYTES, SparingStateStore
+from raft.adapters.snapshot_files import SnapshotStore
+from raft.adapters.space_watch import FILE_NAME as SPARE_FILE
+from raft.adapters.space_watch import SPARE_BYTES, SpaceWatch, SparingStateStore
 from raft.ready import VotersChanged
 from raft.voters import ReplicaKey, VoterSet
 from storage.reserved_space import ReservedSpace

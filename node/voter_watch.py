@@ -10,9 +10,9 @@ from typing import Final
 from uuid import UUID
 
 from node.logs import log as notable_log
-from raft.adapters.driver import RaftDriver
 from raft.errors import NotLeaderError
 from raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
+from raft.ports import RaftClient
 from raft.ready import VotersChanged
 from raft.voters import NO_VOTERS, ZERO_DIRECTORY, ReplicaKey, VoterSet
 from wire.uuids import uuid_to_text
@@ -42,7 +42,7 @@ class VoterWatch:
         self._removed_alive: dict[int, tuple[UUID, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def handle(self, now_ms: int, driver: RaftDriver, change: VotersChanged) -> None:
+    def handle(self, now_ms: int, driver: RaftClient, change: VotersChanged) -> None:
         """Only the leader knows who is alive: the warnings are its."""
         before, self._voters = self._voters, change.voters
         if len(before) and before.keys == change.voters.keys:
@@ -66,7 +66,7 @@ class VoterWatch:
         for task in self._tasks:
             task.cancel()
 
-    async def _look_whether_alive(self, now_ms: int, driver: RaftDriver, gone: set[ReplicaKey]) -> None:
+    async def _look_whether_alive(self, now_ms: int, driver: RaftClient, gone: set[ReplicaKey]) -> None:
         try:
             response = await driver.ask(DescribeQuorumRequest())
         except NotLeaderError:

@@ -1,4 +1,4 @@
-"""What one replica of the quorum is told before it starts."""
+"""The configuration of one replica of the quorum."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -17,7 +17,7 @@ class QuorumConfig:
     `bootstrap_servers` are asked for the leader while no voter is known. `has_lost_its_state` says that the
     folder lacks the election state that it must have: such a replica neither votes nor stands, nor writes any,
     before it has caught up. `damaged_until` says that the log was opened without records that it must have, up to
-    that offset: see `raft.damaged_log`.
+    that offset: see `raft.recovery`.
     """
 
     node_id: int

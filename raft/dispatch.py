@@ -4,9 +4,12 @@ from typing import assert_never
 
 from kio.schema.errors import ErrorCode
 
-from raft import elections, fetch_handler, follower, joining, leadership, leadership_transfer, reconfiguration
-from raft.describe import describe_quorum
+from raft import elections, membership
+from raft.follower import fetching
+from raft.follower.snapshot_fetching import handle_snapshot_response
 from raft.inputs import FailureReason
+from raft.leader import fetch_handler, leadership_transfer, turn
+from raft.leader.fetch_handler import describe_quorum
 from raft.messages import (
     MAX_EPOCH,
     AddRaftVoterRequest,
@@ -33,10 +36,9 @@ from raft.messages import (
     VoteRequest,
     VoteResponse,
 )
+from raft.recovery import hear_leader_confirmation
 from raft.replica import Replica
 from raft.roles import Prospective
-from raft.snapshot_fetching import handle_snapshot_response
-from raft.vote_state_recovery import hear_leader_confirmation
 
 
 def handle_request(replica: Replica, now_ms: int, request_id: int, request: Request) -> None:
@@ -54,7 +56,7 @@ def handle_request(replica: Replica, now_ms: int, request_id: int, request: Requ
         case DescribeQuorumRequest():
             replica.respond(request_id, describe_quorum(replica, now_ms))
         case AddRaftVoterRequest() | RemoveRaftVoterRequest() | UpdateRaftVoterRequest():
-            reconfiguration.handle_change_voters(replica, now_ms, request_id, request)
+            membership.handle_change_voters(replica, now_ms, request_id, request)
         case TransferLeadershipRequest():
             leadership_transfer.handle_transfer(replica, now_ms, request_id, request)
         case ApiVersionsRequest():
@@ -72,12 +74,12 @@ def handle_response(
     if replica.silent_leader is not None and replica.silent_leader.leader_id == source_id:
         replica.silent_leader = None
     if isinstance(response, ApiVersionsResponse):
-        reconfiguration.handle_api_versions_response(replica, now_ms, source_id, response)
+        membership.handle_api_versions_response(replica, now_ms, source_id, response)
         return
     if isinstance(response, DescribeQuorumResponse | TransferLeadershipResponse):
         raise AssertionError(f"the core never asks for a {type(response).__name__}")
     if isinstance(response, ChangeVotersResponse):
-        joining.handle_change_response(replica, now_ms, source_id, response)
+        membership.handle_change_response(replica, now_ms, source_id, response)
     is_for_handler = _take_leader_from(replica, now_ms, source_id, response)
     hear_leader_confirmation(replica, now_ms, source_id, response)
     if is_for_handler:
@@ -89,13 +91,13 @@ def _hand_over(
 ) -> None:
     match response:
         case FetchResponse():
-            follower.handle_fetch_response(replica, now_ms, source_id, response)
+            fetching.handle_fetch_response(replica, now_ms, source_id, response)
         case FetchSnapshotResponse():
             handle_snapshot_response(replica, now_ms, source_id, response)
         case VoteResponse():
             elections.handle_vote_response(replica, now_ms, source_id, response)
         case BeginQuorumEpochResponse():
-            leadership.handle_begin_quorum_epoch_response(replica, now_ms, source_id, correlation_id)
+            turn.handle_begin_quorum_epoch_response(replica, now_ms, source_id, correlation_id)
         case EndQuorumEpochResponse():
             leadership_transfer.handle_end_quorum_epoch_response(replica, source_id, response)
         case ChangeVotersResponse():
@@ -108,7 +110,7 @@ def _take_leader_from(replica: Replica, now_ms: int, source_id: int, response: L
     """What every response is looked at for first; answers whether its own handler should see it.
 
     Its epoch may be newer, it may name the leader that was looked for, and it may be an error, after which
-    the peer is left alone for the back-off (kraft-semantics A13, common reply logic).
+    the peer is left alone for the back-off (rule R13).
     """
     if isinstance(response, ChangeVotersResponse) and response.leader_epoch < 0:
         return False  # Add- and RemoveRaftVoter do not say who leads.
@@ -118,14 +120,14 @@ def _take_leader_from(replica: Replica, now_ms: int, source_id: int, response: L
     if response.leader_epoch > replica.epoch:
         _enter_newer_epoch(replica, now_ms, response)
         return False
-    if follower.learns_leader(replica, source_id, response):
+    if fetching.learns_leader(replica, source_id, response):
         source = f"node {source_id}" if source_id >= 0 else "a bootstrap server"
         cause = f"{source} named the leader"
         endpoints = response.leader_endpoints
         replica.become_follower(replica.epoch, response.leader_id, now_ms, cause, endpoints)
         if not isinstance(response, FetchResponse) or source_id != response.leader_id:
             return False
-    follower.note_moved_leader(replica, source_id, response)
+    fetching.note_moved_leader(replica, source_id, response)
     if isinstance(response, FetchSnapshotResponse) and response.error is ErrorCode.snapshot_not_found:
         return True
     if response.error is not ErrorCode.none:
@@ -151,12 +153,12 @@ def handle_failure(
     if not replica.connections.completed(source_id, correlation_id):
         return
     was_fetch = _fetch_is_over(replica, source_id)
-    was_change = joining.handle_change_failure(replica, source_id)
+    was_change = membership.handle_change_failure(replica, source_id)
     if not (was_change and reason is FailureReason.UNSUPPORTED_VERSION):
         replica.connections.back_off(source_id, now_ms)
     if was_fetch:
-        follower.handle_fetch_failure(replica, source_id)
-    reconfiguration.handle_api_versions_failure(replica, now_ms, source_id)
+        fetching.handle_fetch_failure(replica, source_id)
+    membership.handle_api_versions_failure(replica, now_ms, source_id)
     if reason is FailureReason.UNSUPPORTED_VERSION and isinstance(replica.role, Prospective):
         replica.become_candidate(now_ms, f"{replica.role.cause}; node {source_id} does not know pre-votes")
 

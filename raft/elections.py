@@ -4,7 +4,6 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from raft.damaged_log import cannot_judge
 from raft.messages import (
     MAX_EPOCH,
     NO_LEADER,
@@ -16,6 +15,7 @@ from raft.messages import (
     VoteResponse,
 )
 from raft.ready import LeaderAndEpoch
+from raft.recovery import cannot_judge
 from raft.replica import Replica
 from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from raft.voters import Endpoint, ReplicaKey
@@ -59,8 +59,8 @@ def handle_vote(replica: Replica, now_ms: int, request: VoteRequest) -> VoteResp
 
 
 def _give_way(replica: Replica, now_ms: int) -> None:
-    """A rival is told that it may win. Were this replica told the same and stood in the same moment, both would get
-    one vote, and nobody lead for an election timeout: a random draw decides which stands first."""
+    """A rival hears that it may win. If this replica heard the same and stood in the same moment, both would get one
+    vote, and no node would lead for an election timeout: a random draw decides which stands first."""
     role = replica.role
     if isinstance(role, Prospective) and role.stands_from_ms is None:
         role.stands_from_ms = now_ms + replica.random_source.randint(0, replica.config.pre_vote_retry_ms)
@@ -93,7 +93,7 @@ def is_up_to_date(replica: Replica, last_epoch: int, last_offset: int) -> bool:
 
 
 def may_grant_vote(replica: Replica, request: VoteRequest) -> bool:
-    """Whether a vote in this replica's own epoch is granted (kraft-semantics A5.4).
+    """Whether a vote in this replica's own epoch is granted (rule R5.4).
 
     A replica that lost what it had written grants nothing: it may have voted in this epoch, and its log no longer
     stands for what it had acknowledged.
@@ -114,7 +114,7 @@ def may_grant_vote(replica: Replica, request: VoteRequest) -> bool:
 
 
 def _may_grant_pre_vote(replica: Replica) -> bool:
-    """A replica that hears a leader, or is one, does not help anybody to disturb it."""
+    """A replica that hears a leader, or is one, does not help a rival to disturb it."""
     match replica.role:
         case Leader():
             return False
@@ -224,7 +224,7 @@ def handle_vote_response(replica: Replica, now_ms: int, source_id: int, response
 
 
 def _has_not_heard_farewell(replica: Replica, response: VoteResponse) -> bool:
-    """Whether a voter still believes in a leader that has told this replica that it leaves."""
+    """Whether a voter still believes in a leader that has said farewell to this replica."""
     return replica.departed == LeaderAndEpoch(response.leader_id, response.leader_epoch)
 
 
@@ -238,7 +238,7 @@ def handle_begin_quorum_epoch(
         return BeginQuorumEpochResponse(error=ErrorCode.inconsistent_cluster_id, is_top_level=True)
     error = maybe_follow(replica, request, now_ms, "the leader made itself known")
     if error is ErrorCode.none and (replica.has_lost_its_state or is_for_other_voter(replica, request.voter)):
-        # A replica that lost its state follows as well, but nobody may read its word as a voter's.
+        # A replica that lost its state follows as well, but its answer must not count as a voter's.
         error = ErrorCode.invalid_voter_key
     return BeginQuorumEpochResponse(
         error=error,
@@ -270,8 +270,8 @@ def handle_end_quorum_epoch(
 
 
 def _successor_backoff_ms(replica: Replica, preferred: tuple[ReplicaKey, ...]) -> int:
-    """Nothing for the first in line, then doubling up to the maximum, which also the unlisted wait (A5.2). Where nobody
-    is listed, nobody comes first: a leader that was started again does not know who has how much of its log."""
+    """Nothing for the first in line, then doubling up to the maximum; a voter that is not listed waits that long
+    (rule R5.2). An empty list prefers no voter: a restarted leader does not know how much of its log each has."""
     longest = replica.config.election_backoff_max_ms
     ids = [candidate.id for candidate in preferred]
     position = ids.index(replica.config.node_id) if replica.config.node_id in ids else len(ids)
@@ -293,7 +293,7 @@ def check_leader_claim(replica: Replica, request: LeaderClaim) -> ErrorCode:
     if leader_epoch > MAX_EPOCH or not may_be_leader(replica, leader_id, request.leader_endpoints):
         return ErrorCode.invalid_request
     if leader_epoch == replica.epoch and replica.leader_id not in (NO_LEADER, leader_id):
-        # Two leaders in one epoch cannot be; whoever says so is not believed, and nothing is changed.
+        # There cannot be two leaders in one epoch: the claim is refused, and nothing is changed.
         return ErrorCode.invalid_request
     return ErrorCode.none
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from raft import causes
+from raft import roles
 from wire.control_records import LeaderChangeMessage, decode_control_record_lenient
 from wire.log_batch import LogBatch
 from wire.record_batch import read_batch_header
@@ -59,8 +59,8 @@ class LeaderChangeAt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Election:
-    """One epoch. `stood` are the candidates, `winner` is None where nobody was elected (or nobody noted it), and
-    `leaderless_ms` is how long nobody led before the winner did, None where it cannot be told."""
+    """One epoch. `stood` are the candidates, `winner` is None where no candidate was elected (or no replica noted it),
+    and `leaderless_ms` is how long there was no leader before, None where that is not known."""
 
     epoch: int
     cause: Cause
@@ -74,21 +74,21 @@ class Election:
     leaderless_ms: int | None
 
 
-# How the words of the core begin (`raft.causes`), and which cause they are.
+# How the words of the core begin (`raft.roles`), and which cause they are.
 _RESIGNATIONS: Sequence[tuple[str, Cause]] = (
-    (causes.TRANSFER.partition("%")[0], Cause.TRANSFER),
-    (causes.REMOVED, Cause.REMOVED_VOTER),
-    (causes.SHUTDOWN, Cause.SHUTDOWN),
-    (causes.CHECK_QUORUM, Cause.CHECK_QUORUM),
-    (causes.NO_SPACE, Cause.FULL_DISK),
-    (causes.RESTARTED_LEADER, Cause.RESTART),
+    (roles.TRANSFER.partition("%")[0], Cause.TRANSFER),
+    (roles.REMOVED, Cause.REMOVED_VOTER),
+    (roles.SHUTDOWN, Cause.SHUTDOWN),
+    (roles.CHECK_QUORUM, Cause.CHECK_QUORUM),
+    (roles.NO_SPACE, Cause.FULL_DISK),
+    (roles.RESTARTED_LEADER, Cause.RESTART),
 )
 _CANDIDACIES: Sequence[tuple[str, Cause]] = (
-    (causes.FETCH_TIMEOUT, Cause.FETCH_TIMEOUT),
-    (causes.LEADER_LEFT, Cause.RESIGNATION),
+    (roles.FETCH_TIMEOUT, Cause.FETCH_TIMEOUT),
+    (roles.LEADER_LEFT, Cause.RESIGNATION),
 )
 # A replica that starts says so in the first role that it takes.
-_STARTS = (causes.STARTED, causes.RESTARTED_LEADER)
+_STARTS = (roles.STARTED, roles.RESTARTED_LEADER)
 
 
 def merge(events: Iterable[RoleEvent], leader_changes: Iterable[LeaderChangeAt]) -> tuple[Election, ...]:
@@ -126,7 +126,7 @@ class _Merger:
         resignation = self._resignation_before(epoch)
         cause, detail = self._cause(epoch, resignation)
         candidates = [event for event in events if event.role == "candidate"]
-        # A candidate notes its candidacy once its vote is on disk; the log may have been told a little earlier.
+        # A candidate notes its candidacy once its vote is on disk; the log may say so a little earlier.
         beginnings = [event.timestamp_ms for event in candidates or events]
         return Election(
             epoch=epoch,
@@ -151,7 +151,7 @@ class _Merger:
     # Why
 
     def _cause(self, epoch: int, resignation: RoleEvent | None) -> tuple[Cause, str]:
-        """A leader that gave up explains the next epoch, unless somebody had given up on that leader before it."""
+        """A leader that gave up explains the next epoch, unless a replica had given up on that leader before."""
         nomination = self._nomination(epoch)
         if resignation is not None and _is_before(resignation, nomination):
             cause = _classified(resignation.cause, _RESIGNATIONS, Cause.RESIGNATION)
@@ -170,7 +170,7 @@ class _Merger:
             and previous not in self._winners
             and _stood(self._by_epoch[previous])
         ):
-            return Cause.NO_WINNER, f"nobody won epoch {previous}; {_told(nomination)}"
+            return Cause.NO_WINNER, f"no candidate won epoch {previous}; {_told(nomination)}"
         if cause is Cause.UNKNOWN and self._has_just_started(nomination):
             return Cause.RESTART, _told(nomination)
         if cause is Cause.RESIGNATION and self._leader_has_restarted(epoch):
@@ -266,7 +266,7 @@ def _stood(events: Sequence[RoleEvent]) -> bool:
 
 def _is_before(resignation: RoleEvent, nomination: RoleEvent | None) -> bool:
     """Whether the leader gave up first; a nomination for its leaving follows from it whatever the clocks say."""
-    if nomination is None or nomination.cause == causes.LEADER_LEFT:
+    if nomination is None or nomination.cause == roles.LEADER_LEFT:
         return True
     return resignation.timestamp_ms <= nomination.timestamp_ms
 

@@ -7,12 +7,11 @@ meanwhile (the adapters keep space for them), so it votes, and never twice. A cl
 no leader, and stays readable as it is.
 """
 
-from raft.causes import NO_SPACE
 from raft.elections import stop_standing
-from raft.leadership_transfer import begin_flight, end_flight
-from raft.reconfiguration import abandon_add
+from raft.leader.leadership_transfer import begin_flight, end_flight
+from raft.membership import abandon_add
 from raft.replica import Replica
-from raft.roles import Candidate, Follower, Leader, Prospective, Unattached
+from raft.roles import NO_SPACE, Candidate, Follower, Leader, Prospective, Unattached
 
 
 def handle_writes_paused(replica: Replica, now_ms: int, *, is_paused: bool) -> None:
@@ -48,7 +47,7 @@ def _pause(replica: Replica, now_ms: int) -> None:
 
 
 def _resume(replica: Replica, now_ms: int) -> None:
-    """Fetch on at once; whoever waits for a leader may stand again."""
+    """Fetch at once; a replica that waits for a leader may stand for election again."""
     replica.connections.end_back_off(replica.leader_id)
     if isinstance(replica.role, Leader):
         end_flight(replica, replica.role)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from raft.messages import Request, Response
-from raft.quorum_records import QuorumRecord
+from raft.voters import QuorumRecord
 from wire.log_batch import OffsetAndEpoch
 
 

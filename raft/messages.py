@@ -15,7 +15,7 @@ from wire.log_batch import OffsetAndEpoch
 
 NO_LEADER = -1
 UNKNOWN_OFFSET = -1
-# Epochs are 32 bits on the wire and on disk; one that nobody could follow is taken from nobody.
+# Epochs are 32 bits on the wire and on disk; a replica takes no epoch that could not be followed by another one.
 MAX_EPOCH = 2**31 - 2
 NO_REPLICA = ReplicaKey(-1)
 

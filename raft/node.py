@@ -3,20 +3,22 @@
     node.step(now_ms, input)        as often as things happen
     ready = node.take_ready(now_ms) once per turn; carry it out in order, arm one timer for `deadline_ms`
 
-`step` digests what was heard; `take_ready` lets time-outs fire, sends what is due, closes the open batch and
-hands all of it over. So everything that arrives in one turn of the driver's loop shares one batch, one flush
-and one answer to each waiting follower. Nothing here reads a clock or has a random source of its own.
+`step` takes an input in; `take_ready` lets time-outs fire, sends what is due, closes the open batch and hands all of
+it over. So everything that arrives in one turn of the driver's loop shares one batch, one flush and one answer to each
+waiting follower. Nothing here reads a clock or has a random source of its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from raft import dispatch, elections, follower, kraft_upgrade, leadership
-from raft.accumulator import Accumulator
+from raft import dispatch, elections, membership
+from raft.batches import Accumulator
 from raft.config import QuorumConfig
-from raft.damaged_log import maybe_become_whole
+from raft.elections import gives_way, votes_wanted
 from raft.errors import NotLeaderError
-from raft.fetch_handler import answer_displaced_fetches
+from raft.follower import fetching
+from raft.follower.fetching import next_fetch_at_ms
+from raft.follower.snapshot_fetching import handle_snapshot_event
 from raft.full_disk import handle_writes_paused
 from raft.inputs import (
     Input,
@@ -36,22 +38,30 @@ from raft.inputs import (
     TimeAdvanced,
     WritesPaused,
 )
-from raft.leadership_transfer import begin_shutdown, handle_resign, poll_handed_over, poll_resigned
+from raft.leader import turn
+from raft.leader.fetch_handler import answer_displaced_fetches
+from raft.leader.leadership_transfer import begin_shutdown, handle_resign, poll_handed_over, poll_resigned
+from raft.leader.majority import handle_read, is_asked_for
 from raft.log_index import LogIndex
 from raft.messages import (
     NO_LEADER,
 )
-from raft.outbox import Outbox
 from raft.ports import LogSummary, QuorumAt, RandomSource
-from raft.reads import handle_read
-from raft.ready import LeaderAndEpoch, QuorumState, Ready, VotersChanged
+from raft.ready import LeaderAndEpoch, Outbox, QuorumState, Ready, VotersChanged
+from raft.recovery import enter_first_role, leader_confirmations_wanted, maybe_become_whole
 from raft.replica import Replica
-from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached, name_of
-from raft.snapshot_fetching import handle_snapshot_event
-from raft.startup import enter_first_role
-from raft.timers import next_deadline_ms, put_off_deadline
-from raft.voter_history import VoterHistory
-from raft.voters import Endpoint, VoterSet
+from raft.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+    deadline_of,
+    name_of,
+)
+from raft.voters import Endpoint, VoterHistory, VoterSet
 from wire.compression import CompressionCodec
 
 # A turn may pass through this many roles (a sole voter: unattached, prospective, candidate, leader) and no more.
@@ -79,8 +89,8 @@ class RaftNode:
         self._replica = Replica(
             config, history, LogIndex(log), state or QuorumState(), random_source, accumulator
         )
-        self._told_high_watermark = -1
-        self._told_voters: VotersChanged | None = None
+        self._reported_high_watermark = -1
+        self._reported_voters: VotersChanged | None = None
         enter_first_role(self._replica, now_ms)
         self._built_at_ms: int | None = now_ms
         # The role that waits for its election state to be on the disk, and since when.
@@ -146,7 +156,7 @@ class RaftNode:
         self, now_ms: int, leader_epoch: int, kraft_version: int, *, validate_only: bool = False
     ) -> str | None:
         leader = self._leader_of(leader_epoch)
-        return kraft_upgrade.upgrade_kraft_version(
+        return membership.upgrade_kraft_version(
             self._replica, leader, now_ms, kraft_version, validate_only=validate_only
         )
 
@@ -197,7 +207,7 @@ class RaftNode:
 
     def _state_written(self, now_ms: int) -> None:
         """What the role says to others leaves only now, so that its time begins now. Were the disk's time part of it, a
-        candidate with a slow disk would give up before anybody could have answered, and do so again and again."""
+        candidate with a slow disk would give up before any voter could have answered, and do so again and again."""
         if self._role_to_write is None:
             return
         role, since_ms = self._role_to_write
@@ -248,11 +258,11 @@ class RaftNode:
         replica, role = self._replica, self._replica.role
         match role:
             case Leader():
-                leadership.poll_leader(replica, role, now_ms)
+                turn.poll_leader(replica, role, now_ms)
             case Follower():
-                follower.poll_follower(replica, role, now_ms)
+                fetching.poll_follower(replica, role, now_ms)
             case Unattached():
-                follower.poll_unattached(replica, role, now_ms)
+                fetching.poll_unattached(replica, role, now_ms)
             case Prospective() | Candidate():
                 elections.poll_nominee(replica, role, now_ms)
             case Resigned():
@@ -261,22 +271,22 @@ class RaftNode:
                 assert_never(role)
 
     def _take_high_watermark(self) -> int | None:
-        if self._replica.high_watermark <= self._told_high_watermark:
+        if self._replica.high_watermark <= self._reported_high_watermark:
             return None
-        self._told_high_watermark = self._replica.high_watermark
-        return self._told_high_watermark
+        self._reported_high_watermark = self._replica.high_watermark
+        return self._reported_high_watermark
 
     def _take_voters(self) -> VotersChanged | None:
-        told, voters, kraft_version = self._told_voters, self.voters, self.kraft_version
-        if told is not None and told.voters is voters and told.kraft_version == kraft_version:
+        last, voters, kraft_version = self._reported_voters, self.voters, self.kraft_version
+        if last is not None and last.voters is voters and last.kraft_version == kraft_version:
             return None
-        self._told_voters = VotersChanged(voters, kraft_version)
-        return self._told_voters
+        self._reported_voters = VotersChanged(voters, kraft_version)
+        return self._reported_voters
 
     def _take_leader(self) -> LeaderAndEpoch | None:
-        """The leader, when it changed. This replica's own leadership is told only once a record of its epoch is
+        """The leader, when it changed. This replica reports its own leadership only once a record of its epoch is
         committed, so that a state machine never decides on a log whose end it has not seen (KAFKA-15345). It is taken
-        back while the leader hands over, and told again should that fail."""
+        back while the leader hands over, and reported again if the hand-over fails."""
         replica = self._replica
         leader_id = replica.leader_id
         role = replica.role
@@ -292,7 +302,7 @@ class RaftNode:
         return replica.announced
 
     def _is_shut_down(self) -> bool:
-        """A leader that leaves stays until another replica leads: its vote may be needed (kraft-semantics A12.9). The
+        """A leader that leaves stays until another replica leads: its vote may be needed (rule R12.9). The
         driver sets the bound."""
         replica = self._replica
         if not replica.is_shutting_down:
@@ -300,3 +310,72 @@ class RaftNode:
         if replica.awaits_successor:
             return replica.leader_id not in (NO_LEADER, replica.config.node_id)
         return not isinstance(replica.role, Resigned)
+
+
+# When a replica must be looked at again, if nothing happens before
+
+
+def next_deadline_ms(replica: Replica, now_ms: int) -> int | None:
+    """The earliest moment at which `take_ready` has something to do; always after `now_ms`.
+
+    A deadline that has passed and led to nothing would make the driver spin (KAFKA-17751), so what cannot
+    be acted upon now is not asked for.
+    """
+    own = deadline_of(replica.role)
+    candidates = [] if own is None or _is_idle(replica) else [own]
+    candidates.extend(_sends_due_ms(replica, now_ms))
+    if replica.handed_over is not None:
+        candidates.append(replica.handed_over.deadline_ms)
+    return max(min(candidates), now_ms + 1) if candidates else None
+
+
+def put_off_deadline(role: Role, late_by_ms: int) -> None:
+    """A replica that could not speak for so long has not been waiting for the others, nor they for it."""
+    match role:
+        case Follower():
+            # A leader that has left meanwhile has said when to stand, and its successor wastes no time.
+            role.fetch_deadline_ms += 0 if role.leader_left else late_by_ms
+        case Leader():
+            role.check_quorum_deadline_ms += late_by_ms
+        case Prospective() | Candidate() | Resigned():
+            role.election_deadline_ms += late_by_ms
+        case Unattached():
+            if role.election_deadline_ms is not None:
+                role.election_deadline_ms += late_by_ms
+        case _:
+            assert_never(role)
+
+
+def _is_idle(replica: Replica) -> bool:
+    """A replica that shuts down does not act on its role's time-out any more."""
+    return replica.is_shutting_down and not isinstance(replica.role, Leader)
+
+
+def _sends_due_ms(replica: Replica, now_ms: int) -> Iterator[int]:
+    role, connections = replica.role, replica.connections
+    match role:
+        case Leader():
+            for voter_id in replica.other_voters:
+                is_asked = role.reads and is_asked_for(role, voter_id)
+                due_ms = 0 if is_asked else role.begin_epoch_due_ms.get(voter_id, 0)
+                yield max(due_ms, connections.ready_at_ms(voter_id))
+            if role.change is not None:
+                yield role.change.deadline_ms
+            if role.transfer is not None:
+                yield role.transfer.deadline_ms
+            yield from role.parked.deadlines_ms(now_ms)
+        case Prospective(stands_from_ms=int(stands_from_ms)) if gives_way(replica, role, now_ms):
+            yield stands_from_ms
+        case Prospective() | Candidate():
+            yield from (connections.ready_at_ms(voter_id) for voter_id in votes_wanted(replica, role))
+        case Resigned():
+            yield from (connections.ready_at_ms(voter_id) for voter_id in role.unacknowledged)
+        case Follower() | Unattached():
+            if isinstance(role, Follower) and not replica.is_shutting_down:
+                yield from (
+                    connections.ready_at_ms(voter_id)
+                    for voter_id in leader_confirmations_wanted(replica, role)
+                )
+            fetch_at_ms = next_fetch_at_ms(replica)
+            if fetch_at_ms is not None and not replica.is_shutting_down:
+                yield fetch_at_ms

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from raft.quorum_records import QuorumRecord
+from raft.messages import Request, Response, TransferLeadershipResponse
 from raft.ready import QuorumState
-from raft.voters import Endpoint, VoterSet
+from raft.voters import Endpoint, QuorumRecord, VoterSet
 from wire.log_batch import LogBatch, OffsetAndEpoch
 
 
@@ -120,6 +120,39 @@ class RaftPort(Protocol):
 
         Raises NotLeaderError.
         """
+        ...
+
+
+class RaftClient(RaftPort, Protocol):
+    """What the rest of a node may ask of its running replica: `raft.adapters.driver.RaftDriver`."""
+
+    @property
+    def applied_offset(self) -> int:
+        """The end of what the state machine was given."""
+        ...
+
+    async def read_linearizable(self) -> int:
+        """Wait until the state machine has everything that was committed anywhere when this was called; answers the
+        offset it has reached. A majority confirms that this replica led then. Raises NotLeaderError."""
+        ...
+
+    def read_committed(self) -> int:
+        """The end of what the state machine was given. All below it is committed and stays; more may be committed
+        elsewhere, so this read may be out of date."""
+        ...
+
+    def read_local(self) -> int:
+        """The end of this replica's log. What stands above `read_committed` may yet be lost."""
+        ...
+
+    async def transfer_leadership(self, target_id: int) -> TransferLeadershipResponse:
+        """Hand over to another voter once it has caught up; answers when that voter leads. Raises NotLeaderError when
+        the driver ends meanwhile."""
+        ...
+
+    async def ask(self, request: Request) -> Response:
+        """Have the core answer a request of this process as if a peer had sent it. Raises NotLeaderError when the
+        driver is not running, or ends before the answer."""
         ...
 
 

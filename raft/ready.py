@@ -1,6 +1,6 @@
-"""What the core asks its driver to do, in the order in which it must be done."""
+"""What the core asks its driver to do (`Ready`), and the outbox in which that gathers during a turn."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from raft.messages import Request, Response
 from raft.voters import Endpoint, ReplicaKey, VoterSet
@@ -106,11 +106,11 @@ class Ready:
     4. `quorum_state`: must be on stable storage BEFORE any request or response of this Ready leaves; the driver
        reports it with `QuorumStateWritten`.
     5. `requests` and `responses` leave.
-    6. `voters_changed`: whoever keeps the addresses of voters takes it over; so does the format of `quorum-state`,
+    6. `voters_changed`: the transport takes the addresses over; so does the format of `quorum-state`,
        from its next write on.
-    7. `high_watermark`, `leader`: told to the state machine, committed batches first.
+    7. `high_watermark`, `leader`: for the state machine, committed batches first.
     8. `reads`: what became of linearizable reads. `has_caught_up`: a replica that had lost its state has it back, on
-       stable storage; whoever remembers the loss may forget it.
+       stable storage; the adapter that remembers the loss may forget it.
     9. `deadline_ms`: the one timer is armed for this moment (None: no timer); then `TimeAdvanced`.
     """
 
@@ -129,3 +129,30 @@ class Ready:
     has_caught_up: bool = False
     deadline_ms: int | None = None
     is_shut_down: bool = False
+
+
+# What gathers between two `take_ready` calls
+
+
+@dataclass(slots=True)
+class Outbox:
+    truncate_to: int | None = None
+    append: list[LogBatch] = field(default_factory=list)
+    snapshot_chunks: list[SnapshotChunk] = field(default_factory=list)
+    load_snapshot: OffsetAndEpoch | None = None
+    quorum_state: QuorumState | None = None
+    requests: list[OutboundRequest] = field(default_factory=list)
+    responses: list[OutboundResponse] = field(default_factory=list)
+    reads: list[ReadConfirmed | ReadRefused] = field(default_factory=list)
+    role_changes: list[RoleChanged] = field(default_factory=list)
+    has_caught_up: bool = False
+
+    def cut(self, end_offset: int, stored_end_offset: int) -> bool:
+        """Drop what has not left yet from `end_offset` on; answers whether the store must be cut as well, for
+        the first time in this turn."""
+        self.append = [batch for batch in self.append if batch.next_offset <= end_offset]
+        if end_offset >= stored_end_offset:
+            return False
+        is_first = self.truncate_to is None
+        self.truncate_to = end_offset
+        return is_first

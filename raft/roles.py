@@ -1,15 +1,34 @@
-"""One class per role, holding only what that role needs.
+"""The roles of a replica: what each one holds, which change of role is legal, and why a role is taken.
 
 Epoch, leader and vote are common to all roles and live in `QuorumState`, because they must outlive a crash.
+
+A change of role is named by the role that is left, the role that is taken, and whether the epoch stays the same. A
+change that is not in `TRANSITIONS` raises: it is a bug of this program, and going on could elect two leaders
+(rule R4; KIP-595, KIP-853, KIP-996).
 """
 
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Final, Literal, assert_never
 
-from raft.delayed_fetches import DelayedFetches
+from raft.leader.delayed_fetches import DelayedFetches
 from raft.messages import AddRaftVoterRequest
 from raft.voters import ReplicaKey, Voter, VoterSet
 from wire.log_batch import OffsetAndEpoch
+
+# Why an election began.
+FETCH_TIMEOUT: Final = "fetch timeout"
+NO_LEADER_HEARD: Final = "no leader was heard of"
+LEADER_LEFT: Final = "the leader left"
+# Why a leader stepped down.
+SHUTDOWN: Final = "shutdown"
+CHECK_QUORUM: Final = "no majority of the voters fetched in time"
+CONTROLLER_RESIGNED: Final = "the controller asked for it"
+REMOVED: Final = "it was removed from the voters"
+NO_SPACE: Final = "no space is left on its disk"
+TRANSFER: Final = "leadership was transferred to node %d"
+# How a replica begins.
+STARTED: Final = "started"
+RESTARTED_LEADER: Final = "started again, having led this epoch"
 
 
 @dataclass(slots=True)
@@ -40,8 +59,9 @@ class Nominee:
 
 @dataclass(slots=True)
 class Prospective(Nominee):
-    """Asks whether an election could be won before it disturbs anybody with a new epoch (KIP-996). `stands_from_ms` is
-    when it would stand at the earliest: it has granted a rival's pre-vote."""
+    """Asks whether it could win an election before it disturbs the others with a new epoch (KIP-996).
+
+    `stands_from_ms` is when it would stand at the earliest: it has granted a rival's pre-vote."""
 
     stands_from_ms: int | None = None
 
@@ -92,7 +112,7 @@ class PendingCommit:
 class PendingTransfer:
     """A hand-over that waits for `target_id` to have the whole log; nothing is proposed meanwhile.
 
-    Without a `request_id` nobody asked for it: the leader's disk is full, and it leaves in any case.
+    Without a `request_id` no caller asked for it: the leader's disk is full, and it leaves in any case.
     """
 
     request_id: int | None
@@ -132,7 +152,7 @@ class Leader:
 
     Invariant: `epoch_start_offset` is the offset of this epoch's LeaderChange record, the first it wrote.
 
-    `announced_from` is the end of the log that must be committed before the state machine is told that it leads.
+    `announced_from` is the end of the log that must be committed before the state machine hears that it leads.
 
     `reported_voters` is what static voters said of themselves: the upgrade of kraft.version needs it.
 
@@ -169,9 +189,10 @@ class Download:
 class Follower:
     """Fetches from the leader; `has_fetched` is why it refuses pre-votes: it still hears that leader.
 
-    `fetch_timeout_ms` is the configured one and a little more, drawn anew for each leader. `voter_check_due_ms` is
-    when it looks next whether the voter set says of it what is true. `witnesses` is used by `lost_state` only.
-    `asks_for_end` says that the Fetch under way to the leader is that of `damaged_log`.
+    `fetch_timeout_ms` is the configured one and a little more, drawn for each leader. `voter_check_due_ms` is when it
+    checks next whether the voter set says of it what is true. `leader_confirmations` are the voters that have named
+    this leader since this replica lost its election state. `asks_for_end` says that the Fetch under way to the leader
+    asks where the leader's log ends (`raft.recovery`).
     """
 
     fetch_deadline_ms: int
@@ -181,8 +202,8 @@ class Follower:
     leader_left: bool = False
     asks_leader: bool = False
     asks_for_end: bool = False
-    witnesses: set[int] = field(default_factory=set)
-    # Where this leader's log ended when a replica that had lost its state asked: see `lost_state`.
+    leader_confirmations: set[int] = field(default_factory=set)
+    # Where this leader's log ended when a replica that had lost its state asked: see `raft.recovery`.
     leader_end: int | None = None
     download: Download | None = None
 
@@ -222,3 +243,66 @@ def deadline_of(role: Role) -> int | None:
             return role.check_quorum_deadline_ms
         case _:
             assert_never(role)
+
+
+ROLES: Final = ("unattached", "prospective", "candidate", "leader", "follower", "resigned")
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One legal move; `trigger` says what brings it about, for the reader of docs/raft-roles.md."""
+
+    source: str
+    target: str
+    epoch: Literal["same", "higher"]
+    trigger: str
+
+
+TRANSITIONS: Final = (
+    Transition("unattached", "prospective", "same", "a voter's election timeout ran out"),
+    Transition(
+        "unattached", "follower", "same", "the leader of the epoch became known, and where it listens"
+    ),
+    Transition(
+        "prospective", "candidate", "higher", "a majority would vote for it, or a voter knows no pre-vote"
+    ),
+    Transition("prospective", "unattached", "same", "pre-vote lost or timed out, no leader known"),
+    Transition(
+        "prospective", "follower", "same", "pre-vote lost or timed out with the leader known, or it spoke up"
+    ),
+    Transition("candidate", "leader", "same", "a majority voted for it"),
+    Transition("candidate", "prospective", "same", "election timed out"),
+    Transition("candidate", "follower", "same", "another candidate won the epoch"),
+    Transition("follower", "prospective", "same", "a voter's fetch timeout ran out, or its leader left"),
+    Transition("follower", "unattached", "same", "an observer's fetch timeout ran out"),
+    Transition(
+        "leader", "resigned", "same", "shutdown, no majority fetched, hand-over, or its own removal committed"
+    ),
+    *(
+        Transition(role, "unattached", "higher", "a peer is in a newer epoch")
+        for role in ROLES
+        if role != "resigned"
+    ),
+    Transition(
+        "resigned", "unattached", "higher", "a peer is in a newer epoch, or no other node took over in time"
+    ),
+    *(Transition(role, "follower", "higher", "a peer named the leader of a newer epoch") for role in ROLES),
+)
+
+_LEGAL: Final = frozenset((move.source, move.target, move.epoch) for move in TRANSITIONS)
+
+
+class IllegalTransitionError(AssertionError):
+    """A change of role that no rule allows."""
+
+
+def check_transition(source: str, target: str, *, source_epoch: int, target_epoch: int) -> None:
+    """Raise IllegalTransitionError unless `source` may become `target`."""
+    if target_epoch < source_epoch:
+        raise IllegalTransitionError(
+            f"{source} of epoch {source_epoch} cannot go back to epoch {target_epoch}"
+        )
+    if (source, target, "same" if target_epoch == source_epoch else "higher") not in _LEGAL:
+        raise IllegalTransitionError(
+            f"{source} of epoch {source_epoch} cannot become {target} of epoch {target_epoch}"
+        )

@@ -1,8 +1,7 @@
 """Which snapshots are given up, and where the log begins then: Kafka's cleaner, decided on numbers alone.
 
 The log is never cut but where a snapshot ends, the newest snapshot always stays, and the oldest is asked about first:
-is it too much by size, then, is it too old? It goes when the log can begin at its successor's end (kraft-semantics
-A10.3; KIP-630).
+is it too much by size, then, is it too old? It goes when the log can begin at its successor's end (rule R10.3).
 """
 
 from collections.abc import Callable, Sequence

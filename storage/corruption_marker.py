@@ -44,7 +44,7 @@ class CorruptionMarker:
 
 
 def write_corruption_marker(folder: Path, damage: DamagedRange, fs: FileSystem = POSIX) -> None:
-    """Durable on return; the loss that the marker told of before stays in it.
+    """Durable on return; the loss that the marker named before stays in it.
 
     Raises StorageFull, StorageFailed or FsyncFailed.
     """

@@ -1,4 +1,4 @@
-"""What failed once on the disk fails for ever: after an fsync error nobody knows what the disk holds."""
+"""What failed once on the disk fails for ever: after an fsync error the state of the disk is not known."""
 
 from types import TracebackType
 

@@ -3,12 +3,13 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from storage.log_rules import CONTIGUOUS, LogRules
 from wire.errors import DecodeError
 from wire.record_batch import BatchHeader, check_batch
 
 
 def read_fault(
-    data: bytes, start_offset: int, epochs: Sequence[tuple[int, int]]
+    data: bytes, start_offset: int, epochs: Sequence[tuple[int, int]], rules: LogRules = CONTIGUOUS
 ) -> tuple[int, int, str] | None:
     """What is wrong with whole batches, of which the first holds `start_offset`: the offset, the byte, and why.
 
@@ -21,7 +22,9 @@ def read_fault(
             header = check_batch(data, position)
         except DecodeError as error:
             return offset, position, error.reason
-        begins_right = header.base_offset == offset or (position == 0 and header.base_offset < offset)
+        begins_right = rules.continues(offset, header.base_offset) or (
+            position == 0 and header.base_offset < offset
+        )
         if not begins_right or header.next_offset <= offset:
             reason = (
                 f"the batch holds offsets {header.base_offset} to {header.last_offset}, but {offset} was due"

@@ -20,6 +20,7 @@ from storage.durable_files import list_names, remove_file
 from storage.errors import BatchUnreadable, DamagedRange, LogCorrupted
 from storage.file_system import POSIX, Content, FileSystem
 from storage.leader_epoch_checkpoint import Epochs
+from storage.log_rules import CONTIGUOUS, LogRules
 from storage.mapped_file import map_file
 from storage.segment import UNPUBLISHED_SUFFIX, Segment, base_offset_of
 from storage.torn_tail import (
@@ -32,7 +33,7 @@ from storage.torn_tail import (
 )
 from storage.unflushed_tail import write_again
 from wire.errors import DecodeError
-from wire.log_scan import Damage, ScannedBatch, scan_batches
+from wire.log_scan import Damage, ScannedBatch
 
 # Is given each sound batch of one recovery, in order. Raises DecodeError for what it must read and cannot.
 BatchReader = Callable[[ScannedBatch], None]
@@ -91,11 +92,15 @@ def segment_paths(folder: Path, fs: FileSystem = POSIX) -> list[Path]:
 
 
 def recover_segments(
-    folder: Path, known: KnownDurable, read_batch: BatchReader, fs: FileSystem = POSIX
+    folder: Path,
+    known: KnownDurable,
+    read_batch: BatchReader,
+    fs: FileSystem = POSIX,
+    rules: LogRules = CONTIGUOUS,
 ) -> RecoveredLog:
     """Scan all segments of `folder` in order; raises BatchUnreadable, StorageFailed or FsyncFailed."""
     _drop_unpublished(folder, fs)
-    return recover_paths(folder, segment_paths(folder, fs), known, read_batch, fs)
+    return recover_paths(folder, segment_paths(folder, fs), known, read_batch, fs, rules)
 
 
 def recover_paths(
@@ -104,12 +109,13 @@ def recover_paths(
     known: KnownDurable,
     read_batch: BatchReader,
     fs: FileSystem = POSIX,
+    rules: LogRules = CONTIGUOUS,
 ) -> RecoveredLog:
     """As `recover_segments`, of a log that consists of these."""
     recovered = RecoveredLog()
     try:
         for path in paths:
-            _recover_segment(recovered, path, known, read_batch, fs, is_last=path == paths[-1])
+            _recover_segment(recovered, path, known, read_batch, fs, rules, is_last=path == paths[-1])
             if recovered.damage is not None:
                 break
         if recovered.damage is None and known.recovery_point is not None:
@@ -123,7 +129,7 @@ def recover_paths(
         recovered.damage = _missing_at_end(recovered, folder, known)
     else:
         recovered.is_sound = False
-        _look_for_end(recovered, paths, known, fs)
+        _look_for_end(recovered, paths, known, fs, rules)
     return recovered
 
 
@@ -142,22 +148,23 @@ def _recover_segment(
     known: KnownDurable,
     read_batch: BatchReader,
     fs: FileSystem,
+    rules: LogRules,
     *,
     is_last: bool,
 ) -> None:
     base_offset = base_offset_of(path)
-    if recovered.segments and recovered.segments[-1].end_offset != base_offset:
+    if recovered.segments and not rules.continues(recovered.segments[-1].end_offset, base_offset):
         expected = recovered.segments[-1].end_offset
         reason = f"the segment begins at offset {base_offset}, but the one before it ends at {expected}"
         recovered.damage = DamagedRange(expected, max(base_offset, expected + 1), path, 0, reason)
         return
-    segment = Segment(path, base_offset, fs)
+    segment = Segment(path, base_offset, fs, rules)
     recovered.segments.append(segment)
     content = map_file(path, fs)
     try:
-        damage = _scan(recovered, segment, content, known, read_batch)
+        damage = _scan(recovered, segment, content, known, read_batch, rules)
         if damage is not None:
-            _check_torn(segment, content, damage, known, is_last=is_last)
+            _check_torn(segment, content, damage, known, rules, is_last=is_last)
             recovered.cut_bytes = len(content) - segment.size
             _cut(segment, recovered.cut_bytes)
     except BatchUnreadable:
@@ -172,13 +179,18 @@ def _recover_segment(
 
 
 def _scan(
-    recovered: RecoveredLog, segment: Segment, content: Content, known: KnownDurable, read_batch: BatchReader
+    recovered: RecoveredLog,
+    segment: Segment,
+    content: Content,
+    known: KnownDurable,
+    read_batch: BatchReader,
+    rules: LogRules,
 ) -> Damage | None:
     """Take up all batches up to the first damage."""
-    for found in scan_batches(memoryview(content), base_offset=segment.base_offset):
+    for found in rules.scan(memoryview(content), segment.base_offset):
         if isinstance(found, Damage):
             return found
-        _check_order(recovered, segment, found, known)
+        _check_order(recovered, segment, found, known, rules)
         try:
             read_batch(found)
         except DecodeError as error:
@@ -194,13 +206,15 @@ def _unreadable(segment: Segment, found: ScannedBatch, error: DecodeError) -> Ba
     return BatchUnreadable(DamagedRange(*offsets, segment.path, found.position, reason))
 
 
-def _check_order(recovered: RecoveredLog, segment: Segment, found: ScannedBatch, known: KnownDurable) -> None:
+def _check_order(
+    recovered: RecoveredLog, segment: Segment, found: ScannedBatch, known: KnownDurable, rules: LogRules
+) -> None:
     header = found.header
     epoch = header.partition_leader_epoch
     last_epoch = recovered.epochs[-1][0] if recovered.epochs else -1
     due_epoch = known.epoch_of(header.base_offset)
     reason = None
-    if header.base_offset != segment.end_offset:
+    if not rules.continues(segment.end_offset, header.base_offset):
         reason = f"the batch begins at offset {header.base_offset}, but {segment.end_offset} was due"
     elif epoch < last_epoch:
         reason = f"the batch is of leader epoch {epoch}, after one of epoch {last_epoch}"
@@ -215,7 +229,7 @@ def _check_order(recovered: RecoveredLog, segment: Segment, found: ScannedBatch,
 
 
 def _check_torn(
-    segment: Segment, content: Content, damage: Damage, known: KnownDurable, *, is_last: bool
+    segment: Segment, content: Content, damage: Damage, known: KnownDurable, rules: LogRules, *, is_last: bool
 ) -> None:
     """Raise LogCorrupted unless the damage is what an interrupted write leaves."""
     offset, position = segment.end_offset, damage.position
@@ -227,7 +241,7 @@ def _check_torn(
         raise refuse(f"{damage.reason}, but all below offset {known.recovery_point} was durable")
     if not is_last:
         raise refuse(f"{damage.reason}, and another segment follows")
-    follower = next(valid_batches_behind(content, position, offset), (None, None))[0]
+    follower = next(valid_batches_behind(content, position, offset, rules), (None, None))[0]
     if follower is not None and known.recovery_point is None:
         raise refuse(f"{damage.reason}, and a valid batch follows at byte {follower}")
     if damage.kind == "torn" and follower is None:
@@ -250,7 +264,7 @@ def _end_of_unwritten(content: Content, damage: Damage, follower: int | None) ->
 
 
 def _look_for_end(
-    recovered: RecoveredLog, paths: Sequence[Path], known: KnownDurable, fs: FileSystem
+    recovered: RecoveredLog, paths: Sequence[Path], known: KnownDurable, fs: FileSystem, rules: LogRules
 ) -> None:
     """Widen the damage to all that may have been acknowledged: up to the recovery point, or the last sound batch."""
     damage = recovered.damage
@@ -261,7 +275,7 @@ def _look_for_end(
     least_offset = max(damage.start_offset, base_offset_of(last))
     end_offset = max(end_offset, base_offset_of(last))
     content = map_file(last, fs)
-    for start, header in valid_batches_behind(content, position, least_offset):
+    for start, header in valid_batches_behind(content, position, least_offset, rules):
         is_at_end = start + header.size_in_bytes == len(content)
         recovered.is_end_known = is_at_end and header.next_offset >= end_offset
         end_offset = max(end_offset, header.next_offset)

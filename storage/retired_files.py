@@ -3,18 +3,26 @@
 The delay is for readers that hold them still: a Fetch on its way, a person with a dump tool.
 """
 
+import logging
+import re
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from storage.durable_files import remove_file
+from storage.durable_files import list_names, remove_file
 from storage.errors import storage_failure
 from storage.file_system import POSIX, FileSystem
 
 DELETED_SUFFIX = ".deleted"
 DELETE_DELAY_MS = 60_000
+# The storage's own files, and Kafka's beside them.
+_LEFTOVERS = re.compile(
+    r"\d{20}\.(log|index|timeindex|snapshot|txnindex)\.deleted"
+    r"|(leader-epoch-checkpoint|recovery-point|damaged-range)\.tmp"
+)
+logger = logging.getLogger(__name__)
 
 
 def _monotonic_ms() -> int:
@@ -62,3 +70,12 @@ class RetiredFiles:
         """Close what is still read; the files are removed at the next start."""
         while self._waiting:
             self._waiting.popleft()[2]()
+
+
+def remove_leftovers(folder: Path, of_owner: re.Pattern[str], fs: FileSystem = POSIX) -> None:
+    """Remove what was never finished, and what was marked for removal when the process ended: the storage's files, and
+    those of the log's owner, whose names match `of_owner`. Raises StorageFailed."""
+    for name in list_names(folder, fs):
+        if _LEFTOVERS.fullmatch(name) or of_owner.fullmatch(name):
+            logger.info("removed %s, left over from before", folder / name)
+            remove_file(folder / name, fs)

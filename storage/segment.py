@@ -17,6 +17,7 @@ from storage.errors import (
 )
 from storage.file_system import POSIX, FileSystem
 from storage.indexes import SegmentIndexes
+from storage.log_rules import CONTIGUOUS, OFFSET_SPAN_MAX, LogRules
 from storage.read_check import read_fault
 from wire.errors import DecodeError
 from wire.log_batch import LogBatch
@@ -25,7 +26,7 @@ from wire.record_batch import BatchHeader, read_batch_header
 HEADER_BYTES = 61
 _MAX_TIMESTAMP_AT = 35
 _read_int64 = struct.Struct(">q").unpack_from
-_OFFSET_SPAN_MAX = _POSITION_MAX = 2**31 - 1
+_POSITION_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +70,11 @@ class Segment:
     Reading, appending and truncating belong to the loop; `sync` may run in another thread meanwhile.
     """
 
-    def __init__(self, path: Path, base_offset: int, fs: FileSystem = POSIX) -> None:
+    def __init__(
+        self, path: Path, base_offset: int, fs: FileSystem = POSIX, rules: LogRules = CONTIGUOUS
+    ) -> None:
         self._fs = fs
+        self._rules = rules
         self.path = path
         self.base_offset = base_offset
         self.end_offset = base_offset
@@ -91,7 +95,7 @@ class Segment:
     def has_room_for(self, batch: LogBatch, pending_bytes: int, limits: SegmentLimits) -> bool:
         """Whether a batch still belongs here, behind `pending_bytes`; an empty segment takes any batch.
 
-        Age is told by the batches' own timestamps, as Kafka does, so no clock is needed.
+        The batches' own timestamps give the age, as with Kafka, so no clock is needed.
         """
         size = self.size + pending_bytes
         if size == 0:
@@ -100,14 +104,14 @@ class Segment:
         return (
             size + len(batch.data) <= limits.segment_bytes
             and (first_ms is None or max_timestamp_ms(batch) - first_ms <= limits.segment_ms)
-            and batch.last_offset - self.base_offset <= _OFFSET_SPAN_MAX
+            and batch.last_offset - self.base_offset <= OFFSET_SPAN_MAX
         )
 
     def may_grow_by(self, batch: LogBatch) -> bool:
         """Whether a segment that is full can take a batch all the same: the indexes' numbers have 31 bits."""
         return (
             self.size + len(batch.data) <= _POSITION_MAX
-            and batch.last_offset - self.base_offset <= _OFFSET_SPAN_MAX
+            and batch.last_offset - self.base_offset <= OFFSET_SPAN_MAX
         )
 
     def observe(self, header: BatchHeader) -> None:
@@ -158,7 +162,7 @@ class Segment:
         start = self.position_of(start_offset)
         end = min(self._end_by_offset(start, end_offset), self._end_by_size(start, max_bytes))
         data = self._pread(start, end - start)
-        fault = read_fault(data, start_offset, epochs)
+        fault = read_fault(data, start_offset, epochs, self._rules)
         if fault is not None:
             offset, position, reason = fault
             raise self._corrupt(offset, start + position, reason)
@@ -221,6 +225,17 @@ class Segment:
         except OSError as error:
             raise StorageFailed("truncate", self.path, error) from error
 
+    def end_below(self, end_offset: int) -> int:
+        """The end of the last batch that ends at or below an offset; the base offset if there is none."""
+        if end_offset >= self.end_offset:
+            return self.end_offset
+        cut = self._end_by_offset(0, end_offset)
+        found, position = self.base_offset, 0 if cut == 0 else self.indexes.boundary_at_or_before(cut - 1)
+        while position < cut:
+            header = self._header(position)
+            found, position = header.next_offset, position + header.size_in_bytes
+        return found
+
     def cut_unsound(self) -> None:
         """Cut what follows the sound part. Not durable before `sync`; raises StorageFailed."""
         try:
@@ -234,8 +249,10 @@ class Segment:
             header = self._header(position)
             self.indexes.observe(position, header.size_in_bytes, header.last_offset, header.max_timestamp_ms)
             position += header.size_in_bytes
-            inside = f"offset {end_offset} is inside a batch of {self.path}"
-            assert position < cut or header.next_offset == end_offset, inside
+            if position >= cut and not self._rules.has_gaps:
+                assert header.next_offset == end_offset, (
+                    f"offset {end_offset} is inside a batch of {self.path}"
+                )
         if cut == 0:
             self.first_timestamp_ms = None
         self.open_indexes()
@@ -292,7 +309,7 @@ class Segment:
             remove_file(path, self._fs)
 
     def retire_files(self, retire: Callable[..., None]) -> None:
-        """Give the three files away, to be removed when nobody reads them any more; reads go on working until then."""
+        """Give the three files away, to be removed when no reader needs them any more; until then they can be read."""
         self.indexes.drop_files()
         *indexes, log_path = self.files
         retire(log_path, lambda: self._fs.close(self.descriptor))

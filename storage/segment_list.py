@@ -1,13 +1,14 @@
 """The segments of one log, oldest first: rolled when the last is full, made durable together, dropped at either end."""
 
 import logging
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
 from storage.durable_files import remove_file, sync_folder
 from storage.errors import StorageFailed, StorageFull
 from storage.file_system import POSIX, FileSystem
+from storage.log_rules import CONTIGUOUS, LogRules
 from storage.recovery import segment_paths
 from storage.segment import Segment, SegmentLimits, segment_path, unpublished_path
 from storage.spare_descriptors import is_out_of_descriptors
@@ -23,9 +24,15 @@ class SegmentList:
     """
 
     def __init__(
-        self, folder: Path, limits: SegmentLimits, segments: list[Segment], fs: FileSystem = POSIX
+        self,
+        folder: Path,
+        limits: SegmentLimits,
+        segments: list[Segment],
+        fs: FileSystem = POSIX,
+        rules: LogRules = CONTIGUOUS,
     ) -> None:
         self._fs = fs
+        self._rules = rules
         self._folder = folder
         self._limits = limits
         self._segments = segments
@@ -82,7 +89,7 @@ class SegmentList:
         """Begin a segment with this batch, or go on with the last one while the process may open no more files."""
         base_offset = batch.base_offset
         try:
-            segment = Segment(unpublished_path(self._folder, base_offset), base_offset, self._fs)
+            segment = Segment(unpublished_path(self._folder, base_offset), base_offset, self._fs, self._rules)
         except StorageFailed as error:
             if not is_out_of_descriptors(error.error) or not self.last.may_grow_by(batch):
                 raise
@@ -108,7 +115,15 @@ class SegmentList:
     ) -> bytes:
         index = bisect_right(self._segments, start_offset, key=lambda segment: segment.base_offset) - 1
         assert index >= 0, f"offset {start_offset} is below the log's start"
+        if start_offset >= self._segments[index].end_offset and index + 1 < len(self._segments):
+            # In a gap at the end of a compacted segment: the next batch is the first one of the next segment.
+            index += 1
         return self._segments[index].read(start_offset, max_bytes, end_offset, epochs)
+
+    def end_below(self, end_offset: int) -> int:
+        """The end of the last batch that ends at or below an offset of the log."""
+        index = bisect_left(self._segments, end_offset, key=lambda segment: segment.base_offset) - 1
+        return self._segments[max(0, index)].end_below(end_offset)
 
     def truncate_to(self, end_offset: int) -> None:
         """Cut at a batch boundary, durably. A crash between may leave the log longer, but never with a gap."""
@@ -124,7 +139,7 @@ class SegmentList:
             segment.delete()
             sync_folder(self._folder, self._fs)
 
-    def begin_anew(self, offset: int) -> None:
+    def start_over(self, offset: int) -> None:
         """Remove all segments durably, the last first, and begin with an empty one. Raises StorageFailed, also for want
         of space: there is no log to go on with then."""
         # First what is damaged behind its sound part: a start that finds it in a log half removed could not tell any
@@ -141,7 +156,7 @@ class SegmentList:
             segment.delete()
             sync_folder(self._folder, self._fs)
         try:
-            segment = first_segment(self._folder, offset, self._fs)
+            segment = first_segment(self._folder, offset, self._fs, self._rules)
         except StorageFull as error:
             raise StorageFailed("create", error.path, error.error) from error
         self._segments = [segment]
@@ -193,13 +208,17 @@ class SegmentList:
             segment.close()
 
 
-def first_segment(folder: Path, base_offset: int, fs: FileSystem = POSIX) -> Segment:
+def first_segment(
+    folder: Path, base_offset: int, fs: FileSystem = POSIX, rules: LogRules = CONTIGUOUS
+) -> Segment:
     """The first segment of an empty log. Raises StorageFull or StorageFailed."""
-    segment = Segment(segment_path(folder, base_offset), base_offset, fs)
+    segment = Segment(segment_path(folder, base_offset), base_offset, fs, rules)
     segment.open_indexes()
     return segment
 
 
-def placeholder_segment(folder: Path, base_offset: int, fs: FileSystem = POSIX) -> Segment:
+def placeholder_segment(
+    folder: Path, base_offset: int, fs: FileSystem = POSIX, rules: LogRules = CONTIGUOUS
+) -> Segment:
     """That of a log of which nothing is sound: without a name of its own while the damaged ones are in its place."""
-    return Segment(unpublished_path(folder, base_offset), base_offset, fs)
+    return Segment(unpublished_path(folder, base_offset), base_offset, fs, rules)

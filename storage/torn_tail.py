@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from crc32c import crc32c
 
 from storage.file_system import Content
+from storage.log_rules import CONTIGUOUS, LogRules
 from wire.errors import DecodeError
 from wire.record_batch import HEADER_BYTES, MAGIC, BatchHeader, check_batch, read_batch_header
 
 SECTOR_BYTES = 512
 _MAGIC_POSITION = 16
-_RECORD_BYTES_MIN = 7
 _CRC_START = 21
 
 
@@ -71,14 +71,16 @@ def _valid_batch(content: Content, position: int) -> BatchHeader | None:
         return None
 
 
-def valid_batches_behind(content: Content, position: int, offset: int) -> Iterator[tuple[int, BatchHeader]]:
+def valid_batches_behind(
+    content: Content, position: int, offset: int, rules: LogRules = CONTIGUOUS
+) -> Iterator[tuple[int, BatchHeader]]:
     """The sound batches behind a damaged one, each with its position, found again by what their headers have in common:
     the first bytes of their base offsets, and the magic.
 
     A damaged length makes a batch in the middle look like a torn end, so walking from batch to batch cannot tell.
-    A batch of offsets below `offset`, or of more than there can be records, is none.
+    A batch of offsets below `offset`, or of larger ones than the log's rules allow there, is none.
     """
-    offset_max = offset + (len(content) - position) // _RECORD_BYTES_MIN
+    offset_max = rules.largest_offset_behind(offset, len(content) - position)
     alike = _pattern(offset, offset_max)
     found = alike.search(content, position + _MAGIC_POSITION + 1)
     while found is not None:

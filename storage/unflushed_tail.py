@@ -23,7 +23,7 @@ def write_again(segment: Segment, recovery_point: int, fs: FileSystem = POSIX) -
         return
     position = segment.position_of(max(recovery_point, segment.base_offset))
     try:
-        # A descriptor of its own: that of the segment writes at the end, wherever it is told to.
+        # A descriptor of its own: that of the segment writes at the end, whatever the position.
         descriptor = fs.open(segment.path, os.O_RDWR)
         try:
             while position < segment.size:

@@ -1,7 +1,7 @@
-"""Write docs/raft-roles.md anew from the code's own table of transitions: `python -m tools.render_roles`.
+"""Write docs/raft-roles.md from the code's own table of transitions: `python -m tools.render_roles`.
 
 The page says nothing of its own: what a role is comes from the docstrings in raft/roles.py,
-which moves are legal and what triggers them from raft/transitions.py. A test holds it fresh.
+which moves are legal and what triggers them from its table. A test holds it fresh.
 """
 
 import inspect
@@ -11,20 +11,19 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
-from raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
-from raft.transitions import TRANSITIONS
+from raft.roles import TRANSITIONS, Candidate, Follower, Leader, Prospective, Resigned, Unattached
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "raft-roles.md"
 ROLES: Final = (Unattached, Prospective, Candidate, Leader, Follower, Resigned)
-# What a replica may be as soon as it has started (raft/startup.py).
+# What a replica may be as soon as it has started (raft/recovery.py).
 FIRST_ROLES: Final = ("unattached", "follower", "resigned")
 
 _HEAD = """\
 # Roles of a replica, and how it changes between them
 
-Written by `python -m tools.render_roles` from `raft/roles.py` and `raft/transitions.py`; change those, not this page.
+Written by `python -m tools.render_roles` from `raft/roles.py`; change that, not this page.
 
-A replica has one role at a time. Every change of role asks the table in `raft/transitions.py` first, and a move that
+A replica has one role at a time. Every change of role asks the table in `raft/roles.py` first, and a move that
 is not listed there raises `IllegalTransitionError`: it would be a bug of ours, and going on could elect two leaders.
 An epoch never goes back. Voters take any role; observers (replicas that are not in the voter set) are unattached or
 follow, and one that led until its own removal was committed also resigns.
@@ -32,7 +31,7 @@ follow, and one that led until its own removal was committed also resigns.
 
 
 class Move(Protocol):
-    """A legal move, as raft/transitions.py names it."""
+    """A legal move, as raft/roles.py names it."""
 
     @property
     def source(self) -> str: ...

@@ -42,7 +42,13 @@ class Damage:
 
 
 def scan_batches(
-    buffer: Buffer, position: int = 0, *, base_offset: int | None = None, resync: range | None = None
+    buffer: Buffer,
+    position: int = 0,
+    *,
+    base_offset: int | None = None,
+    resync: range | None = None,
+    has_gaps: bool = False,
+    has_producers: bool = False,
 ) -> Iterator[ScannedBatch | Damage]:
     """Yield every sound batch from `position` on, and a Damage for whatever is wrong.
 
@@ -54,6 +60,9 @@ def scan_batches(
     With `resync`, base offsets that a batch of this file can have, the scan goes on at the next sound batch with one
     of them, wherever it is: each stretch of bytes that is no batch is one Damage. The length of a batch with a wrong
     checksum is believed only if a sound batch follows that continues it.
+
+    `has_gaps`: the log was compacted, so a batch may begin above the offset that is due. `has_producers`: the batches
+    that are looked for with `resync` may carry a producer id.
     """
     view = memoryview(buffer)
     expected, epoch = base_offset, -1
@@ -63,7 +72,7 @@ def scan_batches(
         except (BufferUnderflow, CorruptBatch) as error:
             damage, end = _broken(view, position, expected, error)
             if resync is not None:
-                damage, end = _resynced(view, damage, end, resync)
+                damage, end = _resynced(view, damage, end, resync, has_gaps, has_producers)
             yield damage
             if end is None:
                 return
@@ -72,7 +81,7 @@ def scan_batches(
         base_offset = header.base_offset
         following: int | None = base_offset + header.last_offset_delta + 1
         if base_offset != expected or base_offset < 0 or header.partition_leader_epoch < epoch:
-            reason = _discontinuity(header, expected, epoch)
+            reason = _discontinuity(header, expected, epoch, has_gaps)
             if reason is not None:
                 # Either this offset is wrong or batches are missing before it: let the next batch say which.
                 following = None
@@ -87,12 +96,18 @@ def scan_batches(
         position, expected, epoch = end, following, header.partition_leader_epoch
 
 
-def _discontinuity(header: BatchHeader, expected: int | None, epoch: int) -> str | None:
-    if header.base_offset < 0 or (expected is not None and header.base_offset != expected):
+def _discontinuity(header: BatchHeader, expected: int | None, epoch: int, has_gaps: bool) -> str | None:
+    if not _continues(header, expected, has_gaps):
         return f"batch has base offset {header.base_offset} instead of {expected}"
     if header.partition_leader_epoch < epoch:
         return f"batch has leader epoch {header.partition_leader_epoch} after epoch {epoch}"
     return None
+
+
+def _continues(header: BatchHeader, expected: int | None, has_gaps: bool) -> bool:
+    if header.base_offset < 0 or expected is None:
+        return header.base_offset >= 0
+    return header.base_offset >= expected if has_gaps else header.base_offset == expected
 
 
 def _broken(
@@ -107,14 +122,19 @@ def _broken(
 
 
 def _resynced(
-    view: memoryview, damage: Damage, end: int | None, base_offsets: range
+    view: memoryview,
+    damage: Damage,
+    end: int | None,
+    base_offsets: range,
+    has_gaps: bool,
+    has_producers: bool,
 ) -> tuple[Damage, int | None]:
     """The damage up to the next sound batch, and where that begins."""
-    if end is not None and _is_continued(view, damage.position, end):
+    if end is not None and _is_continued(view, damage.position, end, has_gaps):
         return damage, end
     if _is_zero(view, damage.position):
         return damage, None
-    found = next_batch_position(view, damage.position + 1, base_offsets)
+    found = next_batch_position(view, damage.position + 1, base_offsets, has_producers=has_producers)
     if found is None:
         return damage, None
     skipped, offset = found - damage.position, read_batch_header(view, found).base_offset
@@ -124,12 +144,12 @@ def _resynced(
     return replace(damage, kind="corrupt", reason=reason), found
 
 
-def _is_continued(view: memoryview, position: int, end: int) -> bool:
+def _is_continued(view: memoryview, position: int, end: int, has_gaps: bool) -> bool:
     """Whether the sound batch at `end` has the offset that the broken one at `position` says is the next."""
     following = sound_header(view, end)
-    return (
-        following is not None and following.base_offset == read_batch_header(view, position).last_offset + 1
-    )
+    if following is None:
+        return False
+    return _continues(following, read_batch_header(view, position).last_offset + 1, has_gaps)
 
 
 def _end_of_corrupt(view: memoryview, position: int) -> int | None:

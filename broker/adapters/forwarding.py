@@ -62,7 +62,7 @@ class Forwarder:
 
         The controller's answer passes through unread, unless an attempt before it was lost
         (`broker.repeated_requests`). When it cannot be had in time the client gets REQUEST_TIMED_OUT, for any other
-        fault of the envelope UNKNOWN_SERVER_ERROR (kraft-semantics B19).
+        fault of the envelope UNKNOWN_SERVER_ERROR (rule C19).
         """
         forwarding_id = secrets.token_bytes(FORWARDING_ID_BYTES)
         header = context.header

@@ -68,7 +68,7 @@ def is_unwrapped(served: Mapping[ApiKey, tuple[int, int]], api_key: int, version
 
 
 def unwrap(envelope: Any, served: Mapping[ApiKey, tuple[int, int]]) -> Unwrapped:
-    """The request inside; raises EnvelopeRefusedError in the order in which Kafka checks (kraft-semantics B19)."""
+    """The request inside; raises EnvelopeRefusedError in the order in which Kafka checks (rule C19)."""
     principal = _principal(envelope.request_principal)
     address = _address(envelope.client_host_address)
     data = envelope.request_data

@@ -27,7 +27,7 @@ from metadata.controller.timeline import (
 )
 from metadata.forwarding import tells_error
 from metadata.image.metadata_version import NO_OP_RECORD, TRANSACTIONS, record_version
-from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
+from raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from raft.errors import RecordBatchTooLargeError
 from raft.ports import RaftPort
 from wire.audit_note import AUDIT_NOTE_TAG

@@ -33,7 +33,7 @@ NOT_A_SNAPSHOT = "move it away; a node cannot read it, nor write a snapshot of t
 UNREADABLE = "see who owns the file and who may read it, and whether the disk is sound; then verify again"
 AHEAD = (
     "if the end of the log is missing here, bring that back first; if the node fetched the snapshot just before it "
-    "stopped, do nothing: it begins anew there; else the name is wrong: move the file away before a node starts here"
+    "stopped, do nothing: it starts over there; else the name is wrong: move the file away before a node starts here"
 )
 SET_ASIDE = (
     "look at it or delete it: the node set it aside; what it needs was fetched again, or a snapshot has it"

@@ -7,25 +7,24 @@
 Two things may take the disk long, and are done in its own thread: the flush of the log, beside which all goes on
 (what was appended meanwhile is the next flush), and the election state and truncations, which nothing of their
 `Ready` or of a later one may overtake. While these last, inputs are still stepped; only their outcome waits.
+
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from raft.adapters.commit_feed import CommitFeed
-from raft.adapters.delivery import Delivery
-from raft.adapters.disk_thread import DiskThread
-from raft.adapters.driver_front import DriverFront
+from raft.adapters.clock import OneTimer
+from raft.adapters.delivery import CommitFeed, Delivery
+from raft.adapters.disk_thread import DiskThread, LogFlusher
 from raft.adapters.driver_ports import BatchLog, Clock, ConsensusCore, Responder, Transport
 from raft.adapters.driver_snapshots import Snapshots, SnapshotTraffic
 from raft.adapters.local_requests import LocalRequests
-from raft.adapters.log_flusher import LogFlusher
-from raft.adapters.one_timer import OneTimer
 from raft.adapters.space_watch import SpaceWatch, Unwatched
+from raft.errors import NotLeaderError
 from raft.inputs import (
     Input,
     LogStartAdvanced,
@@ -39,10 +38,15 @@ from raft.messages import (
     FetchResponse,
     FetchSnapshotResponse,
     LogSlice,
+    Request,
+    Response,
     SnapshotSlice,
+    TransferLeadershipRequest,
+    TransferLeadershipResponse,
 )
-from raft.ports import QuorumStateStore, StateMachine
+from raft.ports import QuorumAt, QuorumStateStore, StateMachine
 from raft.ready import OutboundResponse, QuorumState, Ready, RoleChanged, VotersChanged
+from raft.voters import Endpoint, VoterSet
 from wire.log_batch import OffsetAndEpoch
 
 Result = TypeVar("Result")
@@ -50,8 +54,8 @@ NO_SNAPSHOT = OffsetAndEpoch(0, 0)
 logger = logging.getLogger(__name__)
 
 
-class RaftDriver(DriverFront):
-    """One replica at work; satisfies raft.ports.RaftPort. All methods belong to the loop's thread.
+class RaftDriver:
+    """One replica at work; satisfies raft.ports.RaftClient. All methods belong to the loop's thread.
 
     Build it, hand it to the state machine as its `RaftPort`, then `start`. Anything unexpected ends it: no more
     input is taken, and `on_fatal` is called once with the error.
@@ -73,7 +77,7 @@ class RaftDriver(DriverFront):
     ) -> None:
         """Without `snapshots` none may come in, be asked for, or stand in the log's folder. `flush_interval_ms` is for
         replicas that never vote; see LogFlusher."""
-        super().__init__(node)
+        self._node = node
         self._log = log
         self._state_store = state_store
         self._now_ms = now_ms
@@ -91,7 +95,7 @@ class RaftDriver(DriverFront):
         self._is_running = False
         self._turn_is_due = False
         self._waits_for_disk = False
-        # The log is being cut, or dropped for a snapshot: nobody may read it.
+        # The log is being cut, or dropped for a snapshot: it must not be read.
         self.is_cutting_log = False
         self._node_deadline_ms: int | None = None
 
@@ -148,6 +152,99 @@ class RaftDriver(DriverFront):
             logger.warning("the disk did not finish within %d ms; leaving without it", timeout_ms)
         return is_done
 
+    # What callers may ask (raft.ports.RaftClient)
+
+    @property
+    def node_id(self) -> int:
+        return self._node.node_id
+
+    @property
+    def leader_id(self) -> int:
+        return self._node.leader_id
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._node.leader_epoch
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._node.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self._node.high_watermark
+
+    @property
+    def voters(self) -> VoterSet:
+        return self._node.voters
+
+    @property
+    def kraft_version(self) -> int:
+        return self._node.kraft_version
+
+    def quorum_at(self, end_offset: int) -> QuorumAt:
+        return self._node.quorum_at(end_offset)
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        return self._node.endpoint_of(node_id)
+
+    @property
+    def applied_offset(self) -> int:
+        """The end of what the state machine was given."""
+        return self._delivery.applied_offset
+
+    def propose(self, now_ms: int, leader_epoch: int, values: Sequence[bytes]) -> int:
+        self._check_running()
+        last_offset = self._node.propose(now_ms, leader_epoch, values)
+        self.wake()
+        return last_offset
+
+    def resign(self, now_ms: int, leader_epoch: int) -> None:
+        self._node.resign(now_ms, leader_epoch)
+        self.wake()
+
+    def upgrade_kraft_version(
+        self, now_ms: int, leader_epoch: int, kraft_version: int, *, validate_only: bool = False
+    ) -> str | None:
+        self._check_running()
+        problem = self._node.upgrade_kraft_version(
+            now_ms, leader_epoch, kraft_version, validate_only=validate_only
+        )
+        self.wake()
+        return problem
+
+    async def read_linearizable(self) -> int:
+        """Wait until the state machine has everything that was committed anywhere when this was called; answers the
+        offset it has reached. A majority confirms that this replica led then. Raises NotLeaderError."""
+        self._check_running()
+        return await self._callers.read()
+
+    def read_committed(self) -> int:
+        """The end of what the state machine was given. All below it is committed and stays; more may be committed
+        elsewhere, so this read may be out of date."""
+        return self.applied_offset
+
+    def read_local(self) -> int:
+        """The end of this replica's log. What stands above `read_committed` may yet be lost."""
+        return self._node.log_end_offset
+
+    async def transfer_leadership(self, target_id: int) -> TransferLeadershipResponse:
+        """Hand over to another voter once it has caught up; answers when that voter leads. Raises NotLeaderError when
+        the driver ends meanwhile."""
+        response = await self.ask(TransferLeadershipRequest(target_id=target_id))
+        assert isinstance(response, TransferLeadershipResponse), response
+        return response
+
+    async def ask(self, request: Request) -> Response:
+        """Have the core answer a request of this process as if a peer had sent it. Raises NotLeaderError when the
+        driver is not running, or ends before the answer."""
+        self._check_running()
+        return await self._callers.ask(request)
+
+    def _check_running(self) -> None:
+        if not self._is_running:
+            raise NotLeaderError(-1, self._node.leader_epoch)
+
     # Turns
 
     def receive(self, event: Input) -> None:
@@ -162,7 +259,7 @@ class RaftDriver(DriverFront):
             self.wake()
 
     def wake(self) -> None:
-        """Have a turn soon, which also looks at the state machine's deadline anew."""
+        """Have a turn soon, which also reads the state machine's deadline again."""
         if self._is_running and not self._turn_is_due:
             self._turn_is_due = True
             self._loop.call_soon(self._guarded, self._turn)

@@ -4,51 +4,17 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from raft.inputs import Input
-from raft.ports import LogStore, QuorumAt
+from raft.ports import LogStore, RaftPort
 from raft.ready import OutboundRequest, OutboundResponse, Ready, SnapshotChunk
-from raft.voters import Endpoint, VoterSet
 from wire.log_batch import LogBatch, OffsetAndEpoch
 
 
-class ConsensusCore(Protocol):
+class ConsensusCore(RaftPort, Protocol):
     """`raft.node.RaftNode`, or a scripted one in tests."""
-
-    @property
-    def node_id(self) -> int: ...
-
-    @property
-    def leader_id(self) -> int: ...
-
-    @property
-    def leader_epoch(self) -> int: ...
-
-    @property
-    def log_end_offset(self) -> int: ...
-
-    @property
-    def high_watermark(self) -> int: ...
-
-    @property
-    def voters(self) -> VoterSet: ...
-
-    @property
-    def kraft_version(self) -> int: ...
-
-    def quorum_at(self, end_offset: int) -> QuorumAt: ...
-
-    def endpoint_of(self, node_id: int) -> Endpoint | None: ...
 
     def step(self, now_ms: int, event: Input) -> None: ...
 
     def take_ready(self, now_ms: int) -> Ready: ...
-
-    def propose(self, now_ms: int, leader_epoch: int, values: Sequence[bytes]) -> int: ...
-
-    def resign(self, now_ms: int, leader_epoch: int) -> None: ...
-
-    def upgrade_kraft_version(
-        self, now_ms: int, leader_epoch: int, kraft_version: int, *, validate_only: bool = False
-    ) -> str | None: ...
 
 
 class BatchLog(LogStore, Protocol):
@@ -71,7 +37,7 @@ class BatchLog(LogStore, Protocol):
 
 
 class SnapshotPort(Protocol):
-    """Snapshot files, in a thread of their own; each method is `raft.adapters.snapshot_store.SnapshotStore`'s."""
+    """Snapshot files, in a thread of their own; each method is `raft.adapters.snapshot_files.SnapshotStore`'s."""
 
     def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int]: ...
 
@@ -81,7 +47,7 @@ class SnapshotPort(Protocol):
 
 
 class Transport(Protocol):
-    """Sends requests to other replicas; what becomes of each is told to the `Receive` it was made with."""
+    """Sends requests to other replicas; the `Receive` that it was made with gets the outcome of each."""
 
     def send(self, request: OutboundRequest) -> None: ...
 

@@ -15,7 +15,7 @@ from kio.schema.errors import ErrorCode
 
 from raft.adapters.disk_thread import DiskThread
 from raft.adapters.driver_ports import Receive, SnapshotPort
-from raft.adapters.snapshot_store import SnapshotDamaged, SnapshotGone, SnapshotUnsound
+from raft.adapters.snapshot_files import SnapshotDamaged, SnapshotGone, SnapshotUnsound
 from raft.inputs import SnapshotPieceWritten, SnapshotRefused
 from raft.messages import FetchSnapshotResponse, SnapshotSlice
 from raft.ready import OutboundResponse, SnapshotChunk
@@ -59,7 +59,7 @@ class SnapshotTraffic:
         self._thread = DiskThread(asyncio.get_running_loop(), "kquorum-snapshots")
 
     def take_in(self, chunks: Sequence[SnapshotChunk], is_whole: Callable[[OffsetAndEpoch], None]) -> None:
-        """Write what came; `is_whole` is told of a snapshot that is complete, sound and under its name."""
+        """Write what came; `is_whole` is called with a snapshot that is complete, sound and under its name."""
         for chunk in chunks:
             self._submit(partial(self._write, chunk), self._written)
             if chunk.is_last:

@@ -9,8 +9,8 @@ FETCH_AGAIN = (
     "let it catch up from them"
 )
 RESTORE_THE_ONLY_COPY = (
-    "this node is the only voter, so nobody else has what is lost: restore the folder from a backup, and do not empty "
-    "it (`kquorum log verify` and `kquorum log dump` read what is left)"
+    "this node is the only voter, so no other node has what is lost: restore the folder from a backup, and do not "
+    "empty it (`kquorum log verify` and `kquorum log dump` read what is left)"
 )
 FORMAT_FIRST = (
     "run `kquorum format` for this node first; with --replaced-disk if it was a static voter and lost its disk, or it "

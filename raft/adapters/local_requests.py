@@ -18,7 +18,7 @@ class LocalRequests:
     """
 
     def __init__(self, receive: Receive) -> None:
-        """`receive` gives an input to the core; what comes of it is told here later."""
+        """`receive` gives an input to the core; its outcome comes back here later."""
         self._receive = receive
         self._last_read_id = 0
         self._last_request_id = 0
@@ -66,7 +66,7 @@ class LocalRequests:
                 future.set_result(offset)
 
     def close(self, leader_epoch: int) -> None:
-        """Nobody will answer any more: all who wait get NotLeaderError."""
+        """No answer will come any more: all callers that wait get NotLeaderError."""
         waiting: list[asyncio.Future[int] | asyncio.Future[Response]] = [
             *self._reads.values(),
             *(future for _, _, future in self._confirmed),

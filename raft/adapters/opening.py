@@ -1,27 +1,191 @@
-"""What a log folder holds, put together: segments, the snapshot at the log's start, and who votes."""
+"""What a log folder holds, put together: segments, the snapshot at the log's start, and who votes.
+
+`storage.recovery` checks the batches; `MetadataBatches` reads what they say of the quorum. A log that is damaged below
+a snapshot begins at that snapshot, with all the sound records behind it: the snapshot replaces what cannot be read, so
+nothing is missing and nothing has to be fetched again. That holds only if the log is the one that the snapshot was
+taken of, and is sound from where the snapshot ends up to its own end.
+"""
 
 import logging
+import os
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raft.adapters.damage_passed_over import recover_behind
-from raft.adapters.errors import FETCH_AGAIN
-from raft.adapters.metadata_recovery import MetadataBatches, recover_metadata_log
+from raft.adapters.errors import FETCH_AGAIN, QuorumRecordUnreadable
 from raft.adapters.quorum_checkpoint import read_quorum_checkpoint
 from raft.adapters.replacement_mark import Replacement, replacement_under_way
-from raft.adapters.snapshot_files import check_snapshots, remove_leftovers, snapshot_quorum_records
-from raft.quorum_records import QuorumRecord
+from raft.adapters.snapshot_files import LEFTOVERS, check_snapshots, snapshot_quorum_records
+from raft.voters import QuorumRecord, quorum_records
 from storage.corruption_marker import CorruptionMarker, read_corruption_marker
-from storage.errors import DamagedRange, LogCorrupted
-from storage.file_system import POSIX, FileSystem
+from storage.durable_files import remove_file, write_all
+from storage.errors import BatchUnreadable, DamagedRange, LogCorrupted, StorageFailed, is_no_space
+from storage.file_system import POSIX, Content, FileSystem
 from storage.leader_epoch_checkpoint import FILE_NAME as EPOCH_CHECKPOINT
 from storage.leader_epoch_checkpoint import epochs_from, read_epochs
-from storage.recovery import KnownDurable, RecoveredLog
-from storage.segment import Segment
-from wire.log_batch import OffsetAndEpoch
+from storage.mapped_file import map_file
+from storage.recovery import KnownDurable, RecoveredLog, recover_paths, recover_segments, segment_paths
+from storage.retired_files import remove_leftovers
+from storage.segment import Segment, base_offset_of, segment_path, unpublished_path
+from storage.torn_tail import valid_batches_behind
+from wire.log_batch import OffsetAndEpoch, log_batch
+from wire.log_scan import Damage, ScannedBatch, scan_batches
 
+
+class MetadataBatches:
+    """What the batches of one recovery say: `quorum_records`, and whether they bear out their own leader epochs."""
+
+    def __init__(self) -> None:
+        self.quorum_records: list[QuorumRecord] = []
+        self._epoch = -1
+        # Of the epochs before the newest one.
+        self._were_certain = True
+        # Of the newest epoch: whether it begins with a control batch, as the first batch of every leader is one.
+        self._is_led = True
+        self._batches = 0
+
+    def read(self, found: ScannedBatch) -> None:
+        """A `storage.recovery.BatchReader`."""
+        header = found.header
+        if header.partition_leader_epoch > self._epoch:
+            is_cut = self._epoch < 0 and header.base_offset > 0
+            self._were_certain = self.are_epochs_certain
+            self._epoch = header.partition_leader_epoch
+            self._is_led, self._batches = header.is_control or is_cut, 0
+        self._batches += 1
+        if header.is_control:
+            self.quorum_records.extend(quorum_records(log_batch(bytes(found.data))))
+
+    @property
+    def are_epochs_certain(self) -> bool:
+        """No checksum covers a batch's epoch: one batch alone is no proof of it."""
+        return self._were_certain and (self._epoch < 0 or (self._is_led and self._batches > 1))
+
+
+def recover_metadata_log(
+    folder: Path, known: KnownDurable, fs: FileSystem = POSIX, paths: Sequence[Path] | None = None
+) -> tuple[RecoveredLog, MetadataBatches]:
+    """Recover the log in `folder`, or the log that consists of these segments.
+
+    Raises QuorumRecordUnreadable, StorageFailed or FsyncFailed.
+    """
+    batches = MetadataBatches()
+    try:
+        if paths is None:
+            return recover_segments(folder, known, batches.read, fs), batches
+        return recover_paths(folder, paths, known, batches.read, fs), batches
+    except BatchUnreadable as error:
+        raise QuorumRecordUnreadable(error.damage) from error
+
+
+_CHUNK_BYTES = 1024 * 1024
 logger = logging.getLogger(__name__)
+
+
+# A log that is damaged below a snapshot
+
+
+def recover_behind(
+    folder: Path,
+    damage: DamagedRange,
+    snapshots: Sequence[OffsetAndEpoch],
+    known: KnownDurable,
+    fs: FileSystem,
+) -> tuple[RecoveredLog, MetadataBatches] | None:
+    """The log from the first of these sound snapshots on that ends behind the damage and from which all is sound; None
+    if there is none. A part of a damaged segment is copied into a new one, which has no name of its own yet.
+
+    Raises QuorumRecordUnreadable, StorageFailed or FsyncFailed.
+    """
+    paths = segment_paths(folder, fs)
+    for snapshot in sorted(snapshots, key=lambda each: each.offset):
+        first = bisect_right(paths, snapshot.offset, key=base_offset_of) - 1
+        if first >= 0 and snapshot.offset > damage.start_offset:
+            found = _recover_from(folder, snapshot, paths[first:], known, fs)
+            if found is not None:
+                return found
+    return None
+
+
+def _recover_from(
+    folder: Path, snapshot: OffsetAndEpoch, paths: Sequence[Path], known: KnownDurable, fs: FileSystem
+) -> tuple[RecoveredLog, MetadataBatches] | None:
+    first, *following = paths
+    position = _position_to_copy(map_file(first, fs), base_offset_of(first), snapshot.offset)
+    if position is None:
+        return None
+    copy = unpublished_path(folder, snapshot.offset)
+    if position > 0 and not _copy(first, position, copy, fs):
+        return None
+    segments = [first if position == 0 else copy, *following]
+    recovered, batches = recover_metadata_log(folder, known, fs, segments)
+    if recovered.damage is None and _goes_on_from(snapshot, recovered, known):
+        return recovered, batches
+    recovered.close()
+    if position > 0:
+        index = segment_path(folder, snapshot.offset).with_suffix(".index")
+        for path in (copy, index, index.with_suffix(".timeindex")):
+            remove_file(path, fs)
+    return None
+
+
+def _position_to_copy(content: Content, base_offset: int, offset: int) -> int | None:
+    """Where in a segment the batch of this offset begins, if what comes before it is damaged and nothing behind it; 0
+    if all before it is sound; None if the batch is not to be found, or is followed by damage.
+
+    What an interrupted write left at the end counts as damage here: in a copy the sectors would be others.
+    """
+    following = base_offset
+    for found in scan_batches(memoryview(content), base_offset=base_offset):
+        if isinstance(found, Damage):
+            break
+        following = found.header.next_offset
+        if following >= offset:
+            return 0
+    else:
+        return 0 if following == offset else None
+    behind = valid_batches_behind(content, found.position, following)
+    start = next((start for start, header in behind if header.base_offset == offset), None)
+    if start is None:
+        return None
+    rest = scan_batches(memoryview(content), start, base_offset=offset)
+    return None if any(isinstance(found, Damage) for found in rest) else start
+
+
+def _copy(source: Path, position: int, target: Path, fs: FileSystem) -> bool:
+    """Copy what follows a position of a file; False if there is no space for it. Raises StorageFailed."""
+    content = memoryview(map_file(source, fs))
+    try:
+        descriptor = fs.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        try:
+            for start in range(position, len(content), _CHUNK_BYTES):
+                write_all(descriptor, bytes(content[start : start + _CHUNK_BYTES]), fs)
+        finally:
+            fs.close(descriptor)
+    except OSError as error:
+        if not is_no_space(error):
+            raise StorageFailed("write", target, error) from error
+        logger.warning("no space to copy what is sound in %s from byte %d on", source, position)
+        remove_file(target, fs)
+        return False
+    return True
+
+
+def _goes_on_from(snapshot: OffsetAndEpoch, recovered: RecoveredLog, known: KnownDurable) -> bool:
+    """Whether the log holds records behind the snapshot, and its record before them is the one that the snapshot ends
+    with. A record is identified by its offset and its epoch (Raft, section 5.3)."""
+    if recovered.end_offset <= snapshot.offset:
+        return False
+    last = snapshot.offset - 1
+    before = [epoch for epoch, start in recovered.epochs if start <= last]
+    if before:
+        return before[-1] == snapshot.epoch
+    # Either the first record behind it is of the same leader, or the checkpoint knows the epoch of the one before.
+    return snapshot.epoch in (recovered.epochs[0][0], known.epoch_of(last))
+
+
+# All that the folder holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +222,7 @@ def open_log(folder: Path, recovery_point: int | None, fs: FileSystem = POSIX) -
     """
     opened = _read_log(folder, recovery_point, fs)
     if opened.damage is None:
-        remove_leftovers(folder, fs)
+        remove_leftovers(folder, LEFTOVERS, fs)
     return opened
 
 
@@ -112,7 +276,7 @@ def _recover(folder: Path, known: KnownDurable, fs: FileSystem) -> tuple[Recover
     recovered.close()
     without, batches = recover_metadata_log(folder, replace(known, epochs=None), fs)
     if without.damage is None and batches.are_epochs_certain:
-        logger.warning("%s does not agree with the log, and is written anew", folder / EPOCH_CHECKPOINT)
+        logger.warning("%s does not agree with the log, and is written again", folder / EPOCH_CHECKPOINT)
         return without, batches
     without.close()
     return recover_metadata_log(folder, known, fs)
@@ -146,7 +310,7 @@ def _up_to_snapshot(damage: DamagedRange | None, newest: OffsetAndEpoch) -> Dama
     """The damage, which ends no sooner than the newest snapshot: what that holds was committed, and may have been here.
 
     A start that emptied the log for the snapshot, and was broken off, has taken the recovery point and the segments
-    behind the damage, which told how far it went.
+    behind the damage, which said how far it went.
     """
     if damage is None or damage.end_offset >= newest.offset:
         return damage
@@ -154,7 +318,7 @@ def _up_to_snapshot(damage: DamagedRange | None, newest: OffsetAndEpoch) -> Dama
 
 
 def _is_ahead(newest: OffsetAndEpoch, recovered: RecoveredLog, marker: CorruptionMarker | None) -> bool:
-    """Whether a snapshot stands for more than the log and for all that is damaged in it (kraft-semantics A10.3).
+    """Whether a snapshot stands for more than the log and for all that is damaged in it (rule R10.3).
 
     Of damage whose end is not known, more may have been acknowledged than the snapshot holds: that must be said first.
     """

@@ -1,20 +1,21 @@
 """The snapshot `0-0` with which a dynamic quorum begins: its first voters, before there is any log (KIP-853).
 
-Kafka's layout (kraft-formats 4.9, 4.11): a control batch with the snapshot's header, kraft.version and the voters, and
+Kafka's layout (rules F4.9, F4.11): a control batch with the snapshot's header, kraft.version and the voters, and
 one with its footer. Offsets count the records of the file; in the history of voters they all stand at offset -1.
 """
 
 from pathlib import Path
 
 from raft.adapters.errors import QuorumCheckpointDamaged
-from raft.quorum_records import (
+from raft.voters import (
     KRaftVersionAt,
     QuorumRecord,
     VotersAt,
+    VoterSet,
+    check_voter_sets,
     voter_set_of,
     voters_record,
 )
-from raft.voters import VoterSet
 from storage.durable_files import replace_file, sync_folder
 from storage.errors import StorageFailed
 from storage.file_system import POSIX, FileSystem
@@ -105,9 +106,8 @@ def decode_quorum_checkpoint(content: bytes) -> tuple[QuorumRecord, ...]:
         if isinstance(record, KRaftVersionRecord):
             found.append(KRaftVersionAt(_OFFSET, record.k_raft_version))
         elif isinstance(record, VotersRecord):
-            if not record.voters:
-                raise DecodeError("its voter set is empty")
             found.append(VotersAt(_OFFSET, voter_set_of(record)))
+    check_voter_sets(found)
     return tuple(found)
 
 

@@ -170,21 +170,3 @@ _VERSIONS: dict[int, Callable[[Mapping[str, object]], QuorumState]] = {
     STATIC_QUORUM: _decode_v0,
     DYNAMIC_QUORUM: _decode_v1,
 }
-
-
-class QuorumStateMemory:
-    """The fake: what was written survives `crash()`, because a write is durable on return."""
-
-    def __init__(self, state: QuorumState | None = None) -> None:
-        self._state = state
-        self.writes = 0
-
-    def read(self) -> QuorumState | None:
-        return self._state
-
-    def write(self, state: QuorumState) -> None:
-        self._state = state
-        self.writes += 1
-
-    def crash(self) -> None:
-        """Nothing is lost: there is no unflushed part."""

@@ -31,7 +31,7 @@ class RaftRequests:
         quorum_annotation: Callable[[], bytes] = lambda: b"",
     ) -> None:
         """`receive` is the driver's; `endpoints` says where a leader listens whom the core has no endpoint for;
-        `on_annotation` is told what a replica's Fetch carries, if anything, and `quorum_annotation` is what the leader
+        `on_annotation` gets what a replica's Fetch carries, if anything, and `quorum_annotation` is what the leader
         adds to its answer to DescribeQuorum."""
         self._endpoints = endpoints
         self._receive = receive

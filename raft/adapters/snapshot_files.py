@@ -1,18 +1,26 @@
-"""The snapshots in the log's folder, as far as the log depends on them: it may begin only where one ends.
+"""The snapshots in the log's folder (KIP-630): their names and checks, and how they come in and go out.
 
-Names are Kafka's: `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint`, with `.part` while it is written and
-`.deleted` while it is removed.
+Names are Kafka's: `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint`, with `.part` while the file is written and
+`.deleted` while it is removed. The log may begin only where a snapshot ends.
+
+A snapshot that comes in is written to a `.part` file, checked from end to end once it is complete, flushed, renamed,
+and its name flushed. So a file under the final name is always whole, whenever the power fails.
 """
 
 import logging
+import os
 import re
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raft.quorum_records import QuorumRecord, VotersAt, quorum_records
+from raft.ready import SnapshotChunk
+from raft.voters import QuorumRecord, check_voter_sets, quorum_records
 from storage.damage_aside import DAMAGED_SUFFIX
-from storage.durable_files import list_names, remove_file, rename_durably
-from storage.file_system import POSIX, FileSystem
+from storage.durable_files import list_names, rename_durably
+from storage.errors import FsyncFailed, StorageFailed, StorageFull, storage_failure
+from storage.file_system import POSIX, READ_LISTED, FileSystem
 from storage.mapped_file import map_file
 from wire.control_records import SnapshotFooterRecord, SnapshotHeaderRecord, decode_control_record
 from wire.errors import DecodeError
@@ -21,10 +29,10 @@ from wire.log_scan import Damage, ScannedBatch, scan_batches
 
 FIRST_VOTERS = OffsetAndEpoch(0, 0)
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-# Ours and Kafka's: half written, or marked for removal.
-_LEFT_OVER = re.compile(
-    r"\d{20}-\d{10}.*\.checkpoint\.(part|deleted)|\d{20}\.(log|index|timeindex|snapshot|txnindex)\.deleted"
-    r"|(quorum-state|leader-epoch-checkpoint|partition\.metadata|recovery-point|damaged-range|replaced-by-snapshot)\.tmp"
+# Files that were half written or marked for removal when the process ended, beside the storage's own
+# (`storage.retired_files.remove_leftovers`).
+LEFTOVERS = re.compile(
+    r"\d{20}-\d{10}.*\.checkpoint\.(part|deleted)|(quorum-state|partition\.metadata|replaced-by-snapshot)\.tmp"
 )
 logger = logging.getLogger(__name__)
 
@@ -40,16 +48,8 @@ def list_snapshots(folder: Path, fs: FileSystem = POSIX) -> tuple[OffsetAndEpoch
     return tuple(sorted(found, key=lambda each: (each.epoch, each.offset)))
 
 
-def remove_leftovers(folder: Path, fs: FileSystem = POSIX) -> None:
-    """Remove what was never finished, and what was marked for removal when the process ended."""
-    for name in list_names(folder, fs):
-        if _LEFT_OVER.fullmatch(name):
-            logger.info("removed %s, left over from before", folder / name)
-            remove_file(folder / name, fs)
-
-
 def check_snapshots(folder: Path, fs: FileSystem = POSIX) -> tuple[OffsetAndEpoch, ...]:
-    """The sound snapshots, oldest first. A damaged one gets the suffix `.damaged`: whoever looks for a snapshot must
+    """The sound snapshots, oldest first. A damaged one gets the suffix `.damaged`: a search for snapshots must
     not find it, and it can be written or fetched again. The bootstrap one is left to `read_quorum_checkpoint`."""
     sound = []
     for snapshot in list_snapshots(folder, fs):
@@ -98,9 +98,7 @@ def _check_control_batch(found: ScannedBatch) -> None:
     batch = log_batch(bytes(found.data))
     for record in batch.records:
         decode_control_record(record.key, record.value)
-    for said in quorum_records(batch):
-        if isinstance(said, VotersAt) and len(said.voters) == 0:
-            raise DecodeError("its voter set is empty")
+    check_voter_sets(quorum_records(batch))
 
 
 def _control(found: ScannedBatch, index: int) -> object:
@@ -121,3 +119,156 @@ def snapshot_quorum_records(
             records = quorum_records(log_batch(bytes(scanned.data)))
             found.extend(replace(record, offset=snapshot.offset - 1) for record in records)
     return tuple(found)
+
+
+# In and out
+
+
+class SnapshotUnsound(Exception):
+    """What was received is no snapshot; nothing of it is kept, and it has to be fetched again."""
+
+
+class SnapshotGone(Exception):
+    """No snapshot of that name is here, any more at least."""
+
+
+class SnapshotDamaged(SnapshotGone):
+    """It was here, and is of no use."""
+
+
+@dataclass(slots=True)
+class _Incoming:
+    snapshot_id: OffsetAndEpoch
+    part: Path
+    descriptor: int
+    size: int = 0
+
+
+class SnapshotStore:
+    """Satisfies raft.adapters.driver_ports.SnapshotPort. All methods belong to one thread, not the loop's."""
+
+    def __init__(
+        self,
+        folder: Path,
+        fs: FileSystem = POSIX,
+        objection: Callable[[Path, OffsetAndEpoch], str | None] = lambda _part, _snapshot_id: None,
+    ) -> None:
+        """`objection` says why the state machine cannot do with a file that is a whole snapshot; None if it can."""
+        self._folder = folder
+        self._fs = fs
+        self._objection = objection
+        self._incoming: _Incoming | None = None
+
+    def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int]:
+        """Up to `max_bytes` from `position`, and the whole file's size in bytes.
+
+        Reading from 0 checks it first: no replica should fetch gigabytes that cannot be loaded. A damaged one is set
+        aside. Raises SnapshotGone or StorageFailed.
+        """
+        path = snapshot_path(self._folder, snapshot_id)
+        if position == 0:
+            self._check(path, snapshot_id)
+        try:
+            descriptor = self._fs.open(path, READ_LISTED)
+            try:
+                size = self._fs.size(descriptor)
+                return self._fs.pread(descriptor, max_bytes, position), size
+            finally:
+                self._fs.close(descriptor)
+        except FileNotFoundError as error:
+            raise SnapshotGone(f"{path} is gone") from error
+        except OSError as error:
+            raise storage_failure("read", path, error) from error
+
+    def write_chunk(self, chunk: SnapshotChunk) -> None:
+        """The next bytes; position 0 begins a new file in the place of one that was under way.
+
+        Raises StorageFull (nothing is kept then: it begins again at 0), SnapshotUnsound for what follows, or
+        StorageFailed.
+        """
+        try:
+            incoming = self._begin(chunk.snapshot_id) if chunk.position == 0 else self._incoming
+            if incoming is None or (incoming.snapshot_id, incoming.size) != (
+                chunk.snapshot_id,
+                chunk.position,
+            ):
+                raise SnapshotUnsound(f"what comes before byte {chunk.position} of the snapshot was not kept")
+            rest = memoryview(chunk.data)
+            while rest:
+                rest = rest[self._fs.write(incoming.descriptor, rest) :]
+            incoming.size += len(chunk.data)
+        except OSError as error:
+            part = self._part_of(chunk.snapshot_id)
+            self.drop()
+            raise storage_failure("write", part, error) from error
+
+    def finish(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Put a complete file under its name, durable on return.
+
+        Raises SnapshotUnsound, StorageFull (nothing is kept then either), StorageFailed or FsyncFailed.
+        """
+        incoming = self._incoming
+        if incoming is None or incoming.snapshot_id != snapshot_id:
+            raise SnapshotUnsound("the snapshot that came in was not kept")
+        self._flush(incoming)
+        problem = problem_of(incoming.part, snapshot_id.epoch, self._fs)
+        if problem is not None:
+            self.drop()
+            raise SnapshotUnsound(
+                f"the snapshot that came in as {incoming.part.name} is not whole: {problem}"
+            )
+        objection = self._objection(incoming.part, snapshot_id)
+        if objection is not None:
+            self.drop()
+            raise SnapshotUnsound(
+                f"the snapshot that came in as {incoming.part.name} cannot be loaded: {objection}"
+            )
+        self._fs.close(incoming.descriptor)
+        self._incoming = None
+        try:
+            rename_durably(incoming.part, snapshot_path(self._folder, snapshot_id), self._fs)
+        except StorageFull:
+            self._unlink(incoming.part)
+            raise
+
+    def drop(self) -> None:
+        """Forget what was under way."""
+        incoming, self._incoming = self._incoming, None
+        if incoming is not None:
+            self._fs.close(incoming.descriptor)
+            self._unlink(incoming.part)
+
+    def _unlink(self, part: Path) -> None:
+        with suppress(OSError):
+            self._fs.unlink(part)
+
+    def _check(self, path: Path, snapshot_id: OffsetAndEpoch) -> None:
+        """Retention may take the file away at any moment."""
+        try:
+            problem = problem_of(path, snapshot_id.epoch, self._fs)
+            if problem is None:
+                return
+            set_snapshot_aside(self._folder, snapshot_id, problem, self._fs)
+        except StorageFailed as error:
+            if not isinstance(error.error, FileNotFoundError):
+                raise
+            raise SnapshotGone(f"{path} is gone") from error
+        raise SnapshotDamaged(f"{path} cannot be served: {problem}")
+
+    def _begin(self, snapshot_id: OffsetAndEpoch) -> _Incoming:
+        self.drop()
+        part = self._part_of(snapshot_id)
+        descriptor = self._fs.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        self._incoming = _Incoming(snapshot_id, part, descriptor)
+        return self._incoming
+
+    def _part_of(self, snapshot_id: OffsetAndEpoch) -> Path:
+        """The node's own snapshot of the same name may be being written: this one has a name of its own."""
+        path = snapshot_path(self._folder, snapshot_id)
+        return path.with_name(f"{path.stem}-fetched{path.suffix}.part")
+
+    def _flush(self, incoming: _Incoming) -> None:
+        try:
+            self._fs.fsync(incoming.descriptor)
+        except OSError as error:
+            raise FsyncFailed(incoming.part, error) from error

@@ -1,9 +1,14 @@
-"""Watches over a disk that runs full: gives the reserve away, tells the core, and tells it again when there is space.
+"""A disk that runs full: the reserve of the log, and the space that is kept for the election state alone.
 
-Every write of a replica goes through `with_space`. The first one that finds no space gets the reserve's, so that
-nothing which was promised is left half done; from then on the core takes no records (`raft.full_disk`). Meanwhile the
-disk's thread looks once a second whether the reserve can be held again, which is also the sign that writes may go on.
-A write that finds no space though the reserve was given away is fatal, and so is, as ever, a flush that failed.
+Every write of a replica goes through `SpaceWatch.with_space`. The first write that finds no space gets the space of the
+reserve, so that nothing which was promised is left half done; from then on the core takes no records
+(`raft.full_disk`). Meanwhile the disk's thread looks once a second whether it can hold the reserve again. That is also
+the sign that writes may go on. A write that finds no space although the reserve was given away is fatal, and so is a
+flush that fails.
+
+The reserve is given away once, and the process that fills the disk may have taken all of it by the time a vote has to
+be written. So `SparingStateStore` keeps a little space for that beside the reserve: replacing a file needs room for a
+second copy, gives back the room of the first one, and the rest is held again.
 """
 
 import asyncio
@@ -14,6 +19,8 @@ from typing import Protocol, TypeVar
 
 from raft.adapters.driver_ports import Receive
 from raft.inputs import WritesPaused
+from raft.ports import QuorumStateStore
+from raft.ready import QuorumState
 from storage.errors import StorageFull
 from storage.reserved_space import ReservedSpace
 
@@ -44,7 +51,7 @@ class Unwatched:
 
 
 class SpaceWatch:
-    """`with_space` may be called in any thread, all else in the loop's. `handle_change` is told of each change."""
+    """`with_space` may be called in any thread, all else in the loop's. `handle_change` is called with each change."""
 
     def __init__(
         self,
@@ -122,3 +129,29 @@ class SpaceWatch:
         logger.info("there is space again")
         self._handle_change(False)
         self._receive(WritesPaused(False))
+
+
+FILE_NAME = "reserved.state"
+SPARE_BYTES = 64 * 1024
+
+
+class SparingStateStore:
+    """The given store, for a full disk; satisfies raft.ports.QuorumStateStore. Its methods belong to one thread."""
+
+    def __init__(self, inner: QuorumStateStore, spare: ReservedSpace) -> None:
+        self._inner = inner
+        self._spare = spare
+
+    def read(self) -> QuorumState | None:
+        return self._inner.read()
+
+    def write(self, state: QuorumState) -> None:
+        """Raises StorageFull when there is no spare space any more, StorageFailed or FsyncFailed."""
+        try:
+            self._inner.write(state)
+        except StorageFull:
+            if not self._spare.is_held:
+                raise
+            self._spare.release()
+            self._inner.write(state)
+        self._spare.take_back()

@@ -1,24 +1,241 @@
-"""The core's requests to other replicas, in the Kafka protocol."""
+"""The core's requests to other replicas, in the Kafka protocol: a connection to one peer for one kind of request, made
+when it is needed and made again after a while when it is lost.
+"""
 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from network.connection import UNSECURED
+from kio.schema.errors import ErrorCode
+
+from network.bounded_log import BoundedLog
+from network.connection import UNSECURED, KafkaConnection
+from network.errors import AuthenticationFailed, CannotConnect, NoCommonVersion
 from network.security.client_security import ClientSecurity
 from raft.adapters.driver_ports import Receive
-from raft.adapters.peer_connection import PeerConnection
-from raft.inputs import FailureReason, RequestFailed
+from raft.adapters.kafka_codec.codec import CALLED_APIS, api_key_of, decode_response, encode_request
+from raft.inputs import FailureReason, RequestFailed, ResponseReceived
 from raft.messages import FetchRequest
 from raft.ready import OutboundRequest
 from raft.voters import Endpoint, VoterSet
+from wire.errors import DecodeError, UnsupportedVersion
+from wire.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from kio.static.protocol import ResponsePayload
 
 _FIRST_BOOTSTRAP_ID: Final = -2
 # Kafka's `connections.max.idle.ms`.
 DEFAULT_IDLE_TIMEOUT_MS: Final = 600_000
 logger = logging.getLogger(__name__)
+_FIRST_RECONNECT_BACKOFF_MS = 50
+_LAST_RECONNECT_BACKOFF_MS = 500
+
+
+class PeerConnection:
+    """Requests sent while connecting wait for the connection; those sent while backing off fail at once.
+
+    Failing at once lets the core turn to another replica; it has its own back-off between tries.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        client_id: str,
+        request_timeout_ms: int,
+        receive: Receive,
+        security: ClientSecurity = UNSECURED,
+    ) -> None:
+        self._endpoint = endpoint
+        self._client_id = client_id
+        self._request_timeout_ms = request_timeout_ms
+        self._receive = receive
+        self._security = security
+        self._loop = asyncio.get_running_loop()
+        self._connection: KafkaConnection | None = None
+        self._versions: Mapping[ApiKey, int] = {}
+        self._connecting: asyncio.Task[None] | None = None
+        self._waiting: list[OutboundRequest] = []
+        self._backoff_ms = _FIRST_RECONNECT_BACKOFF_MS
+        self._retry_at = 0.0
+        self._is_closed = False
+        # The peer is asked again at once, so that one which always sends garbage would fill the log.
+        self._warnings = BoundedLog(logger, self._loop.time)
+        self._last_used = self._loop.time()
+        # Why the last attempt to connect failed, as long as none has succeeded since.
+        self.trouble: str | None = None
+
+    def leads_to(self, endpoint: Endpoint) -> bool:
+        """Whether this is the way to `endpoint`; by what name the listener goes does not matter."""
+        return (endpoint.host, endpoint.port) == (self._endpoint.host, self._endpoint.port)
+
+    def idle_ms(self) -> float:
+        """How long ago a request was sent, or the lane made."""
+        return (self._loop.time() - self._last_used) * 1000
+
+    def send(self, request: OutboundRequest) -> None:
+        """Send now or when connected; `receive` gets the outcome, never before this returns."""
+        self._last_used = self._loop.time()
+        if self._connection is not None and not self._connection.is_lost:
+            self._transmit(self._connection, request)
+        elif self._connecting is not None:
+            self._waiting.append(request)
+        elif self._is_closed or self._loop.time() < self._retry_at:
+            self._fail_soon(request, FailureReason.DISCONNECTED)
+        else:
+            self._waiting.append(request)
+            self._connecting = self._loop.create_task(self._connect())
+
+    def close(self) -> None:
+        """Drop the connection; what is under way fails as disconnected."""
+        self._is_closed = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._connection is not None:
+            self._connection.close()
+
+    # Connecting
+
+    async def _connect(self) -> None:
+        endpoint = self._endpoint
+        try:
+            connection = await KafkaConnection.connect(
+                endpoint.host,
+                endpoint.port,
+                self._client_id,
+                self._request_timeout_ms,
+                security=self._security,
+            )
+            await self._agree_on_versions(connection)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the peer cannot be reached for now
+            self._connect_failed(error)
+        else:
+            self._connected(connection)
+        finally:
+            self._connecting = None
+            self._fail_waiting()
+
+    async def _agree_on_versions(self, connection: KafkaConnection) -> None:
+        try:
+            async with asyncio.timeout(self._request_timeout_ms / 1000):
+                self._versions = await _common_versions(connection)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _connected(self, connection: KafkaConnection) -> None:
+        logger.debug("connected to %s:%d", self._endpoint.host, self._endpoint.port)
+        self._connection = connection
+        self.trouble = None
+        self._backoff_ms = _FIRST_RECONNECT_BACKOFF_MS
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            self._transmit(connection, request)
+
+    def _connect_failed(self, error: Exception) -> None:
+        trouble = error.reason if isinstance(error, CannotConnect) else str(error) or "timed out"
+        # What only an operator can put right is said once, and again when it changes.
+        is_news = isinstance(error, AuthenticationFailed) and trouble != self.trouble
+        level = logging.WARNING if is_news else logging.DEBUG
+        logger.log(level, "cannot reach %s:%d: %s", self._endpoint.host, self._endpoint.port, trouble)
+        self.trouble = trouble
+        self._retry_at = self._loop.time() + self._backoff_ms / 1000
+        self._backoff_ms = min(2 * self._backoff_ms, _LAST_RECONNECT_BACKOFF_MS)
+
+    def _fail_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            self._fail_soon(request, FailureReason.DISCONNECTED)
+
+    # Requests
+
+    def _transmit(self, connection: KafkaConnection, outbound: OutboundRequest) -> None:
+        api_key = api_key_of(outbound.request)
+        version = self._versions.get(api_key)
+        try:
+            if version is None:
+                raise UnsupportedVersion(f"the peer knows no version of {api_key.name} that is ours")
+            future = connection.send(api_key, version, encode_request(outbound.request, version))
+        except UnsupportedVersion:
+            self._fail_soon(outbound, FailureReason.UNSUPPORTED_VERSION)
+            return
+        timer = self._loop.call_later(
+            self._request_timeout_ms / 1000, self._timed_out, connection, outbound, future
+        )
+        future.add_done_callback(partial(self._completed, connection, outbound, timer))
+
+    def _timed_out(
+        self,
+        connection: KafkaConnection,
+        outbound: OutboundRequest,
+        future: "asyncio.Future[ResponsePayload]",
+    ) -> None:
+        """Responses come in order, so whatever is behind this one would be late as well: begin afresh."""
+        if future.cancel():
+            connection.close()
+            self._receive(
+                RequestFailed(outbound.correlation_id, outbound.destination_id, FailureReason.TIMED_OUT)
+            )
+
+    def _completed(
+        self,
+        connection: KafkaConnection,
+        outbound: OutboundRequest,
+        timer: asyncio.TimerHandle,
+        future: "asyncio.Future[ResponsePayload]",
+    ) -> None:
+        timer.cancel()
+        if future.cancelled():
+            return
+        error = future.exception()
+        if error is not None:
+            if isinstance(error, DecodeError):
+                self._distrust(connection, error)
+            self._fail(outbound, FailureReason.DISCONNECTED)
+            return
+        self._answered(connection, outbound, future.result())
+
+    def _answered(
+        self, connection: KafkaConnection, outbound: OutboundRequest, entity: "ResponsePayload"
+    ) -> None:
+        try:
+            response = decode_response(api_key_of(outbound.request), entity, self._endpoint.listener)
+        except DecodeError as error:
+            self._distrust(connection, error)
+            self._fail(outbound, FailureReason.DISCONNECTED)
+            return
+        if response.error is ErrorCode.unsupported_version and getattr(response, "is_top_level", False):
+            self._fail(outbound, FailureReason.UNSUPPORTED_VERSION)
+            return
+        self._receive(ResponseReceived(outbound.correlation_id, outbound.destination_id, response))
+
+    def _distrust(self, connection: KafkaConnection, error: DecodeError) -> None:
+        self._warnings.warning(
+            "%s:%d sent a response that cannot be used: %s", self._endpoint.host, self._endpoint.port, error
+        )
+        connection.close()
+
+    def _fail_soon(self, outbound: OutboundRequest, reason: FailureReason) -> None:
+        self._loop.call_soon(self._fail, outbound, reason)
+
+    def _fail(self, outbound: OutboundRequest, reason: FailureReason) -> None:
+        self._receive(RequestFailed(outbound.correlation_id, outbound.destination_id, reason))
+
+
+async def _common_versions(connection: KafkaConnection) -> dict[ApiKey, int]:
+    """The version to use of each API; an API that the peer does not offer is absent."""
+    versions = {}
+    for api_key, (lowest, highest) in CALLED_APIS.items():
+        try:
+            version = min(highest, await connection.common_version(api_key))
+        except NoCommonVersion:
+            continue
+        if version >= lowest:
+            versions[api_key] = version
+    return versions
 
 
 class KafkaTransport:
@@ -64,7 +281,7 @@ class KafkaTransport:
         return next((lane.trouble for lane in lanes if lane is not None and lane.trouble is not None), None)
 
     def send(self, request: OutboundRequest) -> None:
-        """The outcome is told to `receive`, never before this returns."""
+        """`receive` gets the outcome, never before this returns."""
         endpoint = request.endpoint or self._endpoints.get(request.destination_id)
         if endpoint is None or self._is_closed:
             self._fail_soon(request)
@@ -75,7 +292,7 @@ class KafkaTransport:
         self._lane_to(request, endpoint).send(request)
 
     def _fail_soon(self, request: OutboundRequest) -> None:
-        """A leader may be known by its id alone, where an old peer named it: the core has to ask somebody else."""
+        """A leader may be known by its id alone, where an old peer named it: the core has to ask another node."""
         logger.debug("node %d cannot be reached: its endpoint is not known", request.destination_id)
         outcome = RequestFailed(request.correlation_id, request.destination_id, FailureReason.DISCONNECTED)
         asyncio.get_running_loop().call_soon(self._receive, outcome)

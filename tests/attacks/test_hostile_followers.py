@@ -15,9 +15,9 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft import fetch_handler
 from raft.adapters.kafka_codec.codec import CALLED_APIS, RAFT_APIS, api_key_of, decode_response
 from raft.adapters.kafka_codec.codec import encode_request as encode_body
+from raft.leader import fetch_handler
 from raft.messages import (
     MAX_EPOCH,
     AddRaftVoterRequest,

@@ -18,7 +18,7 @@ from node.config.materialise import free_ports
 from node.snapshot_loading import SnapshotLoading
 from raft.adapters.kafka_codec import fetch as fetch_codec
 from raft.adapters.kafka_codec import vote as vote_codec
-from raft.adapters.snapshot_store import SnapshotStore, SnapshotUnsound
+from raft.adapters.snapshot_files import SnapshotStore, SnapshotUnsound
 from raft.errors import LogDivergedBelowHighWatermarkError
 from raft.inputs import SnapshotPieceWritten, SnapshotRefused
 from raft.messages import (
@@ -28,9 +28,8 @@ from raft.messages import (
     FetchSnapshotResponse,
     VoteResponse,
 )
-from raft.quorum_records import voters_record
 from raft.ready import QuorumState, SnapshotChunk
-from raft.voters import ReplicaKey, Voter, VoterSet
+from raft.voters import ReplicaKey, Voter, VoterSet, voters_record
 from storage.errors import StorageFailed
 from tests.support.single_node import HOST, write_config
 from tests.unit.cli.fake_cluster import fake_node

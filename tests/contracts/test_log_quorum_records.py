@@ -11,15 +11,24 @@ from crc32c import crc32c
 
 from raft.adapters.errors import QuorumRecordUnreadable
 from raft.adapters.file_log import FileLog
-from raft.adapters.memory_log import MemoryLog
 from raft.adapters.quorum_checkpoint import read_quorum_checkpoint, write_quorum_checkpoint
-from raft.control_batches import leader_change_batch, quorum_batch
-from raft.quorum_records import KRaftVersionAt, QuorumRecord, VotersAt, voters_record
-from raft.voter_history import VoterHistory
-from raft.voters import Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
+from raft.batches import leader_change_batch, quorum_batch
+from raft.voters import (
+    Endpoint,
+    KRaftVersionAt,
+    QuorumRecord,
+    ReplicaKey,
+    VersionRange,
+    Voter,
+    VoterHistory,
+    VotersAt,
+    VoterSet,
+    voters_record,
+)
 from storage.file_system import POSIX, FileSystem
 from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
+from tests.support.memory_log import MemoryLog
 from wire.control_records import KRaftVersionRecord
 from wire.log_batch import LogBatch, build_batch
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from raft.adapters.file_log import FileLog
-from raft.adapters.memory_log import MemoryLog
 from raft.adapters.snapshot_files import snapshot_path
 from raft.ports import LogSummary
-from raft.quorum_records import KRaftVersionAt, QuorumRecord
+from raft.voters import KRaftVersionAt, QuorumRecord
 from storage.durable_files import replace_file
 from storage.file_system import POSIX, FileSystem
 from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
+from tests.support.memory_log import MemoryLog
 from wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,

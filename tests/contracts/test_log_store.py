@@ -8,10 +8,10 @@ from typing import Protocol
 import pytest
 
 from raft.adapters.file_log import FileLog
-from raft.adapters.memory_log import MemoryLog
 from raft.ports import LogSummary
 from storage.segment import SegmentLimits
 from tests.support.fault_file_system import FaultFileSystem
+from tests.support.memory_log import MemoryLog
 from wire.log_batch import LogBatch, build_batch, parse_batches
 
 Log = FileLog | MemoryLog

@@ -6,10 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from raft.adapters.quorum_state_file import DYNAMIC_QUORUM, QuorumStateFile, QuorumStateMemory
+from raft.adapters.quorum_state_file import DYNAMIC_QUORUM, QuorumStateFile
 from raft.ready import QuorumState
 from raft.voters import ReplicaKey
 from tests.support.fault_file_system import FaultFileSystem
+from tests.support.quorum_state_memory import QuorumStateMemory
 
 Store = QuorumStateFile | QuorumStateMemory
 
@@ -56,7 +57,7 @@ def test_a_dynamic_quorum_keeps_the_directory_of_the_vote(tmp_path: Path) -> Non
 
 
 def test_a_static_quorum_remembers_a_vote_by_node_id_alone(tmp_path: Path) -> None:
-    """Version 0 has no room for the directory; the zero one, read back, matches any (kraft-formats 4.7)."""
+    """Version 0 has no room for the directory; the zero one, read back, matches any (rule F4.7)."""
     store = QuorumStateFile(tmp_path, (1, 2))
     store.write(QuorumState(leader_epoch=4, voted=ReplicaKey(2, UUID(int=99))))
     assert store.read() == QuorumState(leader_epoch=4, voted=ReplicaKey(2))

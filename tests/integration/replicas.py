@@ -16,38 +16,10 @@ from raft.adapters.transport import KafkaTransport, endpoints_of
 from raft.config import QuorumConfig
 from raft.node import RaftNode
 from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
-from wire.log_batch import LogBatch
+from tests.support.state_machines import RecordingStateMachine
 
 HOST = "127.0.0.1"
 CLUSTER_ID = "integration"
-
-
-class Recorder:
-    """A state machine that keeps what it is given."""
-
-    is_in_transaction = False
-
-    def __init__(self) -> None:
-        self.values: list[bytes | None] = []
-        self.leaders: list[tuple[int, int]] = []
-
-    def handle_commit(self, now_ms: int, batches: Sequence[LogBatch]) -> None:
-        self.values.extend(
-            record.value for batch in batches if not batch.is_control for record in batch.records
-        )
-
-    def handle_commit_slice(self, now_ms: int, batches: Sequence[LogBatch]) -> bool:
-        self.handle_commit(now_ms, batches)
-        return True
-
-    def handle_leader_change(self, now_ms: int, leader_id: int, leader_epoch: int) -> None:
-        self.leaders.append((leader_id, leader_epoch))
-
-    def handle_time(self, now_ms: int) -> None:
-        pass
-
-    def next_deadline_ms(self) -> int | None:
-        return None
 
 
 def voters_at(ports: Sequence[int]) -> VoterSet:
@@ -86,7 +58,7 @@ class ReplicaProcess:
         node = RaftNode(
             config, self.voters, self.log.summary(), store.read(), random.Random(), self.clock.now_ms()
         )
-        self.state_machine = Recorder()
+        self.state_machine = RecordingStateMachine()
         self.driver = RaftDriver(node, self.log, store, self.clock.now_ms, self.fatal.append)
         endpoints = endpoints_of(self.voters)
         self.transport = KafkaTransport(

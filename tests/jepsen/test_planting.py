@@ -8,7 +8,9 @@ import pytest
 
 from tests.jepsen.mutants.environment import planted_environment
 
-WHERE_READS_ARE_CONFIRMED = "import gc, raft.leadership as l; gc.collect(); print(l.confirm_reads.__module__)"
+WHERE_READS_ARE_CONFIRMED = (
+    "import gc, raft.leader.turn as l; gc.collect(); print(l.confirm_reads.__module__)"
+)
 
 
 @pytest.mark.parametrize(("name", "module"), [("read_without_asking", "tests."), (None, "raft.")])

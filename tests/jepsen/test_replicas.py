@@ -6,8 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from raft.quorum_records import voters_record
-from raft.voters import ReplicaKey, Voter, VoterSet
+from raft.voters import ReplicaKey, Voter, VoterSet, voters_record
 from tests.jepsen.checkers.replicas import Replicas
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.checkers.voter_logs import VoterLogs

@@ -8,8 +8,7 @@ from uuid import UUID
 import pytest
 
 from raft.adapters.file_log import FOLDER_NAME
-from raft.quorum_records import voters_record
-from raft.voters import ReplicaKey, Voter, VoterSet
+from raft.voters import ReplicaKey, Voter, VoterSet, voters_record
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.checkers.voter_logs import VoterLogs
 from tests.jepsen.checkers.voters import ADD, READ, REMOVE

@@ -8,7 +8,7 @@ from pathlib import Path
 _LINE = re.compile(r"^\S+ \S+ node \d+ (?P<level>[A-Z]+) (?P<logger>\S+): (?P<message>.*)$")
 _TORN = re.compile(r"^(?P<bytes>\d+) bytes of a torn write were cut off the log's end$")
 # Killed after a fetched snapshot got its name and before the log below it was gone: lawful, and finished at the start.
-_BEGUN_ANEW = re.compile(r"^the log is behind its newest snapshot, and begins anew there")
+_BEGUN_ANEW = re.compile(r"^the log is behind its newest snapshot, and starts over there")
 _NUMBER = re.compile(r"\d+")
 # A process that is killed loses nothing that it wrote: so no node may ever speak of these.
 _NEVER = re.compile(

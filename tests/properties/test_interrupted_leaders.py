@@ -19,7 +19,7 @@ from metadata.loader import MetadataLoader
 from metadata.log_check.audit_chain import AuditChain, AuditFault
 from metadata.snapshot import LoadedSnapshot
 from metadata.state_hash.image_hash import hash_of_image
-from raft.accumulator import Accumulator
+from raft.batches import Accumulator
 from raft.errors import NotLeaderError
 from tests.support.controller_world import CLUSTER_ID, FakeRaft, SeededDice, World, topic
 from wire.compression import CompressionCodec

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run
 
-from raft import replication
-from raft.log_index import LogIndex
+from raft import log_index
+from raft.log_index import LogIndex, truncation_target
 from raft.ports import LogSummary
-from raft.replication import truncation_target
 from wire.log_batch import LogBatch, OffsetAndEpoch
 
 LOGS = st.integers(0, 2)
@@ -193,11 +192,11 @@ class LogIndexMachine(RuleBasedStateMachine):
         rounds = 0
         while True:
             before, last_epoch = index.log_end_offset, index.last_epoch
-            assert replication.snapshot_needed(leader, before, last_epoch) is None
-            diverging = replication.diverging_point(leader, before, last_epoch)
+            assert log_index.snapshot_needed(leader, before, last_epoch) is None
+            diverging = log_index.diverging_point(leader, before, last_epoch)
             if diverging is None:
                 return
-            target = replication.truncation_target(index, diverging)
+            target = log_index.truncation_target(index, diverging)
             assert target < before, f"round {rounds} cut nothing"
             self.cut(log, target)
             rounds += 1
@@ -237,9 +236,9 @@ class LogIndexMachine(RuleBasedStateMachine):
             for offset in range(len(twin.records) + 1):
                 last_epoch = twin.records[offset - 1].epoch if offset else 0
                 if offset < self.start:
-                    assert replication.snapshot_needed(leader, offset, last_epoch) == self.snapshots[-1]
+                    assert log_index.snapshot_needed(leader, offset, last_epoch) == self.snapshots[-1]
                     continue
-                told = replication.diverging_point(leader, offset, last_epoch)
+                told = log_index.diverging_point(leader, offset, last_epoch)
                 assert (told is None) == (twin.records[:offset] == records[:offset]), (offset, last_epoch)
 
 
@@ -325,9 +324,9 @@ def cut_where_the_leader_says(log: LogIndex, diverging: OffsetAndEpoch) -> int:
 @pytest.mark.parametrize(
     "mutation",
     [
-        partial(patch.object, replication, "diverging_point", never_diverges),
-        partial(patch.object, replication, "truncation_target", cut_one_record_too_many),
-        partial(patch.object, replication, "truncation_target", cut_where_the_leader_says),
+        partial(patch.object, log_index, "diverging_point", never_diverges),
+        partial(patch.object, log_index, "truncation_target", cut_one_record_too_many),
+        partial(patch.object, log_index, "truncation_target", cut_where_the_leader_says),
     ],
     ids=["never diverges", "cuts too much", "cuts too little"],
 )

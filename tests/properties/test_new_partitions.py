@@ -18,7 +18,7 @@ from metadata.image.cluster import BrokerRegistration
 from metadata.image.image import MetadataImage, Provenance
 from metadata.image.records import broker_record
 from metadata.loader import MetadataLoader
-from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
+from raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from raft.errors import RecordBatchTooLargeError
 from tests.support.bulk_worlds import SEEDS, changed, partition_of, replayed
 from tests.support.controller_world import CLUSTER_ID, NODE_ID, FakeRaft, SeededDice, World

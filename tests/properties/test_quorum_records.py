@@ -5,9 +5,18 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raft.control_batches import leader_change_batch, quorum_batch
-from raft.quorum_records import KRaftVersionAt, VotersAt, quorum_records, voters_record
-from raft.voters import Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
+from raft.batches import leader_change_batch, quorum_batch
+from raft.voters import (
+    Endpoint,
+    KRaftVersionAt,
+    ReplicaKey,
+    VersionRange,
+    Voter,
+    VotersAt,
+    VoterSet,
+    quorum_records,
+    voters_record,
+)
 from wire.compression import CompressionCodec
 from wire.control_records import KRaftVersionRecord
 from wire.log_batch import build_batch, parse_batches

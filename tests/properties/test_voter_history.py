@@ -11,10 +11,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as run
 
-from raft.control_batches import leader_change_batch, quorum_batch
-from raft.quorum_records import KRaftVersionAt, QuorumRecord, VotersAt, voters_record
-from raft.voter_history import VoterHistory
-from raft.voters import ZERO_DIRECTORY, Endpoint, ReplicaKey, VersionRange, Voter, VoterSet
+from raft.batches import leader_change_batch, quorum_batch
+from raft.voters import (
+    ZERO_DIRECTORY,
+    Endpoint,
+    KRaftVersionAt,
+    QuorumRecord,
+    ReplicaKey,
+    VersionRange,
+    Voter,
+    VoterHistory,
+    VotersAt,
+    VoterSet,
+    voters_record,
+)
 from wire.control_records import KRaftVersionRecord
 from wire.log_batch import build_batch
 

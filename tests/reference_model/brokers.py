@@ -1,4 +1,4 @@
-"""Brokers that come, live and go (kraft-semantics B6 to B8)."""
+"""Brokers that come, live and go (rules C6 to C8)."""
 
 from tests.reference_model.changes import Wish, change
 from tests.reference_model.objects import DIRECTORIES_FROM, NOBODY, Broker, Cluster, Partition, Refused

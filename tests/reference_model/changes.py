@@ -1,4 +1,4 @@
-"""What becomes of one partition (kraft-semantics B9, B10), step by step on a copy, and the record that tells of it.
+"""What becomes of one partition (rules C9, C10), step by step on a copy, and the record that tells of it.
 
 Where the product departs from Kafka on purpose, so does the model:
 metadata/controller/partitions/partition_change.py says where.

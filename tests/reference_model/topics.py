@@ -1,4 +1,4 @@
-"""Topics, partitions, leaders, reassignments and the configs that matter to them (kraft-semantics B9, B11 to B15)."""
+"""Topics, partitions, leaders, reassignments and the configs that matter to them (rules C9, C11 to C15)."""
 
 from typing import Any
 

@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 from raft.config import QuorumConfig
-from raft.quorum_records import KRaftVersionAt, VotersAt
 from raft.ready import QuorumState
-from raft.voters import VersionRange, Voter, VoterSet
+from raft.voters import KRaftVersionAt, VersionRange, Voter, VotersAt, VoterSet
 from tests.scenarios.arguments import Arguments, read_key, read_log, read_numbers, read_place
 from tests.scenarios.cluster import Cluster
 from tests.scenarios.errors import ScenarioError

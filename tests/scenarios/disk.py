@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from raft.ports import LogSummary
-from raft.quorum_records import QuorumRecord, quorum_records
 from raft.ready import QuorumState
+from raft.voters import QuorumRecord, quorum_records
 from wire.log_batch import LogBatch, OffsetAndEpoch
 
 

@@ -27,9 +27,8 @@ from raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from raft.quorum_records import KRaftVersionAt, VotersAt, quorum_records
 from raft.ready import QuorumState
-from raft.voters import ReplicaKey, Voter, VoterSet
+from raft.voters import KRaftVersionAt, ReplicaKey, Voter, VotersAt, VoterSet, quorum_records
 from wire.control_records import LeaderChangeMessage, decode_control_record_lenient
 from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 

@@ -2,8 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 
-from raft.quorum_records import KRaftVersionAt, QuorumRecord, VotersAt, quorum_records
-from raft.voters import NO_VOTERS
+from raft.voters import NO_VOTERS, KRaftVersionAt, QuorumRecord, VotersAt, quorum_records
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.snapshot_files import next_state, quorum_records_at
 from wire.log_batch import LogBatch, OffsetAndEpoch

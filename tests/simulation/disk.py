@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from raft.ports import LogSummary
-from raft.quorum_records import QuorumRecord, VotersAt, quorum_records
 from raft.ready import QuorumState
+from raft.voters import QuorumRecord, VotersAt, quorum_records
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.snapshot_files import SnapshotFile
 from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches

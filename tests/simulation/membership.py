@@ -17,9 +17,17 @@ from raft.messages import (
     Response,
     TransferLeadershipRequest,
 )
-from raft.quorum_records import KRaftVersionAt, VotersAt
-from raft.voter_history import BEFORE_THE_LOG
-from raft.voters import NO_VOTERS, SUPPORTED_KRAFT_VERSIONS, ZERO_DIRECTORY, ReplicaKey, Voter, VoterSet
+from raft.voters import (
+    BEFORE_THE_LOG,
+    NO_VOTERS,
+    SUPPORTED_KRAFT_VERSIONS,
+    ZERO_DIRECTORY,
+    KRaftVersionAt,
+    ReplicaKey,
+    Voter,
+    VotersAt,
+    VoterSet,
+)
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.hosts import Host, WaitingReply
 

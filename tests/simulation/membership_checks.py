@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from raft.quorum_records import VotersAt, quorum_records
-from raft.voters import ReplicaKey, VoterSet
+from raft.voters import ReplicaKey, VotersAt, VoterSet, quorum_records
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
 from wire.log_batch import LogBatch

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from raft.node import RaftNode
-from raft.quorum_records import VotersAt, quorum_records
+from raft.voters import VotersAt, quorum_records
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.faults import carry_out
 from tests.simulation.options import Options, options_of

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from raft.quorum_records import KRaftVersionAt, QuorumRecord, VotersAt, quorum_records, voters_record
-from raft.voters import VoterSet
+from raft.voters import KRaftVersionAt, QuorumRecord, VotersAt, VoterSet, quorum_records, voters_record
 from wire.control_records import (
     ControlRecord,
     KRaftVersionRecord,

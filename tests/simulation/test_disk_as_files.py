@@ -10,7 +10,7 @@ from storage.segment import SegmentLimits
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.snapshot_files import SnapshotFile, read_snapshot, write_snapshot
-from tests.unit.raft_adapters import log_folders
+from tests.unit.raft.adapters import log_folders
 from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 
 SEGMENT_BATCHES = 3

@@ -1,4 +1,4 @@
-"""AlterClientQuotas (KIP-546; kraft-semantics B18): entity by entity, and one atomic batch of what succeeds."""
+"""AlterClientQuotas (KIP-546; rule C18): entity by entity, and one atomic batch of what succeeds."""
 
 import math
 from collections.abc import Mapping

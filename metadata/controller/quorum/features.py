@@ -1,8 +1,8 @@
-"""UpdateFeatures (KIP-584, KIP-778, KIP-1022; kraft-semantics B17), and which levels the cluster's nodes support.
+"""UpdateFeatures (KIP-584, KIP-778, KIP-1022; rule C17), and which levels the cluster's nodes support.
 
 All of a request's updates are done, or none. kraft.version is no record of the metadata: its upgrade from 0 to 1 moves
-the static voters of the configuration into the log, from which time they can be changed (KIP-853; kraft-semantics
-A11.5). A committed level that this program cannot run is fatal (KIP-919).
+the static voters of the configuration into the log, from which time they can be changed (KIP-853; rule
+R11.5). A committed level that this program cannot run is fatal (KIP-919).
 """
 
 from collections.abc import Iterable, Iterator, Mapping

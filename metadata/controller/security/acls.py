@@ -1,4 +1,4 @@
-"""CreateAcls and DeleteAcls, and which entries a filter matches (KIP-140, KIP-290; kraft-semantics B18).
+"""CreateAcls and DeleteAcls, and which entries a filter matches (KIP-140, KIP-290; rule C18).
 
 The codes are those of the protocol. ACLs are kept whether or not an authorizer enforces them: they can be written
 before one is switched on.

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (KIP-554; kraft-semantics B18): what of a password a server must know to check it.
+"""AlterUserScramCredentials (KIP-554; rule C18): what of a password a server must know to check it.
 
 The client sends the salted password, from which the two keys are derived that are kept (RFC 5802): neither the password
 nor a proof of it can be made of them. Only the owner of a credential is ever returned or logged.

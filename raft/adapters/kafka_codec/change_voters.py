@@ -1,7 +1,7 @@
 """AddRaftVoter (80), versions 0 and 1, RemoveRaftVoter (81) and UpdateRaftVoter (82), version 0 (KIP-853).
 
 Unlike the other quorum APIs these name no partition. The answers of the first two say neither who leads nor in which
-epoch, so that a stale one cannot be told from a fresh one: whoever asked has to look elsewhere.
+epoch, so a stale answer cannot be distinguished from a fresh one: the caller has to look elsewhere.
 """
 
 from typing import Any
@@ -103,7 +103,7 @@ def encode_plain_response(response: ChangeVotersResponse, _leader: Endpoint | No
 
 
 def decode_update_response(entity: Any, listener: str) -> ChangeVotersResponse:
-    """An error without an epoch was found before anybody looked at the epoch, so it stands outside."""
+    """An error without an epoch was found before the epoch was checked, so it stands outside."""
     current = entity.current_leader
     has_leader = current.leader_id != NO_LEADER and bool(current.host)
     return ChangeVotersResponse(

@@ -97,7 +97,7 @@ def leader_endpoints(entity: Any, leader_id: int, listener: str) -> tuple[Endpoi
 def endpoint_of_leader(response: Any, endpoints: Endpoints, listener: str) -> Endpoint | None:
     """Where to send a peer that asked through `listener`: as the core says, else as the table does.
 
-    Of several endpoints the one of that listener is told, as Kafka does.
+    Of several endpoints the one of that listener is named, as Kafka does.
     """
     leader_id = getattr(response, "leader_id", NO_LEADER)
     if leader_id == NO_LEADER:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cli.log_check.folder import MetadataLogFiles, the_log
-from raft.quorum_records import voter_set_of
-from raft.voters import VoterSet
+from raft.voters import VoterSet, voter_set_of
 from tests.jepsen.cluster import NODES_FOLDER
 from wire.control_records import VotersRecord, decode_control_record_lenient
 from wire.log_scan import Damage, ScannedBatch, scan_batches

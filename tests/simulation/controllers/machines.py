@@ -16,7 +16,7 @@ from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.features import registration_features
 from metadata.image.image import MetadataImage
-from raft.adapters.commit_feed import CommitFeed
+from raft.adapters.delivery import CommitFeed
 from raft.ports import StateMachine
 from tests.simulation.building import CLUSTER_ID
 from tests.simulation.hosts import CheapDice, Host

@@ -11,7 +11,7 @@ from metadata.controller.controller import Controller, DeferredReplies
 from metadata.controller.partitions.batched_update import BatchedPartitionUpdate
 from metadata.controller.timeline import Timeline
 from metadata.state_hash import image_hash
-from raft.adapters.commit_feed import CommitFeed
+from raft.adapters.delivery import CommitFeed
 from tests.simulation.run import SimulationFailed, simulate
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from raft.inputs import Input, RequestReceived, ResponseReceived
 from raft.messages import Request, Response
-from raft.replica_state import FIRST_BOOTSTRAP_ID
+from raft.replica import FIRST_BOOTSTRAP_ID
 from tests.simulation.directed.setting import Setting
 from tests.simulation.hosts import Host, WaitingReply
 

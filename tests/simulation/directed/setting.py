@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from raft.messages import Request, Response
 from raft.node import RaftNode
-from raft.quorum_records import VotersAt
 from raft.ready import Ready
+from raft.voters import VotersAt
 from tests.simulation.directed.watch import Watch
 from tests.simulation.hosts import Host
 from tests.simulation.membership import Operator

@@ -9,10 +9,9 @@ from kio.schema.errors import ErrorCode
 from raft.inputs import RequestReceived
 from raft.messages import ChangeVotersResponse, FetchRequest, Response
 from raft.node import RaftNode
-from raft.quorum_records import VotersAt
 from raft.ready import ReadConfirmed, ReadRefused, Ready
 from raft.roles import Leader
-from raft.voter_history import BEFORE_THE_LOG
+from raft.voters import BEFORE_THE_LOG, VotersAt
 from tests.simulation.errors import InvariantBroken
 from tests.simulation.hosts import Host
 

@@ -2,7 +2,8 @@
 
 from unittest.mock import patch
 
-from raft import high_watermark, startup, vote_state_recovery
+from raft import recovery
+from raft.leader import majority
 from raft.log_index import LogIndex
 from raft.messages import NO_LEADER, FetchResponse
 from raft.replica import Replica
@@ -66,14 +67,14 @@ def acknowledge_before_flush() -> Patch:
 @mutant(schedule="slow_disk_of_the_leader")
 def leader_counts_unflushed() -> Patch:
     """The leader counts its own log up to what is flushed."""
-    end_offset_of = high_watermark.voter_end_offset
+    end_offset_of = majority.voter_end_offset
 
     def bold(replica: Replica, leader: Leader, voter: Voter) -> int:
         if voter.key.id == replica.config.node_id:
             return replica.log.log_end_offset
         return end_offset_of(replica, leader, voter)
 
-    return everywhere(high_watermark.voter_end_offset, bold)
+    return everywhere(majority.voter_end_offset, bold)
 
 
 @mutant(schedule="flush_from_before_the_cut")
@@ -103,7 +104,7 @@ def flushed_offset_survives_the_cut() -> Patch:
 def candidacy_resumed_after_restart() -> Patch:
     """A candidate that is restarted stands in a new epoch: the votes of the old one were for a log it may have lost."""
 
-    enter_first_role = startup.enter_first_role
+    enter_first_role = recovery.enter_first_role
 
     def resume(replica: Replica, now_ms: int) -> None:
         enter_first_role(replica, now_ms)
@@ -112,14 +113,14 @@ def candidacy_resumed_after_restart() -> Patch:
             deadline_ms = now_ms + replica.random_election_timeout_ms()
             replica.role = Candidate(deadline_ms, "it went on", granted={own_id})
 
-    return everywhere(startup.enter_first_role, resume)
+    return everywhere(recovery.enter_first_role, resume)
 
 
 @mutant(schedule="restarted_leader_lost_its_tail")
 def leadership_resumed_after_restart() -> Patch:
     """A leader that was restarted does not lead that epoch again: its log may end before what its followers have."""
 
-    enter_first_role = startup.enter_first_role
+    enter_first_role = recovery.enter_first_role
 
     def resume(replica: Replica, now_ms: int) -> None:
         has_led = replica.leader_id == replica.config.node_id and replica.log.last_epoch == replica.epoch
@@ -134,7 +135,7 @@ def leadership_resumed_after_restart() -> Patch:
             )
             replica.accumulator.begin(replica.epoch, replica.log.log_end_offset)
 
-    return everywhere(startup.enter_first_role, resume)
+    return everywhere(recovery.enter_first_role, resume)
 
 
 @mutant(schedule="voter_that_lost_its_state")
@@ -152,11 +153,11 @@ def lost_state_is_ignored() -> Patch:
 @mutant(schedule="wiped_voter_and_the_deposed_leader")
 def lost_state_fetches_as_itself() -> Patch:
     """What a voter with a wiped disk fetches acknowledges nothing: it may have forgotten a newer leader."""
-    return everywhere(vote_state_recovery.fetching_key, lambda replica: replica.key)
+    return everywhere(recovery.fetching_key, lambda replica: replica.key)
 
 
 @mutant(schedule="wiped_voter_and_the_deposed_leader")
-def lost_state_needs_no_witnesses() -> Patch:
+def lost_state_needs_no_confirmations() -> Patch:
     """A voter with a wiped disk trusts a leader only when every other voter follows it, too."""
 
     def nobody(replica: Replica) -> tuple[int, ...]:
@@ -166,17 +167,17 @@ def lost_state_needs_no_witnesses() -> Patch:
         with patch.object(Replica, "other_voters", property(nobody)):
             regain(replica, role, response)
 
-    regain = vote_state_recovery.maybe_regain_trust
-    return everywhere(vote_state_recovery.maybe_regain_trust, trusting)
+    regain = recovery.maybe_regain_trust
+    return everywhere(recovery.maybe_regain_trust, trusting)
 
 
 @mutant(schedule="wiped_voter_under_load")
 def lost_state_waits_for_an_empty_answer() -> Patch:
     """A voter with a wiped disk that has all that its leader had trusts itself again, though there is always more."""
-    regain = vote_state_recovery.maybe_regain_trust
+    regain = recovery.maybe_regain_trust
 
     def waiting(replica: Replica, role: Follower, response: FetchResponse) -> None:
         if not response.records:
             regain(replica, role, response)
 
-    return everywhere(vote_state_recovery.maybe_regain_trust, waiting)
+    return everywhere(recovery.maybe_regain_trust, waiting)

@@ -3,11 +3,13 @@
 from dataclasses import replace
 from unittest.mock import patch
 
-from raft import damaged_log, fetch_handler, follower, full_disk, leadership_transfer
+from raft import full_disk, recovery
+from raft.follower import fetching
+from raft.leader import fetch_handler, leadership_transfer
 from raft.messages import FetchRequest, FetchResponse
+from raft.recovery import ANONYMOUS
 from raft.replica import Replica
 from raft.roles import Leader, ReplicaProgress
-from raft.vote_state_recovery import ANONYMOUS
 from tests.simulation.mutants.registry import Patch, everywhere, getter_of, mutant
 from tests.simulation.options import Options
 
@@ -39,7 +41,7 @@ def damaged_replica_votes() -> Patch:
     def always(replica: Replica, last_offset_epoch: int) -> bool:
         return False
 
-    return everywhere(damaged_log.cannot_judge, always)
+    return everywhere(recovery.cannot_judge, always)
 
 
 @mutant(schedule="damaged_voter_is_patient", worlds=_with_damage)
@@ -63,13 +65,13 @@ def damaged_log_is_whole_too_soon() -> Patch:
     def easy(replica: Replica, epoch: int) -> bool:
         return replica.lost_until is not None
 
-    return everywhere(damaged_log._reaches_the_end, easy)
+    return everywhere(recovery._reaches_the_end, easy)
 
 
 @mutant(schedule="damaged_voter_and_a_late_acknowledgement", worlds=_with_damage)
 def damaged_log_is_whole_at_the_high_watermark() -> Patch:
     """A voter may have acknowledged more than is committed, and it is committed with its help later."""
-    hear = damaged_log.hear_end
+    hear = recovery.hear_end
 
     def modest(replica: Replica, response: FetchResponse) -> None:
         hear(replica, response)
@@ -84,9 +86,9 @@ def damaged_log_waits_for_an_empty_answer() -> Patch:
     """A damaged log that has all that its leader had is whole, though there is always more."""
 
     def deaf(replica: Replica, response: FetchResponse) -> None:
-        replica.lost_until = damaged_log.FARTHEST_OFFSET
+        replica.lost_until = recovery.FARTHEST_OFFSET
 
-    return everywhere(damaged_log.hear_end, deaf)
+    return everywhere(recovery.hear_end, deaf)
 
 
 @mutant(schedule="damaged_voter_and_a_repeated_fetch", worlds=_with_damage)
@@ -114,7 +116,7 @@ def leader_without_space_leads_on() -> Patch:
 @mutant(schedule="full_disk_of_a_follower", worlds=_with_full_disks)
 def follower_without_space_writes() -> Patch:
     """A replica without space takes no records."""
-    handle = follower.handle_fetch_response
+    handle = fetching.handle_fetch_response
 
     def greedy(replica: Replica, now_ms: int, source_id: int, response: FetchResponse) -> None:
         writes_are_paused, replica.writes_are_paused = replica.writes_are_paused, False
@@ -167,9 +169,9 @@ def loss_is_not_noted() -> Patch:
 @mutant(schedule="wiped_spare_is_not_added", worlds=_with_changes_and_damage)
 def loss_is_told_in_nobodys_name() -> Patch:
     """A replica that lost records or votes says so to its leader in its own name."""
-    ask_for_end = damaged_log.ask_for_end
+    ask_for_end = recovery.ask_for_end
 
     def shy(replica: Replica, request: FetchRequest) -> FetchRequest:
         return replace(ask_for_end(replica, request), replica=ANONYMOUS)
 
-    return everywhere(damaged_log.ask_for_end, shy)
+    return everywhere(recovery.ask_for_end, shy)

@@ -4,7 +4,8 @@ from unittest.mock import patch
 
 from kio.schema.errors import ErrorCode
 
-from raft import elections, fetch_handler, leadership, leadership_transfer, reads, timers
+from raft import elections, node
+from raft.leader import fetch_handler, leadership_transfer, majority, turn
 from raft.messages import NO_LEADER, TransferLeadershipResponse
 from raft.node import RaftNode
 from raft.ready import LeaderAndEpoch
@@ -21,7 +22,7 @@ def check_quorum_never_resigns() -> Patch:
     def stubborn(replica: Replica, leader: Leader, now_ms: int) -> None:
         leader.check_quorum_deadline_ms = now_ms + replica.config.check_quorum_timeout_ms
 
-    return everywhere(leadership._check_quorum, stubborn)
+    return everywhere(turn._check_quorum, stubborn)
 
 
 @mutant(schedule="nothing_of_the_epoch_is_committed")
@@ -84,7 +85,7 @@ def disk_time_is_election_time() -> Patch:
 
 @mutant(schedule="idle_voters_hear_of_their_leader")
 def begin_quorum_epoch_never_sent() -> Patch:
-    """A leader makes itself known to voters that do not fetch, and asks them on behalf of reads."""
+    """A leader makes itself known to voters that do not fetch, and asks them on behalf of majority."""
 
     def silent(replica: Replica, leader: Leader, now_ms: int) -> None:
         for voter_id in replica.other_voters:
@@ -93,7 +94,7 @@ def begin_quorum_epoch_never_sent() -> Patch:
     def never(leader: Leader, voter_id: int) -> bool:
         return False
 
-    return all_of(everywhere(leadership._begin_quorum_epoch, silent), everywhere(reads.is_asked_for, never))
+    return all_of(everywhere(turn._begin_quorum_epoch, silent), everywhere(majority.is_asked_for, never))
 
 
 @mutant(schedule="clean_shutdown")
@@ -151,8 +152,8 @@ def deadline_in_the_past() -> Patch:
         deadline_ms = next_deadline_ms(replica, now_ms)
         return None if deadline_ms is None else now_ms
 
-    next_deadline_ms = timers.next_deadline_ms
-    return everywhere(timers.next_deadline_ms, overdue)
+    next_deadline_ms = node.next_deadline_ms
+    return everywhere(node.next_deadline_ms, overdue)
 
 
 @mutant(schedule="transfer_under_load")

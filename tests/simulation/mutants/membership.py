@@ -4,14 +4,13 @@ from unittest.mock import patch
 
 from kio.schema.errors import ErrorCode
 
-from raft import change_checks, elections, high_watermark, reconfiguration
+from raft import elections, membership
+from raft.leader import majority
+from raft.leader.majority import majority_offset
 from raft.messages import AddRaftVoterRequest, ApiVersionsResponse, ChangeVotersResponse
-from raft.quorum_records import VotersAt
 from raft.replica import Replica
-from raft.replication import majority_offset
 from raft.roles import Leader, PendingCommit
-from raft.voter_history import VoterHistory
-from raft.voters import ReplicaKey, Voter, VoterSet
+from raft.voters import ReplicaKey, Voter, VoterHistory, VotersAt, VoterSet
 from tests.simulation.mutants.registry import Patch, all_of, everywhere, mutant, with_changes
 
 Refusal = tuple[ErrorCode, str]
@@ -40,25 +39,25 @@ def voters_survive_the_cut() -> Patch:
 @mutant(schedule="two_changes_in_a_row", worlds=with_changes)
 def two_changes_at_once() -> Patch:
     """A change of the voters waits until the one before it is committed."""
-    in_the_way = change_checks.change_in_the_way
+    in_the_way = membership.change_in_the_way
 
     def hasty(replica: Replica, leader: Leader) -> Refusal | None:
         is_early = replica.high_watermark <= leader.epoch_start_offset
         return in_the_way(replica, leader) if is_early or leader.transfer is not None else None
 
-    return everywhere(change_checks.change_in_the_way, hasty)
+    return everywhere(membership.change_in_the_way, hasty)
 
 
 @mutant(schedule="ongaros_trace", worlds=with_changes)
 def change_before_the_first_commit() -> Patch:
     """A leader changes no voters before it has committed in its epoch (Ongaro, 2015)."""
-    in_the_way = change_checks.change_in_the_way
+    in_the_way = membership.change_in_the_way
 
     def early(replica: Replica, leader: Leader) -> Refusal | None:
         is_committed = replica.voter_history.voters_offset < replica.high_watermark
         return None if is_committed and leader.change is None else in_the_way(replica, leader)
 
-    return everywhere(change_checks.change_in_the_way, early)
+    return everywhere(membership.change_in_the_way, early)
 
 
 @mutant(schedule="one_step_at_a_time", worlds=with_changes)
@@ -83,32 +82,32 @@ def removed_leader_counts_itself() -> Patch:
     """A leader that is no voter any more does not count itself (KAFKA-16530)."""
 
     def vain(replica: Replica, leader: Leader) -> None:
-        offsets = [high_watermark.voter_end_offset(replica, leader, voter) for voter in replica.voters]
+        offsets = [majority.voter_end_offset(replica, leader, voter) for voter in replica.voters]
         if not replica.is_voter:
             offsets.append(replica.log.flushed_offset)
         reached = majority_offset(offsets)
         if reached > leader.epoch_start_offset:
             replica.high_watermark = max(replica.high_watermark, reached)
 
-    return everywhere(high_watermark.maybe_advance_high_watermark, vain)
+    return everywhere(majority.maybe_advance_high_watermark, vain)
 
 
 @mutant(schedule="leader_removes_itself", worlds=with_changes)
 def removed_leader_goes_on() -> Patch:
     """A leader resigns once its own removal is committed."""
-    poll_change = reconfiguration.poll_change
+    poll_change = membership.poll_change
 
     def clinging(replica: Replica, leader: Leader, now_ms: int) -> bool:
         poll_change(replica, leader, now_ms)
         return False
 
-    return everywhere(reconfiguration.poll_change, clinging)
+    return everywhere(membership.poll_change, clinging)
 
 
 @mutant(schedule="grow_and_shrink", worlds=with_changes)
 def change_reported_before_its_commit() -> Patch:
     """An operator is told that a change was made once it is committed."""
-    poll_change = reconfiguration.poll_change
+    poll_change = membership.poll_change
 
     def hasty(replica: Replica, leader: Leader, now_ms: int) -> bool:
         change = leader.change
@@ -123,7 +122,7 @@ def change_reported_before_its_commit() -> Patch:
 @mutant(schedule="voter_that_never_fetched", worlds=with_changes)
 def voter_that_is_behind() -> Patch:
     """A node becomes a voter only when it has caught up, or the quorum would wait for it."""
-    unfit = reconfiguration._unfit
+    unfit = membership._unfit
 
     def welcome(
         replica: Replica,
@@ -136,7 +135,7 @@ def voter_that_is_behind() -> Patch:
         is_about_progress = response.error is ErrorCode.none and refusal is not None
         return None if is_about_progress and refusal[0] is ErrorCode.request_timed_out else refusal  # type: ignore[index]
 
-    return everywhere(reconfiguration._unfit, welcome)
+    return everywhere(membership._unfit, welcome)
 
 
 @mutant(schedule="voter_with_a_new_disk", worlds=with_changes)

@@ -1,6 +1,6 @@
-"""Safeguards of linearizable reads."""
+"""Safeguards of linearizable majority."""
 
-from raft import reads
+from raft.leader import majority
 from raft.ready import ReadConfirmed
 from raft.replica import Replica
 from raft.roles import Leader
@@ -21,7 +21,7 @@ def read_without_asking() -> Patch:
         if replica.high_watermark > leader.epoch_start_offset:
             _answer_all(replica, leader)
 
-    return everywhere(reads.confirm_reads, trusting)
+    return everywhere(majority.confirm_reads, trusting)
 
 
 @mutant(schedule="read_and_a_fetch_from_before", worlds=with_reads)
@@ -32,7 +32,7 @@ def read_confirmed_by_any_fetch() -> Patch:
         for read in leader.reads:
             read.confirmed_by.add(voter_id)
 
-    return everywhere(reads.confirm_by_fetch, naive)
+    return everywhere(majority.confirm_by_fetch, naive)
 
 
 @mutant(schedule="read_and_an_answer_from_before", worlds=with_reads)
@@ -43,7 +43,7 @@ def read_confirmed_by_any_answer() -> Patch:
         for read in leader.reads:
             read.confirmed_by.add(voter_id)
 
-    return everywhere(reads.confirm_by_answer, naive)
+    return everywhere(majority.confirm_by_answer, naive)
 
 
 @mutant(schedule="read_before_the_first_commit", worlds=with_reads)
@@ -57,4 +57,4 @@ def read_before_the_first_commit() -> Patch:
                 leader.reads.remove(read)
                 replica.outbox.reads.append(ReadConfirmed(read.read_id, replica.high_watermark))
 
-    return everywhere(reads.confirm_reads, early)
+    return everywhere(majority.confirm_reads, early)

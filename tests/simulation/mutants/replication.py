@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 
-from raft import follower, high_watermark, replication
+from raft import log_index
+from raft.follower import fetching
+from raft.leader import majority
+from raft.leader.majority import majority_offset
 from raft.log_index import LogIndex
 from raft.messages import UNKNOWN_OFFSET, FetchResponse
 from raft.replica import Replica
-from raft.replication import majority_offset
 from raft.roles import Follower, Leader
 from tests.simulation.mutants.registry import Patch, everywhere, mutant
 from tests.simulation.options import Options
@@ -22,7 +24,7 @@ def _has_many_observers(options: Options) -> bool:
 
 
 def _reached(replica: Replica, leader: Leader) -> list[int]:
-    return [high_watermark.voter_end_offset(replica, leader, voter) for voter in replica.voters]
+    return [majority.voter_end_offset(replica, leader, voter) for voter in replica.voters]
 
 
 @mutant(schedule="figure_8")
@@ -32,7 +34,7 @@ def commit_older_epochs_by_counting() -> Patch:
     def eager(replica: Replica, leader: Leader) -> None:
         replica.high_watermark = max(replica.high_watermark, majority_offset(_reached(replica, leader)))
 
-    return everywhere(high_watermark.maybe_advance_high_watermark, eager)
+    return everywhere(majority.maybe_advance_high_watermark, eager)
 
 
 @mutant(schedule="figure_8")
@@ -44,7 +46,7 @@ def commit_before_the_epoch_has_begun() -> Patch:
         if reached >= leader.epoch_start_offset:
             replica.high_watermark = max(replica.high_watermark, reached)
 
-    return everywhere(high_watermark.maybe_advance_high_watermark, early)
+    return everywhere(majority.maybe_advance_high_watermark, early)
 
 
 @mutant(schedule="two_of_five", worlds=_has_many_voters)
@@ -71,7 +73,7 @@ def observers_count() -> Patch:
         if reached > leader.epoch_start_offset:
             replica.high_watermark = max(replica.high_watermark, reached)
 
-    return everywhere(high_watermark.maybe_advance_high_watermark, lax)
+    return everywhere(majority.maybe_advance_high_watermark, lax)
 
 
 @mutant(schedule="divergent_tail")
@@ -81,7 +83,7 @@ def count_any_fetch_position() -> Patch:
     def never(*_: object) -> None:
         return None
 
-    return everywhere(replication.diverging_point, never)
+    return everywhere(log_index.diverging_point, never)
 
 
 @mutant(schedule="divergent_tail")
@@ -93,7 +95,7 @@ def divergence_by_offset_alone() -> Patch:
             return None
         return OffsetAndEpoch(log.log_end_offset, log.last_epoch)
 
-    return everywhere(replication.diverging_point, by_length)
+    return everywhere(log_index.diverging_point, by_length)
 
 
 @mutant(schedule="tail_of_an_unknown_epoch")
@@ -103,7 +105,7 @@ def cut_no_further_than_told() -> Patch:
     def literal(log: LogIndex, diverging: OffsetAndEpoch) -> int:
         return min(diverging.offset, log.log_end_offset)
 
-    return everywhere(replication.truncation_target, literal)
+    return everywhere(log_index.truncation_target, literal)
 
 
 @mutant(schedule="voter_that_was_caught_up_once")
@@ -115,7 +117,7 @@ def high_watermark_falls() -> Patch:
         if reached > leader.epoch_start_offset:
             replica.high_watermark = reached
 
-    return everywhere(high_watermark.maybe_advance_high_watermark, honest)
+    return everywhere(majority.maybe_advance_high_watermark, honest)
 
 
 @mutant(schedule="far_behind")
@@ -126,21 +128,21 @@ def high_watermark_beyond_the_log() -> Patch:
         if leader_high_watermark != UNKNOWN_OFFSET:
             replica.high_watermark = max(replica.high_watermark, leader_high_watermark)
 
-    return everywhere(follower._maybe_advance_high_watermark, greedy)
+    return everywhere(fetching._maybe_advance_high_watermark, greedy)
 
 
 @mutant(schedule="divergent_tail")
 def high_watermark_before_the_cut() -> Patch:
     """A follower cuts its divergent tail before it takes its leader's high watermark (KAFKA-14704)."""
-    handle = follower.handle_fetch_response
+    handle = fetching.handle_fetch_response
 
     def hasty(replica: Replica, now_ms: int, source_id: int, response: FetchResponse) -> None:
         is_from_leader = isinstance(replica.role, Follower) and source_id == replica.leader_id
         if is_from_leader and response.diverging is not None:
-            follower._maybe_advance_high_watermark(replica, response.high_watermark)
+            fetching._maybe_advance_high_watermark(replica, response.high_watermark)
         handle(replica, now_ms, source_id, response)
 
-    return everywhere(follower.handle_fetch_response, hasty)
+    return everywhere(fetching.handle_fetch_response, hasty)
 
 
 @mutant(schedule="divergent_tail")
@@ -150,7 +152,7 @@ def skip_truncation() -> Patch:
     def keep(replica: Replica, diverging: OffsetAndEpoch) -> None:
         return None
 
-    return everywhere(follower._truncate, keep)
+    return everywhere(fetching._truncate, keep)
 
 
 @mutant(schedule="leader_that_lost_data")
@@ -158,11 +160,11 @@ def committed_records_are_cut_in_silence() -> Patch:
     """A follower that is asked to cut what is committed stops instead."""
 
     def obedient(replica: Replica, diverging: OffsetAndEpoch) -> None:
-        end_offset = replication.truncation_target(replica.log, diverging)
+        end_offset = log_index.truncation_target(replica.log, diverging)
         replica.truncate_to(end_offset)
         replica.high_watermark = min(replica.high_watermark, end_offset)
 
-    return everywhere(follower._truncate, obedient)
+    return everywhere(fetching._truncate, obedient)
 
 
 @mutant(schedule="reply_that_repeats_itself")
@@ -172,4 +174,4 @@ def batches_are_taken_as_they_come() -> Patch:
     def trusting(replica: Replica, batches: tuple[LogBatch, ...]) -> list[LogBatch]:
         return list(batches)
 
-    return everywhere(follower._appendable, trusting)
+    return everywhere(fetching._appendable, trusting)

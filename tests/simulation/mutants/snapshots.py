@@ -8,8 +8,9 @@ from unittest.mock import patch
 
 from kio.schema.errors import ErrorCode
 
-from raft import fetch_handler, follower, snapshot_fetching
+from raft.follower import fetching, snapshot_fetching
 from raft.inputs import LogStartAdvanced, SnapshotEvent, SnapshotReceived, SnapshotWritten
+from raft.leader import fetch_handler
 from raft.log_index import LogIndex
 from raft.messages import FetchResponse, FetchSnapshotResponse
 from raft.replica import Replica
@@ -196,7 +197,7 @@ def stands_while_installing() -> Patch:
 @mutant(schedule="records_while_a_snapshot_is_installed", worlds=_with_short_logs)
 def fetches_while_installing() -> Patch:
     """Nothing is fetched into a log that is being replaced."""
-    handle, poll_fetch = follower.handle_fetch_response, follower.poll_fetch
+    handle, poll_fetch = fetching.handle_fetch_response, fetching.poll_fetch
 
     def busy(replica: Replica, now_ms: int) -> None:
         installing, replica.installing = replica.installing, None
@@ -208,7 +209,7 @@ def fetches_while_installing() -> Patch:
         handle(replica, now_ms, source_id, response)
         replica.installing = installing
 
-    return all_of(everywhere(follower.poll_fetch, busy), everywhere(follower.handle_fetch_response, writing))
+    return all_of(everywhere(fetching.poll_fetch, busy), everywhere(fetching.handle_fetch_response, writing))
 
 
 @mutant(schedule="snapshots_are_the_leaders_to_serve")
@@ -231,7 +232,7 @@ def log_is_cut_below_its_start() -> Patch:
         replica.outbox.truncate_to = diverging.offset
         replica.log.log_end_offset = diverging.offset
 
-    return everywhere(follower._truncate, obedient)
+    return everywhere(fetching._truncate, obedient)
 
 
 @mutant(schedule="fetch_from_what_was_forgotten", worlds=_with_short_logs)

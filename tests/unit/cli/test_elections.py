@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from cli.main import run
-from raft import causes
+from raft import roles
 from raft.adapters.election_log import ElectionLog
 from raft.adapters.file_log import FOLDER_NAME, FileLog
-from raft.control_batches import leader_change_batch
+from raft.batches import leader_change_batch
 from raft.ready import RoleChanged
 from storage.meta_properties import MetaProperties, write_meta_properties
 from wire.log_batch import build_batch
@@ -48,8 +48,8 @@ def test_two_folders_tell_one_story(tmp_path: Path, capsys: pytest.CaptureFixtur
     note(
         tmp_path / "2",
         2,
-        (0, "unattached", 0, causes.STARTED),
-        (3000, "prospective", 1, causes.FETCH_TIMEOUT),
+        (0, "unattached", 0, roles.STARTED),
+        (3000, "prospective", 1, roles.FETCH_TIMEOUT),
         (3005, "candidate", 2, "a majority would vote for it"),
         (3010, "leader", 2, "a majority voted for it"),
     )

@@ -14,8 +14,8 @@ from raft.adapters.file_log import FOLDER_NAME
 from raft.adapters.quorum_checkpoint import FILE_NAME as CHECKPOINT
 from raft.adapters.quorum_checkpoint import read_quorum_checkpoint
 from raft.adapters.quorum_state_file import QuorumStateFile
-from raft.quorum_records import KRaftVersionAt, VotersAt
 from raft.ready import QuorumState
+from raft.voters import KRaftVersionAt, VotersAt
 from snapshots.bootstrap import read_bootstrap_checkpoint
 from storage.meta_properties import read_meta_properties
 from tests.support.config_files import SMALL, write

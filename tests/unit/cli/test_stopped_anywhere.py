@@ -25,7 +25,7 @@ from storage.recovery_point import RecoveryPoint
 from storage.retired_files import RetiredFiles
 from storage.segment import SegmentLimits
 from tests.support.fault_file_system import CHANGES, FaultFileSystem
-from tests.unit.raft_adapters.log_folders import batch, batches, read_all, snapshot_content
+from tests.unit.raft.adapters.log_folders import batch, batches, read_all, snapshot_content
 from wire.log_batch import OffsetAndEpoch
 
 DATA = Path("/disk")

@@ -18,8 +18,8 @@ from metadata.loader import RECORDS_AT_ONCE, MetadataLoader
 from metadata.state_hash import image_hash
 from metadata.state_hash.image_hash import hash_of_image
 from metadata.state_hash.partition_hash import hash_of_rows
-from raft.adapters.commit_feed import CommitFeed
-from raft.adapters.memory_log import MemoryLog
+from raft.adapters.delivery import CommitFeed
+from tests.support.memory_log import MemoryLog
 from wire.compression import CompressionCodec
 from wire.errors import DecodeError
 from wire.log_batch import LogBatch, build_batch

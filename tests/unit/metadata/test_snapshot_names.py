@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from metadata.image.image import Provenance
 from metadata.loader import MetadataLoader
 from metadata.snapshot import SnapshotContent, SnapshotPolicy, SnapshotTriggers
-from raft.adapters.commit_feed import CommitFeed
-from raft.adapters.memory_log import MemoryLog
-from raft.control_batches import leader_change_batch
-from raft.log_index import LogIndex
+from raft.adapters.delivery import CommitFeed
+from raft.batches import leader_change_batch
+from raft.log_index import LogIndex, diverging_point
 from raft.ports import QuorumAt
-from raft.replication import diverging_point
 from raft.voters import VoterSet
+from tests.support.memory_log import MemoryLog
 from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
 from wire.metadata_records.features import BeginTransactionRecord, EndTransactionRecord, NoOpRecord
 from wire.record_frame import encode_record

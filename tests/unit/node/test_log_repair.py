@@ -16,7 +16,7 @@ from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.ready import QuorumState
 from raft.voters import NO_VOTERS, ReplicaKey, Voter, VoterSet
 from storage.errors import LogCorrupted
-from tests.unit.raft_adapters.log_folders import FIRST, batch, batches, write_log
+from tests.unit.raft.adapters.log_folders import FIRST, batch, batches, write_log
 
 KEY = ReplicaKey(1, UUID(int=1))
 THREE = VoterSet.of(*(Voter(ReplicaKey(node_id)) for node_id in (1, 2, 3)))

@@ -12,7 +12,7 @@ from raft.adapters.quorum_state_file import QuorumStateFile
 from raft.ready import QuorumState
 from raft.voters import ReplicaKey, Voter, VoterSet
 from storage.errors import LogCorrupted
-from tests.unit.raft_adapters.log_folders import FIRST, batch, batches, read_all, write_log, write_snapshot
+from tests.unit.raft.adapters.log_folders import FIRST, batch, batches, read_all, write_log, write_snapshot
 
 KEY = ReplicaKey(1, UUID(int=1))
 ALONE = VoterSet.of(Voter(ReplicaKey(1)))

@@ -31,9 +31,8 @@ from raft.messages import (
 )
 from raft.node import RaftNode
 from raft.ports import LogSummary
-from raft.quorum_records import QuorumRecord
 from raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState, Ready
-from raft.voters import ReplicaKey, Voter, VoterSet
+from raft.voters import QuorumRecord, ReplicaKey, Voter, VoterSet
 from wire.log_batch import LogBatch, OffsetAndEpoch, build_batch
 
 CLUSTER_ID = "test-cluster"

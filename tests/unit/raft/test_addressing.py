@@ -1,4 +1,4 @@
-"""Requests of another cluster, and requests meant for another replica (kraft-semantics A5.3, A6.1, A17.1)."""
+"""Requests of another cluster, and requests meant for another replica (rules R5.3, R6.1)."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Standing for election, winning it and making it known (kraft-semantics A5, A17.1)."""
+"""Standing for election, winning it and making it known (rule R5)."""
 
 import pytest
 from kio.schema.errors import ErrorCode

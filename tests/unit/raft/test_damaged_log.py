@@ -1,12 +1,11 @@
-"""A voter whose log lost what it had acknowledged: when it votes, stands and counts again (raft/damaged_log.py)."""
+"""A voter whose log lost what it had acknowledged: when it votes, stands and counts again (raft/recovery.py)."""
 
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.damaged_log import FARTHEST_OFFSET
 from raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse
 from raft.ready import OutboundRequest, QuorumState
-from raft.vote_state_recovery import ANONYMOUS
+from raft.recovery import ANONYMOUS, FARTHEST_OFFSET
 from tests.unit.raft.context import RaftContext, batch, key_of
 from wire.log_batch import OffsetAndEpoch
 
@@ -67,7 +66,7 @@ def test_it_does_not_stand_however_long_it_hears_of_nobody() -> None:
 
 
 def test_it_asks_the_leader_of_its_epoch_for_the_end_of_its_log_and_acknowledges_nothing_by_that() -> None:
-    """In its own name: a leader that holds it to be caught up learns that it is not (`raft.fetch_handler`)."""
+    """In its own name: a leader that holds it to be caught up learns that it is not (`raft.leader.fetch_handler`)."""
     request = fetch_of(damaged()).request
     assert request.replica == key_of(1)
     assert (request.fetch_offset, request.last_fetched_epoch) == (FARTHEST_OFFSET, EPOCH)
@@ -255,7 +254,7 @@ def test_lost_votes_are_trusted_under_load_once_all_is_back_that_the_leader_had(
     )
 
 
-def test_who_lost_its_votes_as_well_waits_for_the_witnesses() -> None:
+def test_a_replica_that_lost_its_votes_as_well_waits_for_the_confirmations() -> None:
     state = QuorumState(leader_epoch=EPOCH, leader_id=2)
     context = RaftContext(log=[batch(0, 1, 2)], state=state, damaged_until=9, has_lost_its_state=True)
     fetches = context.sent(FetchRequest)

@@ -1,4 +1,4 @@
-"""DescribeQuorum: what the leader knows of everybody, and who forgets whom (KIP-595, KIP-836; kraft-semantics A14)."""
+"""DescribeQuorum: what the leader knows of everybody, and who forgets whom (KIP-595, KIP-836; rule R14)."""
 
 from dataclasses import replace
 from uuid import UUID

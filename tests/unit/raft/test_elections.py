@@ -1,4 +1,4 @@
-"""Elections, after the behaviours that Kafka's own suite asserts (kraft-semantics A17.1 and A17.4)."""
+"""Elections, after the behaviours that Kafka's own suite asserts."""
 
 from dataclasses import replace
 from uuid import UUID

@@ -1,7 +1,7 @@
 """Why epochs began: what replicas noted and what the log holds, merged."""
 
-from raft import causes
-from raft.control_batches import leader_change_batch
+from raft import roles
+from raft.batches import leader_change_batch
 from raft.elections_history import Cause, Election, LeaderChangeAt, RoleEvent, leader_change_at, merge
 from wire.log_batch import build_batch
 
@@ -32,7 +32,7 @@ def elected(at: int, node_id: int, epoch: int, why: str) -> list[RoleEvent]:
     ]
 
 
-FIRST = [event(0, 1, "unattached", 0, causes.STARTED), *elected(10, 1, 1, causes.NO_LEADER_HEARD)]
+FIRST = [event(0, 1, "unattached", 0, roles.STARTED), *elected(10, 1, 1, roles.NO_LEADER_HEARD)]
 FIRST_RECORD = change(20, 1, 1, 0, None)
 
 
@@ -47,7 +47,7 @@ def test_the_first_epoch_of_a_log_is_a_first_start() -> None:
 
 
 def test_a_silent_leader_is_a_fetch_timeout_measured_from_its_last_record() -> None:
-    found = last(elected(3000, 2, 2, causes.FETCH_TIMEOUT), change(3012, 2, 2, 40, previous=900))
+    found = last(elected(3000, 2, 2, roles.FETCH_TIMEOUT), change(3012, 2, 2, 40, previous=900))
     assert (found.epoch, found.cause, found.winner) == (2, Cause.FETCH_TIMEOUT, 2)
     assert found.leaderless_ms == 3012 - 900
     assert found.began_ms == T0 + 3005
@@ -55,30 +55,30 @@ def test_a_silent_leader_is_a_fetch_timeout_measured_from_its_last_record() -> N
 
 def test_how_a_leader_left_is_why_the_next_was_elected() -> None:
     for words, cause in (
-        (causes.SHUTDOWN, Cause.SHUTDOWN),
-        (causes.TRANSFER % 2, Cause.TRANSFER),
-        (causes.REMOVED, Cause.REMOVED_VOTER),
-        (causes.CHECK_QUORUM, Cause.CHECK_QUORUM),
-        (causes.CONTROLLER_RESIGNED, Cause.RESIGNATION),
-        (causes.RESTARTED_LEADER, Cause.RESTART),
+        (roles.SHUTDOWN, Cause.SHUTDOWN),
+        (roles.TRANSFER % 2, Cause.TRANSFER),
+        (roles.REMOVED, Cause.REMOVED_VOTER),
+        (roles.CHECK_QUORUM, Cause.CHECK_QUORUM),
+        (roles.CONTROLLER_RESIGNED, Cause.RESIGNATION),
+        (roles.RESTARTED_LEADER, Cause.RESTART),
     ):
         gone = event(1000, 1, "resigned", 1, words)
-        found = last([gone, *elected(1002, 2, 2, causes.LEADER_LEFT)], change(1015, 2, 2, 40, previous=990))
+        found = last([gone, *elected(1002, 2, 2, roles.LEADER_LEFT)], change(1015, 2, 2, 40, previous=990))
         assert (found.cause, found.detail) == (cause, f"node 1: {words}")
         assert found.leaderless_ms == 15
 
 
 def test_who_gave_up_first_decides_between_resignation_and_timeout() -> None:
     """A leader that is cut off resigns, too, but only after its followers have given it up."""
-    gone = event(3500, 1, "resigned", 1, causes.CHECK_QUORUM)
-    found = last([gone, *elected(3000, 2, 2, causes.FETCH_TIMEOUT)], change(3600, 2, 2, 40, previous=900))
+    gone = event(3500, 1, "resigned", 1, roles.CHECK_QUORUM)
+    found = last([gone, *elected(3000, 2, 2, roles.FETCH_TIMEOUT)], change(3600, 2, 2, 40, previous=900))
     assert found.cause is Cause.FETCH_TIMEOUT
 
 
 def test_an_epoch_without_a_winner_is_shown_and_explains_the_next() -> None:
     lost = [
-        event(3000, 3, "prospective", 1, causes.FETCH_TIMEOUT),
-        event(3001, 3, "candidate", 2, causes.FETCH_TIMEOUT),
+        event(3000, 3, "prospective", 1, roles.FETCH_TIMEOUT),
+        event(3001, 3, "candidate", 2, roles.FETCH_TIMEOUT),
         event(3600, 3, "prospective", 2, "election timed out"),
     ]
     won = [event(3700, 2, "prospective", 2, "election timed out"), event(3701, 2, "candidate", 3, "x")]
@@ -92,7 +92,7 @@ def test_an_epoch_without_a_winner_is_shown_and_explains_the_next() -> None:
 
 
 def test_a_sole_voter_that_comes_back_is_a_restart() -> None:
-    back = [event(5000, 1, "unattached", 1, causes.STARTED), *elected(5010, 1, 2, causes.NO_LEADER_HEARD)]
+    back = [event(5000, 1, "unattached", 1, roles.STARTED), *elected(5010, 1, 2, roles.NO_LEADER_HEARD)]
     assert last(back, change(5020, 2, 1, 40, previous=900)).cause is Cause.RESTART
 
 
@@ -127,9 +127,9 @@ def test_a_leader_change_is_found_in_its_batch_only() -> None:
 def test_a_leader_that_was_killed_and_started_again_did_not_resign() -> None:
     """It says that it leads no more, which the others note as for one that left in good order."""
     found = last(
-        [event(2900, 1, "follower", 1, causes.STARTED), *elected(3000, 2, 2, causes.LEADER_LEFT)],
+        [event(2900, 1, "follower", 1, roles.STARTED), *elected(3000, 2, 2, roles.LEADER_LEFT)],
         change(3012, 2, 2, 40, previous=900),
     )
     assert found.cause is Cause.RESTART
-    found = last(elected(3000, 2, 2, causes.LEADER_LEFT), change(3012, 2, 2, 40, previous=900))
+    found = last(elected(3000, 2, 2, roles.LEADER_LEFT), change(3012, 2, 2, 40, previous=900))
     assert found.cause is Cause.RESIGNATION

@@ -1,13 +1,13 @@
-"""How a leader serves a Fetch: how much, when at once and when later (KIP-1166; kraft-semantics A6.4, A17.5)."""
+"""How a leader serves a Fetch: how much, when at once and when later (KIP-1166; rule R6.4)."""
 
 from dataclasses import replace
 
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.adapters.memory_log import MemoryLog
 from raft.messages import FetchResponse, LogSlice
 from raft.ready import QuorumState
+from tests.support.memory_log import MemoryLog
 from tests.unit.raft.context import RaftContext, batch
 from wire.log_batch import LogBatch, OffsetAndEpoch, parse_batches
 

@@ -1,4 +1,4 @@
-"""What a leader sends is bytes until it has been looked at (kraft-semantics A8.1, A17.5)."""
+"""What a leader sends is bytes until it has been looked at (rule R8.1)."""
 
 import struct
 from dataclasses import replace

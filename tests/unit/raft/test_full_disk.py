@@ -18,7 +18,7 @@ from raft.messages import (
 )
 from raft.ready import LeaderAndEpoch, OutboundRequest, QuorumState
 from tests.unit.raft.context import RaftContext, batch, key_of
-from tests.unit.raft.reconfig.dynamic import DynamicContext, voter_of
+from tests.unit.raft.membership.dynamic import DynamicContext, voter_of
 from wire.log_batch import OffsetAndEpoch
 
 FULL, FREE = WritesPaused(True), WritesPaused(False)

@@ -1,4 +1,4 @@
-"""Restarts, orderly departures, and what a leader needs to stay (kraft-semantics A4.2, A5.8, A9)."""
+"""Restarts, orderly departures, and what a leader needs to stay (rules R4.2, R5.8, R9)."""
 
 from kio.schema.errors import ErrorCode
 

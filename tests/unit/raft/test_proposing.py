@@ -1,4 +1,4 @@
-"""What becomes of proposals: taken, refused, or left behind by a leader that steps down (A12, A17.1)."""
+"""What becomes of proposals: taken, refused, or left behind by a leader that steps down (rule R12.1)."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Asking whether one might win: what a prospective does and what ends it (KIP-996; kraft-semantics A17.4)."""
+"""Asking whether one might win: what a prospective does and what ends it (KIP-996)."""
 
 import pytest
 from kio.schema.errors import ErrorCode

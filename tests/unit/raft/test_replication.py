@@ -1,4 +1,4 @@
-"""Replication: fetch checks, long poll, high watermark, divergence (kraft-semantics A6 to A8)."""
+"""Replication: fetch checks, long poll, high watermark, divergence (rules R6 to R8)."""
 
 from dataclasses import replace
 
@@ -6,11 +6,11 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from raft.errors import NotLeaderError, RecordBatchTooLargeError
-from raft.log_index import LogIndex
+from raft.leader.majority import majority_offset
+from raft.log_index import LogIndex, diverging_point, truncation_target
 from raft.messages import BeginQuorumEpochRequest, FetchRequest, FetchResponse, LogSlice
 from raft.ports import LogSummary
 from raft.ready import QuorumState
-from raft.replication import diverging_point, majority_offset, truncation_target
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch
 from wire.log_batch import OffsetAndEpoch
 

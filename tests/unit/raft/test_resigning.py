@@ -1,4 +1,4 @@
-"""A leader that gives up, and what the others make of it (kraft-semantics A5.8, A12, A17.1)."""
+"""A leader that gives up, and what the others make of it (rules R5.8, R12)."""
 
 import pytest
 from kio.schema.errors import ErrorCode

@@ -1,4 +1,4 @@
-"""How a replica starts, by what it had written down (kraft-semantics A4.2, A17.1)."""
+"""How a replica starts, by what it had written down (rule R4.2)."""
 
 from uuid import UUID
 
@@ -8,9 +8,8 @@ from kio.schema.errors import ErrorCode
 from raft.errors import NotLeaderError
 from raft.inputs import RequestReceived
 from raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse, FetchRequest, VoteRequest
-from raft.quorum_records import KRaftVersionAt, VotersAt
 from raft.ready import LeaderAndEpoch, QuorumState
-from raft.voters import Voter, VoterSet
+from raft.voters import KRaftVersionAt, Voter, VotersAt, VoterSet
 from tests.unit.raft.context import RaftContext, batch, key_of
 
 

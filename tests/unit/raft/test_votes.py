@@ -1,4 +1,4 @@
-"""Who gets the vote, by the role of the one who is asked (kraft-semantics A5.3, A5.4, A17.1)."""
+"""Who gets the vote, by the role of the one who is asked (rules R5.3, R5.4)."""
 
 import pytest
 from kio.schema.errors import ErrorCode

@@ -12,7 +12,7 @@ from raft.adapters.snapshot_files import list_snapshots
 from snapshots.adapters.inventory import list_files
 from snapshots.retention import Kept, RetentionLimits, given_up
 from storage.segment import SegmentLimits
-from tests.unit.raft_adapters.log_folders import batch, batches, segment_offsets, write_snapshot
+from tests.unit.raft.adapters.log_folders import batch, batches, segment_offsets, write_snapshot
 from wire.log_batch import OffsetAndEpoch
 
 BATCH_BYTES = len(batch(0).data)

@@ -11,7 +11,7 @@ import pytest
 from metadata.adapters import snapshot_manager
 from metadata.image.image import MetadataImage
 from metadata.snapshot import FIRST_RETRY_MS
-from raft.quorum_records import voters_record
+from raft.voters import voters_record
 from snapshots.naming import SnapshotId
 from snapshots.reader import SnapshotReader
 from storage.errors import FsyncFailed

@@ -1,4 +1,4 @@
-"""Deadlines, requests for nothing, and faults of our own (kraft-semantics B1, B2)."""
+"""Deadlines, requests for nothing, and faults of our own (rules C1, C2)."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -8,7 +8,7 @@ from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
 from metadata.controller.log_writer import audit_notes
 from metadata.loader import MetadataLoader
-from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
+from raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES
 from raft.errors import RecordBatchTooLargeError
 from snapshots.bootstrap import bootstrap_records
 from tests.support.controller_world import (

@@ -64,7 +64,7 @@ READ_BY_NAME = sorted(
     if each.used_by in (used_by.TOPIC_CONFIGS, used_by.GROUP_CONFIGS, used_by.INTERNAL_TOPICS)
 )
 # The controller refuses to store it below a metadata.version, and stores it unread above.
-NAMED_FOR_ANOTHER_REASON = {"metadata/controller/config_checks.py": {"cordoned.log.dirs"}}
+NAMED_FOR_ANOTHER_REASON = {"metadata/controller/configs/alter_configs.py": {"cordoned.log.dirs"}}
 # These rooms are below the table and cannot import it. A node passes its own values, so that their defaults count for
 # other users of the class only.
 BELOW_THE_TABLE: Mapping[type, Mapping[str, str]] = {

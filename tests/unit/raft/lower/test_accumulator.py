@@ -1,8 +1,8 @@
-"""Proposals on their way into batches, after Kafka's BatchAccumulatorTest (kraft-semantics A12.1, A17.7)."""
+"""Proposals on their way into batches, after Kafka's BatchAccumulatorTest (rule R12.1)."""
 
 import pytest
 
-from raft.accumulator import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES, Accumulator
+from raft.batches import BATCH_HEADER_BYTES, RECORD_OVERHEAD_BYTES, Accumulator
 from raft.errors import NotLeaderError, RecordBatchTooLargeError
 from tests.unit.raft.context import RaftContext
 from wire.compression import CompressionCodec

@@ -1,4 +1,4 @@
-"""The tally of a nominee, after Kafka's CandidateStateTest (kraft-semantics A5.5, A17.7)."""
+"""The tally of a nominee, after Kafka's CandidateStateTest (rule R5.5)."""
 
 import pytest
 

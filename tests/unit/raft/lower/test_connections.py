@@ -1,4 +1,4 @@
-"""Requests to each peer, after Kafka's RequestManagerTest (kraft-semantics A8.3, A17.7)."""
+"""Requests to each peer, after Kafka's RequestManagerTest (rule R8.3)."""
 
 from uuid import UUID
 

@@ -1,6 +1,6 @@
-"""What a leader keeps of the Fetches that wait (raft/delayed_fetches.py)."""
+"""What a leader keeps of the Fetches that wait (raft/leader/delayed_fetches.py)."""
 
-from raft.delayed_fetches import DelayedFetch, DelayedFetches
+from raft.leader.delayed_fetches import DelayedFetch, DelayedFetches
 from raft.messages import FetchRequest
 from raft.voters import ReplicaKey
 

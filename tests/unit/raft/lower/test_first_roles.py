@@ -1,4 +1,4 @@
-"""The role that a replica starts with, after QuorumStateTest's initialisation cases (kraft-semantics A4.2, A17.7)."""
+"""The role that a replica starts with, after QuorumStateTest's initialisation cases (rule R4.2)."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -9,7 +9,7 @@ from raft.messages import FetchRequest
 from raft.ready import QuorumState
 from raft.voters import ReplicaKey
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
-from tests.unit.raft.reconfig.dynamic import DynamicContext
+from tests.unit.raft.membership.dynamic import DynamicContext
 from tools.render_roles import FIRST_ROLES
 
 OWN = key_of(LOCAL)

@@ -1,4 +1,4 @@
-"""What a leader knows of its voters, after Kafka's LeaderStateTest (kraft-semantics A7, A9, A17.7)."""
+"""What a leader knows of its voters, after Kafka's LeaderStateTest (rules R7, R9)."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 
 from raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
-from tests.unit.raft.reconfig.dynamic import DynamicContext, endpoints_of, voter_of
+from tests.unit.raft.membership.dynamic import DynamicContext, endpoints_of, voter_of
 
 DYNAMIC_AND_STATIC = pytest.mark.parametrize("is_dynamic", [True, False], ids=["dynamic", "static"])
 

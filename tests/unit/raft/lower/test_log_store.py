@@ -1,9 +1,9 @@
-"""What of a log outlives a crash, after MockLogTest (kraft-semantics A17.7); the rest: tests/contracts."""
+"""What of a log outlives a crash, after MockLogTest; the rest: tests/contracts."""
 
 import pytest
 
-from raft.adapters.memory_log import MemoryLog
 from raft.log_index import LogIndex
+from tests.support.memory_log import MemoryLog
 from tests.unit.raft.context import batch
 from wire.log_batch import parse_batches
 

@@ -1,7 +1,7 @@
 """Whether a log can serve a position, and what it answers if not: records, a point of divergence, or a snapshot.
 
-After Kafka's MockLogTest, KafkaMetadataLogTest and the Fetch part of KafkaRaftClientSnapshotTest (kraft-semantics A6,
-A17.2, A17.7). Random logs: tests/properties/test_log_index.py.
+After Kafka's MockLogTest, KafkaMetadataLogTest and the Fetch part of KafkaRaftClientSnapshotTest (rules R6,
+). Random logs: tests/properties/test_log_index.py.
 """
 
 from dataclasses import replace
@@ -9,13 +9,12 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from raft.log_index import LogIndex
+from raft.log_index import LogIndex, diverging_point, snapshot_needed
 from raft.messages import FetchRequest, FetchResponse, LogSlice
 from raft.ports import LogSummary
 from raft.ready import QuorumState
-from raft.replication import diverging_point, snapshot_needed
 from tests.unit.raft.context import batch
-from tests.unit.raft.reconfig.dynamic import DynamicContext
+from tests.unit.raft.membership.dynamic import DynamicContext
 from wire.log_batch import LogBatch, OffsetAndEpoch
 
 VALID = "valid"
@@ -62,7 +61,7 @@ def validate(log: LogIndex, offset: int, epoch: int) -> Answer:
         (log_of((1, 10), (2, 10)), 11, 1, ("diverging", 10, 1)),
         # testValidateValidEpochAndOffset
         (log_of((1, 6)), 5, 1, VALID),
-        # The worked example of kraft-semantics A6.2
+        # The worked example of rule R6.2
         (log_of((1, 3), (3, 3), (5, 3)), 6, 2, ("diverging", 3, 1)),
         # An empty log serves an empty follower, and tells all others to begin anew.
         (log_of(), 0, 0, VALID),
@@ -206,7 +205,7 @@ def test_who_comes_from_before_the_oldest_snapshots_epoch_gets_the_snapshot(star
 
 
 def test_who_needs_a_snapshot_keeps_no_leader_in_office() -> None:
-    """kraft-semantics A6.3: such an answer credits nothing."""
+    """Rule R6.3: such an answer credits nothing."""
     context = leader_of(two_epochs()[1:], OLDEST, start=3)
     context.advance(context.config.check_quorum_timeout_ms - 1)
     ask(context, 1, 2)

@@ -1,11 +1,11 @@
-"""Unattached, follower and resigned by themselves, after Kafka's tests of these states (kraft-semantics A17.7)."""
+"""Unattached, follower and resigned by themselves, after Kafka's tests of these states."""
 
 import pytest
 
 from raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse, FetchRequest
 from raft.ready import QuorumState
 from tests.unit.raft.context import LOCAL, RaftContext, batch, key_of
-from tests.unit.raft.reconfig.dynamic import DynamicContext, endpoints_of
+from tests.unit.raft.membership.dynamic import DynamicContext, endpoints_of
 
 LONG_AND_SHORT = pytest.mark.parametrize("is_up_to_date", [True, False])
 

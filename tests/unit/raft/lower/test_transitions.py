@@ -1,4 +1,4 @@
-"""Every change of role, legal and illegal, after Kafka's QuorumStateTest (kraft-semantics A4.1, A17.7)."""
+"""Every change of role, legal and illegal, after Kafka's QuorumStateTest (rule R4.1)."""
 
 from collections.abc import Callable
 from itertools import product
@@ -7,7 +7,7 @@ import pytest
 
 from raft.messages import BeginQuorumEpochRequest
 from raft.ready import QuorumState
-from raft.transitions import IllegalTransitionError, check_transition
+from raft.roles import IllegalTransitionError, check_transition
 from raft.voters import ReplicaKey
 from tests.unit.raft.context import CLUSTER_ID, LOCAL, RaftContext, key_of
 

@@ -1,16 +1,23 @@
 """Voter sets and their history by example, after Kafka's VoterSetTest, VoterSetHistoryTest and
-KRaftControlRecordStateMachineTest (kraft-semantics A11.1, A17.7). Random histories: tests/properties."""
+KRaftControlRecordStateMachineTest (rule R11.1). Random histories: tests/properties."""
 
 from uuid import UUID
 
 import pytest
 
-from raft.control_batches import quorum_batch
-from raft.quorum_records import KRaftVersionAt, VotersAt, voters_record
-from raft.voter_history import VoterHistory
-from raft.voters import NO_VOTERS, ReplicaKey, Voter, VoterSet
+from raft.batches import quorum_batch
+from raft.voters import (
+    NO_VOTERS,
+    KRaftVersionAt,
+    ReplicaKey,
+    Voter,
+    VoterHistory,
+    VotersAt,
+    VoterSet,
+    voters_record,
+)
 from tests.unit.raft.context import key_of
-from tests.unit.raft.reconfig.dynamic import bootstrap, endpoints_of, set_of, voter_of
+from tests.unit.raft.membership.dynamic import bootstrap, endpoints_of, set_of, voter_of
 
 STATIC = VoterSet.of(*(Voter(ReplicaKey(node_id)) for node_id in (1, 2, 3)))
 

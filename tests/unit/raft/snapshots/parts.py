@@ -7,10 +7,10 @@ from typing import Any
 
 from raft.inputs import SnapshotPieceWritten, SnapshotReceived
 from raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse
-from raft.quorum_records import QuorumRecord
 from raft.ready import OutboundRequest, QuorumState, Ready
+from raft.voters import QuorumRecord
 from tests.unit.raft.context import CLUSTER_ID, batch, key_of
-from tests.unit.raft.reconfig.dynamic import DynamicContext
+from tests.unit.raft.membership.dynamic import DynamicContext
 from wire.log_batch import LogBatch, OffsetAndEpoch
 
 LEADER, EPOCH = 2, 2

@@ -1,4 +1,4 @@
-"""A follower that comes in through a snapshot, after Kafka's KafkaRaftClientSnapshotTest (kraft-semantics A10.4)."""
+"""A follower that comes in through a snapshot, after Kafka's KafkaRaftClientSnapshotTest (rule R10.4)."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ from kio.schema.errors import ErrorCode
 
 from raft.inputs import SnapshotRefused
 from raft.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, VoteRequest, VoteResponse
-from raft.quorum_records import KRaftVersionAt, VotersAt
 from raft.ready import OutboundRequest, QuorumState, SnapshotChunk
+from raft.voters import KRaftVersionAt, VotersAt
 from tests.unit.raft.context import batch
-from tests.unit.raft.reconfig.dynamic import set_of
+from tests.unit.raft.membership.dynamic import set_of
 from tests.unit.raft.snapshots.parts import CONTENT, EPOCH, ID, LEADER, SnapshotContext
 from wire.log_batch import OffsetAndEpoch
 

@@ -1,4 +1,4 @@
-"""What a leader answers to FetchSnapshot, after Kafka's KafkaRaftClientSnapshotTest (kraft-semantics A10.4, A17.2)."""
+"""What a leader answers to FetchSnapshot, after Kafka's KafkaRaftClientSnapshotTest (rule R10.4)."""
 
 import pytest
 from kio.schema.errors import ErrorCode

@@ -1,0 +1,1 @@
+"""The fetching side: records of the leader, and a snapshot where the records are gone."""

@@ -1,0 +1,236 @@
+"""What a replica may do after a restart: its first role, and the limits of one that lost its election state or records.
+
+# The first role (rule R4.2)
+
+A replica never starts as a leader or a candidate: records that it had not flushed when it died may be gone. See
+`enter_first_role`.
+
+# A lost election state
+
+The replica has forgotten votes that it gave and records that it acknowledged. If it went on, a leader that was deposed
+with its help could commit once more, and an epoch in which it voted could get a second leader. So it fetches
+anonymously, grants no vote and writes no election state, until
+
+1. every other voter has said since the start that it follows (or is) the same leader in the same epoch: then no
+   replica can be elected in a later epoch by a vote that was forgotten here;
+2. that leader has committed a record of its epoch, so that its high watermark is not one that it merely remembers; and
+3. this replica has on its disk all that the leader had at some moment since the start: then whatever it acknowledged
+   to that leader is there again, for it acknowledges nothing meanwhile. An answer without records says so. Under load
+   there may be no such answer for as long as the load lasts. So the replica first asks the leader where its log ends
+   (by a Fetch from the farthest offset there is, as for a damaged log), and what the leader had then is enough. That
+   one Fetch carries this replica's name: its answer is a divergence, so it acknowledges nothing, and the leader learns
+   from it that this replica has to catch up once more before it can be added as a voter.
+
+That is stricter than Viewstamped Replication's recovery (Liskov and Cowling, 2012, section 4.3), whose views have no
+votes to be forgotten.
+
+# A damaged log
+
+The log has lost records that the replica may have acknowledged, and the replica remembers its votes. The log was
+opened as far as it is sound, and the rest is fetched again. Let E be the epoch of the replica when it started: it has
+acknowledged nothing in a later epoch. (Its epoch is on the disk before the first Fetch in it leaves.) Until its log is
+whole the replica does not stand for election, and gives its vote only to a candidate whose last record is of an epoch
+above E. The log is whole, and the replica a voter like any other, once what it has flushed ends
+
+1. with a record of an epoch above E; or
+2. with a record of epoch E, at or beyond the offset where the leader of E has said since the start that its own log
+   ended.
+
+The replica asks for that end by a Fetch from the farthest offset of epoch E there is. The answer is that the logs
+diverge, and where: at the end of the leader's log. A leader does not count a Fetch that it answers so, and this one
+acknowledges nothing. It carries this replica's name all the same: the leader may remember that this replica was caught
+up once, and must not add it as a voter for that (`raft.leader.fetch_handler`). An empty answer to a Fetch says the
+same of the offset that it asked for. The high watermark does not: of what this replica acknowledged, the last part may
+be committed later, by an acknowledgement that is still under way or by another voter's. And a replica that waited for
+an empty answer alone might wait for ever: under load there is always more, and once that leader is gone no node can
+give it.
+
+Why no record that was committed with its help can be lost by that. Let the replica have acknowledged record r in an
+epoch e <= E, and a majority with it, so that r is committed. Take the first leader above e whose log lacks r. Some
+voter both acknowledged r and voted for that leader; if it was another voter, it refused as always (Raft 5.4.3). So it
+was this one, after it was damaged (before that it compared what it had). If its log was not whole, the candidate's
+last record was of an epoch d > E >= e: the leader of d had r (it is an earlier leader above e), and the candidate's
+log agrees with that of d's leader up to its record of d, so it has r too. If its log was whole by 1, it has a record
+of an epoch above E, hence r by the same argument, and the replica compares as always. If it was whole by 2, it shares
+a record of epoch E with the leader of E, and so all of that leader's log up to there (Raft 5.3, log matching). Of that
+r is part: either r was acknowledged to that very leader, before it named the end of a log that only grew; or e < E,
+and the leader of E had r when it was elected, below the first record of its own. Both conditions are of what is on the
+disk, and neither of which node leads by now: the last flush may end when that leader is gone.
+
+What the replica fetches meanwhile it acknowledges under its own name. That is true whatever was lost: it is on its
+disk now. In epoch E such an acknowledgement is like the earlier ones above. In a later epoch it commits nothing before
+it covers the first record of that epoch, since no leader counts less (Raft 5.4.2), and then the log is whole by 1. So
+the leader keeps a majority that fetches from it. It brings back even a majority of damaged voters, as long as it goes
+on leading; without it they wait for the others, since no other replica can tell them what they had.
+
+Nothing else is needed: no confirmations of the leader as for a lost election state, for the votes are known. What is
+lost may be cut rather than come back: of what was never committed, the leader may have another version, or none.
+"""
+
+from dataclasses import replace
+
+from raft.messages import UNKNOWN_OFFSET, FetchRequest, FetchResponse, LeaderNaming
+from raft.ready import QuorumState, RoleChanged
+from raft.replica import Replica
+from raft.roles import RESTARTED_LEADER, STARTED, Follower, Resigned, Unattached, name_of
+from raft.voters import ReplicaKey
+
+# The first role
+
+
+def enter_first_role(replica: Replica, now_ms: int) -> None:
+    """Never start as a leader or candidate: what it had not flushed when it died may be gone.
+
+    Votes of the stored epoch were given to the log that this replica had then. Kafka lets a restarted candidate go
+    on collecting them; a voter that repeats its grant does not look at the log again, so the leader of such an
+    election may lack what was committed. The vote for itself is kept, and a new epoch is stood for.
+    """
+    state, config = replica.state, replica.config
+    if replica.log.last_epoch > state.leader_epoch:
+        # The log knows of a newer epoch than the election state: that state, and its vote, are history.
+        replica.state = QuorumState(leader_epoch=replica.log.last_epoch)
+        state = replica.state
+    timeout_ms = replica.random_election_timeout_ms()
+    cause = STARTED
+    is_damaged_voter = replica.damaged_epoch is not None and replica.is_voter
+    if state.leader_id == config.node_id and (replica.may_stand or is_damaged_voter) and replica.other_voters:
+        # The others begin at once, after a damage one after the other: this replica's vote settles no split then.
+        others = tuple(voter.key for voter in replica.voters if voter.key.id != config.node_id)
+        preferred = others if is_damaged_voter else ()
+        replica.role = Resigned(now_ms + timeout_ms, preferred, set(replica.other_voters))
+        cause = RESTARTED_LEADER
+    elif state.leader_id in replica.voters.voters and state.leader_id != config.node_id:
+        fetch_timeout_ms = replica.random_fetch_timeout_ms()
+        replica.role = Follower(
+            now_ms + config.fetch_timeout_ms, fetch_timeout_ms, replica.first_voter_check_ms(now_ms)
+        )
+    else:
+        if state.leader_id == config.node_id:
+            replica.state = QuorumState(leader_epoch=state.leader_epoch, voted=state.voted)
+        replica.role = Unattached(now_ms + timeout_ms if replica.may_stand else None)
+    replica.outbox.quorum_state = replica.state
+    replica.outbox.role_changes.append(RoleChanged(name_of(replica.role), replica.epoch, cause))
+    _hurry_a_sole_voter(replica, now_ms)
+
+
+def _hurry_a_sole_voter(replica: Replica, now_ms: int) -> None:
+    """No other replica can be elected, so there is nothing to wait for."""
+    role = replica.role
+    if replica.may_stand and len(replica.voters) == 1 and isinstance(role, Unattached):
+        role.election_deadline_ms = now_ms
+
+
+# A lost election state
+
+# The key of an anonymous Fetch: the leader serves it and counts it for nothing.
+ANONYMOUS = ReplicaKey(-1)
+
+
+def fetching_key(replica: Replica) -> ReplicaKey:
+    return ANONYMOUS if replica.has_lost_its_state else replica.key
+
+
+def leader_confirmations_wanted(replica: Replica, role: Follower) -> tuple[int, ...]:
+    """The other voters that have not named this replica's leader yet; the leader itself is fetched from anyway.
+
+    They are asked by an anonymous Fetch, which acknowledges nothing, so it need not wait for a flush.
+    """
+    if not replica.has_lost_its_state:
+        return ()
+    return tuple(
+        voter_id
+        for voter_id in replica.other_voters
+        if voter_id not in role.leader_confirmations and voter_id != replica.leader_id
+    )
+
+
+def hear_leader_confirmation(replica: Replica, now_ms: int, source_id: int, response: LeaderNaming) -> None:
+    """Take note of the leader that a voter's answer names, while this replica follows a leader."""
+    role = replica.role
+    if not replica.has_lost_its_state or not isinstance(role, Follower):
+        return
+    if (response.leader_id, response.leader_epoch) == (replica.leader_id, replica.epoch):
+        role.leader_confirmations.add(source_id)
+    elif source_id != replica.leader_id:
+        replica.connections.back_off(source_id, now_ms, replica.config.pre_vote_retry_ms)
+
+
+def maybe_regain_trust(replica: Replica, role: Follower, response: FetchResponse) -> None:
+    """The leader answered a Fetch; it may have been the last thing that was missing."""
+    if not replica.has_lost_its_state or response.high_watermark == UNKNOWN_OFFSET:
+        return
+    log = replica.log
+    epoch, start_offset = log.epochs[-1] if log.epochs else (-1, 0)
+    if response.records:
+        has_all = role.leader_end is not None and log.flushed_offset >= role.leader_end
+    else:
+        has_all = response.high_watermark <= log.flushed_offset
+    is_current = epoch == replica.epoch and start_offset < min(response.high_watermark, log.flushed_offset)
+    if has_all and is_current and role.leader_confirmations.issuperset(replica.other_voters):
+        replica.has_lost_its_state = False
+        replica.outbox.has_caught_up = True
+        replica.outbox.quorum_state = replica.state
+
+
+# A damaged log
+
+# No log is as long as that.
+FARTHEST_OFFSET = 2**63 - 1
+
+
+def cannot_judge(replica: Replica, last_offset_epoch: int) -> bool:
+    """Whether a candidate with this last epoch may lack what this replica acknowledged and has lost."""
+    return replica.damaged_epoch is not None and last_offset_epoch <= replica.damaged_epoch
+
+
+def must_ask_for_end(replica: Replica) -> bool:
+    """Whether its leader is that of the loss, and has not said yet where its log ends; who lost its election state as
+    well asks every leader (`raft.recovery`)."""
+    role = replica.role
+    if not isinstance(role, Follower):
+        return False
+    if replica.has_lost_its_state:
+        return role.leader_end is None
+    return replica.damaged_epoch == replica.epoch and replica.lost_until is None
+
+
+def ask_for_end(replica: Replica, request: FetchRequest) -> FetchRequest:
+    """The Fetch that asks for it, made of an ordinary one."""
+    return replace(
+        request, replica=replica.key, fetch_offset=FARTHEST_OFFSET, last_fetched_epoch=replica.epoch
+    )
+
+
+def hear_end(replica: Replica, response: FetchResponse) -> None:
+    """The answer to that. One that makes no sense is not asked for again: there may be an empty answer yet."""
+    end = response.diverging
+    if replica.has_lost_its_state and isinstance(replica.role, Follower):
+        is_named = end is not None and end.epoch == replica.epoch
+        replica.role.leader_end = end.offset if end is not None and is_named else FARTHEST_OFFSET
+        return
+    is_named = end is not None and end.epoch == replica.damaged_epoch
+    replica.lost_until = end.offset if end is not None and is_named else FARTHEST_OFFSET
+
+
+def hear_of_nothing_more(replica: Replica) -> None:
+    """The leader has no records from the end of this log on."""
+    if replica.damaged_epoch == replica.epoch and not replica.has_lost_its_state:
+        replica.lost_until = replica.log.log_end_offset
+
+
+def maybe_become_whole(replica: Replica, now_ms: int) -> None:
+    """Judged in every turn: a Fetch may have been answered, a flush be over, or a snapshot have come in."""
+    if replica.damaged_epoch is None or replica.has_lost_its_state:
+        return
+    log = replica.log
+    if replica.config.can_be_voter and log.flushed_offset < log.log_end_offset:
+        return  # Only voters wait for their flushes: those of observers take their time.
+    if log.last_epoch > replica.damaged_epoch or _reaches_the_end(replica, replica.damaged_epoch):
+        replica.damaged_epoch = None
+        replica.outbox.has_caught_up = True
+        replica.maybe_await_election(now_ms)
+
+
+def _reaches_the_end(replica: Replica, epoch: int) -> bool:
+    log, end_offset = replica.log, replica.lost_until
+    return end_offset is not None and log.last_epoch == epoch and log.log_end_offset >= end_offset

@@ -1,0 +1,304 @@
+"""Requests to peers over loopback TCP, and each way in which a peer can fail them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from network.requests import Reply, RequestContext
+from network.server import KafkaServer
+from raft.adapters.kafka_codec.codec import RAFT_APIS, build_response
+from raft.adapters.transport import KafkaTransport, endpoints_of
+from raft.inputs import FailureReason, Input, RequestFailed, ResponseReceived
+from raft.messages import FetchRequest, FetchResponse, Request, Response, VoteRequest, VoteResponse
+from raft.ready import OutboundRequest
+from raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from tests.unit.raft.adapters.driver_parts import run, until
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import response_class
+from wire.protocol.entities import build
+
+HOST = "127.0.0.1"
+PEER = 2
+VOTE = VoteRequest(
+    cluster_id="c",
+    replica_epoch=3,
+    candidate=ReplicaKey(1),
+    voter=ReplicaKey(PEER),
+    last_offset=0,
+    last_offset_epoch=0,
+)
+PRE_VOTE = VoteRequest(
+    cluster_id="c",
+    replica_epoch=3,
+    candidate=ReplicaKey(1),
+    voter=ReplicaKey(PEER),
+    last_offset=0,
+    last_offset_epoch=0,
+    pre_vote=True,
+)
+FETCH = FetchRequest(
+    cluster_id="c",
+    replica=ReplicaKey(1),
+    current_leader_epoch=3,
+    fetch_offset=0,
+    last_fetched_epoch=0,
+    max_wait_ms=500,
+    max_bytes=1000,
+)
+
+
+class Peer:
+    """Answers each API with the response given for it; holds back what has none."""
+
+    def __init__(self) -> None:
+        self.answers: dict[int, Response] = {}
+        self.held: list[tuple[int, int, Reply]] = []
+        self.requests = 0
+        self.connections: set[int] = set()
+
+    def handle(self, context: RequestContext, _entity: Any, reply: Reply) -> None:
+        self.requests += 1
+        self.connections.add(context.connection_id)
+        api_key, version = context.header.api_key, context.header.api_version
+        if api_key in self.answers:
+            reply(build_response(api_key, version, self.answers[api_key], {}))
+        else:
+            self.held.append((api_key, version, reply))
+
+
+@asynccontextmanager
+async def listening(
+    peer: Peer, supported: Mapping[ApiKey, tuple[int, int]] = RAFT_APIS, port: int = 0
+) -> AsyncIterator[KafkaServer]:
+    server = KafkaServer(
+        host=HOST, port=port, handler=peer.handle, supported=supported, listener_name="CONTROLLER"
+    )
+    await server.start()
+    try:
+        yield server
+    finally:
+        for _, _, reply in peer.held:
+            reply(None)
+        await server.stop()
+
+
+class Sender:
+    """A transport to one peer, and the outcomes it told."""
+
+    def __init__(
+        self,
+        port: int,
+        request_timeout_ms: int = 5000,
+        idle_timeout_ms: int = 60_000,
+        listener: str = "CONTROLLER",
+    ) -> None:
+        self.outcomes: list[Input] = []
+        self._sent = 0
+        endpoints = {PEER: Endpoint(listener, HOST, port)}
+        self.transport = KafkaTransport(
+            1, endpoints, request_timeout_ms, self.outcomes.append, idle_timeout_ms
+        )
+
+    def send(self, request: Request, to: int = PEER, endpoint: Endpoint | None = None) -> None:
+        self._sent += 1
+        self.transport.send(OutboundRequest(self._sent, to, request, endpoint))
+
+    async def outcome(self, count: int = 1) -> Input:
+        await until(lambda: len(self.outcomes) >= count)
+        return self.outcomes[count - 1]
+
+
+def failed(correlation_id: int, reason: FailureReason) -> RequestFailed:
+    return RequestFailed(correlation_id, PEER, reason)
+
+
+def test_a_response_comes_back_as_an_input() -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        answer = VoteResponse(leader_epoch=3, vote_granted=True)
+        peer.answers[ApiKey.VOTE] = answer
+        async with listening(peer) as server:
+            sender = Sender(server.bound_port)
+            sender.send(VOTE)
+            sender.send(PRE_VOTE)
+            await sender.outcome(2)
+            assert sender.outcomes == [ResponseReceived(1, PEER, answer), ResponseReceived(2, PEER, answer)]
+            assert len(peer.connections) == 1
+            sender.transport.close()
+
+    run(scenario())
+
+
+def test_a_parked_fetch_does_not_delay_a_vote() -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        peer.answers[ApiKey.VOTE] = VoteResponse(leader_epoch=3)
+        async with listening(peer) as server:
+            sender = Sender(server.bound_port)
+            sender.send(FETCH)
+            await until(lambda: peer.held)
+            sender.send(VOTE)
+            assert await sender.outcome() == ResponseReceived(2, PEER, VoteResponse(leader_epoch=3))
+            api_key, version, reply = peer.held.pop()
+            records = FetchResponse(leader_id=2, leader_epoch=3, high_watermark=1, records=b"abc")
+            reply(build_response(api_key, version, records, {}))
+            assert await sender.outcome(2) == ResponseReceived(1, PEER, records)
+            sender.transport.close()
+
+    run(scenario())
+
+
+def test_an_absent_peer_fails_requests_and_is_found_when_it_comes() -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        peer.answers[ApiKey.VOTE] = VoteResponse(leader_epoch=3)
+        async with listening(Peer()) as other:
+            port = other.bound_port
+        sender = Sender(port)
+        sender.send(VOTE)
+        assert await sender.outcome() == failed(1, FailureReason.DISCONNECTED)
+        sender.send(VOTE)
+        assert sender.outcomes == [failed(1, FailureReason.DISCONNECTED)], "never told before send returns"
+        assert await sender.outcome(2) == failed(2, FailureReason.DISCONNECTED)
+        async with listening(peer, port=port):
+            await until(lambda: answered(sender))
+            sender.transport.close()
+
+    run(scenario())
+
+
+def answered(sender: Sender) -> bool:
+    """Ask again, as the core does after its back-off, until one request is answered."""
+    if any(isinstance(outcome, ResponseReceived) for outcome in sender.outcomes):
+        return True
+    sender.send(VOTE)
+    return False
+
+
+def test_a_silent_peer_times_out_and_the_connection_is_made_anew() -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        async with listening(peer) as server:
+            sender = Sender(server.bound_port, request_timeout_ms=100)
+            sender.send(VOTE)
+            await until(lambda: peer.held)
+            assert await sender.outcome() == failed(1, FailureReason.TIMED_OUT)
+            peer.answers[ApiKey.VOTE] = VoteResponse(leader_epoch=3)
+            sender.send(VOTE)
+            assert await sender.outcome(2) == ResponseReceived(2, PEER, VoteResponse(leader_epoch=3))
+            assert len(peer.connections) == 2
+            sender.transport.close()
+
+    run(scenario())
+
+
+def test_a_peer_that_goes_away_fails_what_is_under_way() -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        async with listening(peer) as server:
+            sender = Sender(server.bound_port)
+            sender.send(VOTE)
+            sender.send(FETCH)
+            await until(lambda: len(peer.held) == 2)
+        await sender.outcome(2)
+        assert {outcome.reason for outcome in sender.outcomes if isinstance(outcome, RequestFailed)} == {
+            FailureReason.DISCONNECTED
+        }
+        sender.transport.close()
+
+    run(scenario())
+
+
+def test_an_old_peer_is_never_sent_a_pre_vote() -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        peer.answers[ApiKey.VOTE] = VoteResponse(leader_epoch=3, vote_granted=True)
+        async with listening(peer, {ApiKey.VOTE: (0, 1)}) as server:
+            sender = Sender(server.bound_port)
+            sender.send(PRE_VOTE)
+            assert await sender.outcome() == failed(1, FailureReason.UNSUPPORTED_VERSION)
+            assert peer.requests == 0
+            sender.send(VOTE)
+            assert isinstance(await sender.outcome(2), ResponseReceived)
+            sender.send(FETCH)
+            assert await sender.outcome(3) == failed(3, FailureReason.UNSUPPORTED_VERSION)
+            sender.transport.close()
+
+    run(scenario())
+
+
+def test_a_peer_may_refuse_a_version_in_its_answer() -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        peer.answers[ApiKey.VOTE] = VoteResponse(error=ErrorCode.unsupported_version, is_top_level=True)
+        async with listening(peer) as server:
+            sender = Sender(server.bound_port)
+            sender.send(PRE_VOTE)
+            assert await sender.outcome() == failed(1, FailureReason.UNSUPPORTED_VERSION)
+            sender.transport.close()
+
+    run(scenario())
+
+
+def test_an_answer_about_something_else_is_no_answer() -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        async with listening(peer) as server:
+            sender = Sender(server.bound_port)
+            sender.send(VOTE)
+            await until(lambda: peer.held)
+            api_key, version, reply = peer.held.pop()
+            reply(build(response_class(api_key, version), {"error_code": ErrorCode.none, "topics": []}))
+            assert await sender.outcome() == failed(1, FailureReason.DISCONNECTED)
+            sender.transport.close()
+
+    run(scenario())
+
+
+def test_closing_fails_what_is_under_way_and_all_that_comes_after() -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        async with listening(peer) as server:
+            sender = Sender(server.bound_port)
+            sender.send(VOTE)
+            await until(lambda: peer.held)
+            sender.transport.close()
+            sender.send(VOTE)
+            await sender.outcome(2)
+            assert sorted(sender.outcomes, key=lambda outcome: getattr(outcome, "correlation_id", 0)) == [
+                failed(1, FailureReason.DISCONNECTED),
+                failed(2, FailureReason.DISCONNECTED),
+            ]
+            await asyncio.sleep(0)
+
+    run(scenario())
+
+
+def test_voters_and_bootstrap_servers_have_ids_of_their_own() -> None:
+    first, second = Endpoint("C", "b1", 1), Endpoint("C", "b2", 2)
+    voter = Endpoint("C", "v", 3)
+    voters = VoterSet.of(Voter(ReplicaKey(7), (voter,)), Voter(ReplicaKey(8)))
+    assert endpoints_of(voters, [first, second]) == {7: voter, -2: first, -3: second}
+
+
+def test_why_a_peer_cannot_be_reached_is_known_until_it_can() -> None:
+    async def scenario() -> None:
+        peer = Peer()
+        peer.answers[ApiKey.VOTE] = VoteResponse(leader_epoch=3)
+        async with listening(peer) as server:
+            port = server.bound_port
+        sender = Sender(port)
+        assert sender.transport.why_unreachable(PEER) is None
+        sender.send(VOTE)
+        await sender.outcome()
+        assert sender.transport.why_unreachable(PEER) == "Connection refused"
+        async with listening(peer, port=port):
+            while sender.transport.why_unreachable(PEER) is not None:
+                sender.send(VOTE)
+                await sender.outcome(len(sender.outcomes) + 1)
+        sender.transport.close()
+
+    run(scenario())
