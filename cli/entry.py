@@ -2,7 +2,7 @@
 
 It imports nothing that Python has not loaded already: an interrupt before the handler is in place shows Python's own
 traceback, and `signal`, `typing` and `enum` take 12 ms. Hence the built-in part of `signal`, and a number that
-`cli.exit_status` has a name for. The script `cli/kquorum` closes the gap before this module; what is left is Python's
+`cli.failures` has a name for. The script `cli/kquorum` closes the gap before this module; what is left is Python's
 own start.
 """
 

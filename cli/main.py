@@ -7,59 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.command_security import begin
+from cli.clients.security import begin
+from cli.command_tree import CommandTree
 from cli.entry import end_at_once_on_interrupt, raise_on_interrupt
-from cli.exit_status import ExitStatus
-from cli.failures import message_of, status_of
-from cli.lazy import LazyCommand, LazyGroup
-
-_RUN, _ASK, _READ = "Run", "Ask a running cluster", "Read a log"
-
-
-class Root(LazyGroup):
-    """All commands, in the order of a cluster's life."""
-
-    commands_by_name = {  # noqa: RUF012 - ClassVar in the base
-        "format": LazyCommand(
-            "cli.commands.format:format_command", "Prepare the data folders of nodes.", _RUN
-        ),
-        "random-uuid": LazyCommand(
-            "cli.commands.random_uuid:random_uuid", "Make a cluster id or a directory id.", _RUN
-        ),
-        "certs": LazyCommand("cli.commands.certs:certs_app", "Certificates to try TLS with.", _RUN),
-        "start": LazyCommand("cli.commands.start:start", "Run one node of the config.", _RUN),
-        "up": LazyCommand("cli.commands.up:up", "Run all nodes of the config on this machine.", _RUN),
-        "demo": LazyCommand(
-            "cli.commands.demo:demo", "A quorum runs, is killed, is read and is audited.", _RUN
-        ),
-        "quorum": LazyCommand(
-            "cli.commands.quorum:quorum_app", "Who leads and votes; change the voters.", _ASK
-        ),
-        "brokers": LazyCommand("cli.commands.brokers:brokers", "The brokers and how far they follow.", _ASK),
-        "topics": LazyCommand(
-            "cli.commands.topics:topics_app", "Create, list, describe and delete topics.", _ASK
-        ),
-        "configs": LazyCommand(
-            "cli.commands.configs:configs_app", "Show and alter configs of topics, brokers and groups.", _ASK
-        ),
-        "features": LazyCommand(
-            "cli.commands.features:features_app", "The levels of features: show, upgrade, downgrade.", _ASK
-        ),
-        "watch": LazyCommand("cli.commands.watch:watch", "Changes of the metadata, live (gRPC).", _ASK),
-        "log": LazyCommand("cli.commands.log:log_app", "Read, check and compare metadata logs.", _READ),
-        "snapshot": LazyCommand(
-            "cli.commands.snapshot:snapshot_app", "List, check, compare and take snapshots.", _READ
-        ),
-        "audit": LazyCommand(
-            "cli.commands.audit:audit_app",
-            "Replay a metadata log into tables that answer questions (Spark).",
-            _READ,
-        ),
-    }
-
+from cli.failures import ExitStatus, message_of, status_of
 
 app = typer.Typer(
-    cls=Root,
+    cls=CommandTree,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",

@@ -1,14 +1,13 @@
-"""Where a cluster is to be asked: what was typed, or what the config says."""
+"""Where a command finds the cluster: the addresses that were typed, or those of the config."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cli.command_security import remember_cluster
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.clients.security import remember_cluster
+from cli.failures import CliError, ExitStatus
 from node.config.addresses import HostPort, parse_host_port, reachable
-from node.config.model import ClusterConfig
+from node.config.model import ClusterConfig, NodeConfig
 
 DEFAULT_CONFIG = Path("quorum.toml")
 
@@ -103,3 +102,36 @@ def _parse(text: str, option: str) -> tuple[HostPort, ...]:
         return tuple(reachable(*parse_host_port(part)) for part in text.split(",") if part.strip())
     except ValueError as error:
         raise CliError(f"{option}: {error}", status=ExitStatus.USAGE) from error
+
+
+def grpc_addresses(
+    config: Path | None, listed: str | None, *, node_id: int | None = None, needed_by: str
+) -> tuple[HostPort, ...]:
+    """Those listed (`--grpc`), or those of the config, of one node if it is named. Raises CliError, saying in whose
+    name (`needed_by`), when there is none."""
+    if listed is not None:
+        if node_id is not None:
+            raise _refused("--node chooses from a config; it does not go with --grpc")
+        return _parse_listeners(listed)
+    cluster = _config(config, "--grpc host:port")
+    found = grpc_listeners(cluster.nodes if node_id is None else (cluster.node(node_id),))
+    if not found:
+        who = "no node has a" if node_id is None else f"node {node_id} has no"
+        raise _refused(f"{cluster.path}: {who} `kquorum.grpc.listener`, which {needed_by} needs")
+    return found
+
+
+def grpc_listeners(nodes: tuple[NodeConfig, ...]) -> tuple[HostPort, ...]:
+    listeners = (node.kquorum_grpc_listener for node in nodes)
+    return tuple(reachable(*listener) for listener in listeners if listener is not None)
+
+
+def _parse_listeners(listed: str) -> tuple[HostPort, ...]:
+    found = _parse(listed, "--grpc")
+    if not found:
+        raise _refused("--grpc names no host:port")
+    return found
+
+
+def _refused(message: str) -> CliError:
+    return CliError(message, status=ExitStatus.USAGE)

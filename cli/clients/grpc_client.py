@@ -1,13 +1,25 @@
-"""What failed gRPC calls come to: why each address gave no answer, in words, and whether somebody refused."""
+"""gRPC calls to nodes: the channel, the words for a failed call, one call, and a call that only the leader answers."""
 
-from typing import Final
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import grpc
 
-from cli.command_security import OPTION, speaks_grpc_with_tls
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.clients.security import OPTION, grpc_credentials_for, speaks_grpc_with_tls
+from cli.failures import CliError, ExitStatus
 from node.config.addresses import HostPort
+from wire.proto import quorum_pb2 as pb
+from wire.proto.quorum_pb2_grpc import QuorumStub
+
+
+def open_channel(address: HostPort, options: tuple[tuple[str, int], ...]) -> grpc.aio.Channel:
+    """For use with `async with`. Raises ConfigError for a command config that cannot be used."""
+    credentials = grpc_credentials_for(address)
+    if credentials is None:
+        return grpc.aio.insecure_channel(str(address), options=options)
+    return grpc.aio.secure_channel(str(address), credentials, options=options)
+
 
 REFUSALS: Final = frozenset({grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED})
 # Our servers write the details of these; gRPC's own are of use only in part.
@@ -92,3 +104,80 @@ def _hung_up(address: HostPort) -> str:
     else:
         wants = f"TLS? security.protocol=SSL in the file of {OPTION}"
     return f"it hung up before it said anything (does it want {wants})"
+
+
+T = TypeVar("T")
+Tell = Callable[[str], None]
+CHANNEL_OPTIONS = (("grpc.enable_http_proxy", 0),)
+DOUBT = "the request may have been carried out: look with `kquorum quorum status`"
+
+
+async def transfer_leadership(
+    addresses: Sequence[HostPort], target_id: int, timeout_ms: int, tell: Tell = lambda _: None
+) -> None:
+    """Ask each in turn, for only the leader can, all within the time. Raises CliError with what they said."""
+    request = pb.TransferLeadershipRequest(target_id=target_id)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_ms / 1000
+    said: list[str] = []
+    is_in_doubt = False
+    for address in addresses:
+        timeout_s = max(deadline - loop.time(), 0.1)
+        try:
+            await call(address, lambda stub: stub.TransferLeadership(request, timeout=timeout_s))  # noqa: B023
+        except grpc.aio.AioRpcError as error:
+            said.append(f"{address}: {reason_of(address, error)}")
+            is_in_doubt = is_in_doubt or error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            continue
+        except asyncio.CancelledError:
+            tell(DOUBT)
+            raise
+        return
+    doubt = f"; {DOUBT}" if is_in_doubt else ""
+    raise CliError(f"leadership was not transferred to node {target_id}: {'; '.join(said)}{doubt}")
+
+
+async def call(address: HostPort, method: Callable[[Any], Awaitable[T]]) -> T:
+    async with open_channel(address, CHANNEL_OPTIONS) as channel:
+        return await method(QuorumStub(channel))  # type: ignore[no-untyped-call]
+
+
+PAUSE_S: Final = 0.1
+
+
+async def ask_leader(
+    addresses: Sequence[HostPort],
+    timeout_ms: int,
+    what: str,
+    method: Callable[[Any, float], Awaitable[T]],
+) -> T:
+    """Ask all at once, each over and over, until one answers: one that is mute costs nobody else's time. Raises
+    CliError, with what each said, when the time is up, and at once where one refuses."""
+    failures = Failures(what)
+    deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
+    asking = [asyncio.ensure_future(_ask_until(address, deadline, method, failures)) for address in addresses]
+    try:
+        for answered in asyncio.as_completed(asking):
+            answer = await answered
+            if answer is not None:
+                return answer
+    finally:
+        for each in asking:
+            each.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+    raise failures.error()
+
+
+async def _ask_until(
+    address: HostPort, deadline: float, method: Callable[[Any, float], Awaitable[T]], failures: Failures
+) -> T | None:
+    """None when the time is up. Raises CliError for a refusal."""
+    loop = asyncio.get_running_loop()
+    while (left_s := deadline - loop.time()) > 0:
+        try:
+            return await call(address, lambda stub: method(stub, left_s))
+        except grpc.aio.AioRpcError as error:
+            failures.note(address, error)
+        failures.check_refused()
+        await asyncio.sleep(min(PAUSE_S, max(deadline - loop.time(), 0)))
+    return None

@@ -152,7 +152,7 @@ def _of_file(choice: _Choice) -> "ClientSecurity":
 
 def _file_keys(choice: _Choice) -> dict[str, str]:
     """Read once; what is doubtful in the file is told then."""
-    from cli.command_keys import doubtful_keys
+    from cli.clients.client_keys import doubtful_keys
     from cli.output import complain
 
     if choice.read is None:

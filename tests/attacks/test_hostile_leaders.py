@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from cli.exit_status import ExitStatus
+from cli.failures import ExitStatus
 from cli.main import run
 from cli.processes import NodeProcess, wait_until
 from node.config.materialise import free_ports

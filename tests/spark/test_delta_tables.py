@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.audit.delta_jars import jars_folder
+from cli.commands.audit.spark import jars_folder
 from spark_replay.delta import DeltaMissing, delta_settings
 from tests.support.sample_logs import write_sample
 

@@ -1,29 +1,186 @@
-"""How the answers of `audit ...` are given: tables on the terminal, JSON, CSV or Parquet.
+"""Values of Spark's, and of logs, as a terminal and JSON may have them."""
 
-What is shown on a terminal is limited, and says so; the files and JSON have everything, row by row as Spark hands it
-over, so that no answer needs more memory than its largest piece.
-"""
-
+import csv
+import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from math import isfinite
+from pathlib import Path
+from typing import Any, Protocol, TextIO
 
 from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import TimestampType
 from rich.text import Text
 
-from cli.audit.answer_files import readable, write_csv, write_json, write_parquet
-from cli.audit.cells import duration, ids, number, plain
-from cli.audit.options import Output
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.output import complain, print_table, say
+from cli.commands.audit.question_commands import Output
+from cli.failures import CliError, ExitStatus
+from cli.output import complain, json_text, print_table, say
 from spark_replay.audit import Progress
 from wire.safe_text import safe_text
 
+
+def plain(value: object) -> Any:
+    """A value of Spark's as JSON knows it."""
+    if isinstance(value, Row):
+        return {name: plain(each) for name, each in value.asDict().items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).hex()
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+def ids(values: Iterable[int] | None) -> str:
+    return "" if values is None else " ".join(map(str, values))
+
+
+def number(value: int | None) -> str:
+    """An id, an offset or an epoch, which nobody reads with commas."""
+    return "" if value is None else str(value)
+
+
+def duration(milliseconds: int | None) -> str:
+    """`1 d 02:03:04`, `02:03:04` or `4.250 s`."""
+    if milliseconds is None:
+        return ""
+    if milliseconds < 60_000:
+        return f"{milliseconds / 1000:.3f} s"
+    seconds = milliseconds // 1000
+    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
+    text = f"{hours:02d}:{minutes:02d}:{seconds % 60:02d}"
+    return f"{days} d {text}" if days else text
+
+
+# A spreadsheet takes a text that begins so for a formula, and a log holds text that others wrote. The last four
+# are full-width, which some of them read as the others.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_ISO_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
+
+
+class Table(Protocol):
+    """Rows in order, under a name."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def frame(self) -> DataFrame: ...
+    @property
+    def total(self) -> int | None: ...
+
+
+def write_json(head: Mapping[str, Any], tables: Iterable[Table], out: TextIO) -> None:
+    """One object: the head, the notes, then each table as a list, written row by row."""
+    out.write("{\n")
+    parts = [f"  {_encode(name)}: {_encode(value)}" for name, value in head.items()]
+    out.write(",\n".join(parts))
+    for table in tables:
+        out.write(f",\n  {_encode(table.name)}: [")
+        is_first = True
+        for row in _rows(table):
+            out.write(("" if is_first else ",") + "\n    " + _encode(plain(row)))
+            is_first = False
+        out.write("]" if is_first else "\n  ]")
+    out.write("\n}\n")
+
+
+def _encode(value: object) -> str:
+    """JSON that a terminal may be shown: non-ASCII letters stay, control characters of any kind are escaped."""
+    return json_text(value)
+
+
+def _rows(table: Table) -> Iterator[Row]:
+    return iter(()) if table.total == 0 else iter(readable(table.frame).toLocalIterator())
+
+
+def write_csv(tables: Sequence[Table], target: str) -> None:
+    if target == "-":
+        if len(tables) != 1:
+            raise CliError(
+                f"--csv -: this answer has the tables {', '.join(table.name for table in tables)}; choose one "
+                "by --table, or name a folder for all",
+                status=ExitStatus.USAGE,
+            )
+        _write_csv(tables[0], sys.stdout)
+        return
+    path = Path(target)
+    try:
+        if len(tables) == 1 and not path.is_dir():
+            _write_csv_file(tables[0], path)
+            return
+        path.mkdir(parents=True, exist_ok=True)
+        for table in tables:
+            _write_csv_file(table, path / f"{table.name}.csv")
+    except OSError as error:
+        raise CliError(f"--csv {target}: {error.strerror}", status=ExitStatus.IO_ERROR) from None
+
+
+def _write_csv_file(table: Table, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as out:
+        _write_csv(table, out)
+    complain(f"{path}", style="green", label="written")
+
+
+def _write_csv(table: Table, out: TextIO) -> None:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.frame.columns)
+    is_terminal = out.isatty()
+    for row in _rows(table):
+        cells = map(_csv_cell, row)
+        writer.writerow([safe_text(cell) for cell in cells] if is_terminal else cells)
+
+
+def _csv_cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list) and not any(isinstance(each, Row) for each in value):
+        joined = " ".join(map(str, value))
+        return _no_formula(joined) if any(isinstance(each, str) for each in value) else joined
+    known = plain(value)
+    if isinstance(value, str):
+        return _no_formula(value)
+    return known if isinstance(known, str) else json.dumps(known, ensure_ascii=False)
+
+
+def _no_formula(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+
+
+def write_parquet(tables: Sequence[Table], folder: Path) -> None:
+    """A folder for each table; one that is there already is not touched."""
+    present = [str(folder / table.name) for table in tables if (folder / table.name).exists()]
+    if present:
+        raise CliError(
+            f"--parquet: {present[0]} is there already; name another folder", status=ExitStatus.USAGE
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CliError(f"--parquet {folder}: {error.strerror}", status=ExitStatus.IO_ERROR) from None
+    for table in tables:
+        path = folder.resolve() / table.name
+        table.frame.write.parquet(str(path))
+        complain(f"{path}", style="green", label="written")
+
+
+def readable(frame: DataFrame) -> DataFrame:
+    """With times as texts in UTC: PySpark would hand them over in the zone of this machine, without saying so."""
+    times = [field.name for field in frame.schema.fields if isinstance(field.dataType, TimestampType)]
+    quoted = {name: f"`{name.replace('`', '``')}`" for name in times}
+    return frame.withColumns({name: F.date_format(F.col(quoted[name]), _ISO_FORMAT) for name in times})
+
+
 # Other commands find the cells here, too.
 __all__ = ["Answer", "AnswerTable", "duration", "give", "ids", "number", "plain"]
-
 Cells = Callable[[Row], Sequence[object]]
 
 
@@ -157,3 +314,62 @@ def _cell(value: object) -> object:
     if isinstance(value, Text):
         return Text(safe_text(value.plain), style=value.style)
     return value
+
+
+_CAUSES = {
+    "fencing": "fencing of broker {}",
+    "shutdown": "shutdown of broker {}",
+    "unregistration": "unregistration of broker {}",
+    "restart": "restart of broker {}",
+    "directory_failure": "failed directory of broker {}",
+    "unfencing": "return of broker {}",
+    "leader_request": "asked for by its leader, broker {}",
+    "reassignment": "reassignment",
+    "preferred": "back to the preferred leader",
+    "unclean": "unclean election",
+    "recovery": "a replica could lead again",
+    "creation": "created so",
+    "unknown": "unknown (its creation is not in the log)",
+    "min_isr_config": "change of min.insync.replicas",
+    "other": "",
+}
+
+
+def cause_text(cause: str | None, broker: int | None) -> str:
+    """`fencing of broker 2`."""
+    text = _CAUSES.get(cause or "", cause or "")
+    if "{}" not in text:
+        return text
+    return (
+        text.format(broker)
+        if broker is not None
+        else text.removesuffix(" of broker {}").removesuffix(", broker {}")
+    )
+
+
+def author_text(row: Row) -> str:
+    """Who asked for it: a principal and where from, or the controller that wrote it."""
+    if row["principal"] is not None:
+        via = "@".join(each for each in (row["client_id"], row["client_address"]) if each)
+        return f"{row['principal']} ({via})" if via else row["principal"]
+    if row["controller_id"] is None:
+        return ""
+    return f"controller {row['controller_id']}"
+
+
+def author_columns(*, has_notes: bool) -> tuple[str, ...]:
+    """The columns for `author_cells`: logs without notes tell no more than which controller wrote it."""
+    return ("~who", "~why") if has_notes else ("written by",)
+
+
+def author_cells(row: Row, *, has_notes: bool) -> tuple[str, ...]:
+    return (author_text(row), reason_text(row)) if has_notes else (author_text(row),)
+
+
+def reason_text(row: Row) -> str:
+    """The request, what it was for, and why in the words of whoever asked."""
+    if row["principal"] is None:
+        return ""
+    parts = [part for part in (row["api"], row["reason"]) if part]
+    said = f' "{row["operator_reason"]}"' if row["operator_reason"] else ""
+    return ": ".join(parts) + said

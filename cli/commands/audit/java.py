@@ -6,8 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.failures import CliError, ExitStatus
 
 OLDEST_JAVA = 17
 REMEDY = (
@@ -15,7 +14,6 @@ REMEDY = (
     f"apt install openjdk-{OLDEST_JAVA}-jre-headless; macOS: brew install openjdk@{OLDEST_JAVA}) "
     "or point JAVA_HOME at it"
 )
-
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 
 

@@ -1,25 +1,147 @@
-"""`kquorum audit timeline` and `audit who`: what happened to a topic or a broker, and who asked for it."""
+"""The questions of `kquorum audit` as typed: options, and the answer that each asks for. `--help` imports this file."""
 
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.audit.options import (
-    LOCAL,
-    AsJson,
-    AuditOrLog,
-    CsvTarget,
-    Limit,
-    Master,
-    ParquetFolder,
-    Since,
-    Source,
-    Until,
-    output_of,
-)
+from cli.failures import CliError, ExitStatus
 
 if TYPE_CHECKING:
-    from cli.audit.question_timeline import History
+    from cli.commands.audit.questions.timeline import History
+
+DEFAULT_LIMIT = 20
+AuditOrLog = Annotated[
+    Path,
+    typer.Argument(
+        metavar="AUDIT|LOG",
+        help="The folder of a finished audit, or a log whose tables are made for this question.",
+    ),
+]
+Source = Annotated[
+    str | None, typer.Option("--source", help="Which log, where the audit holds several (see `audit build`).")
+]
+Master = Annotated[str, typer.Option(help="The Spark master to run on.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")]
+CsvTarget = Annotated[
+    str | None,
+    typer.Option(
+        "--csv", metavar="FILE|DIR|-", help="Everything, as CSV: a file for each table; - is the output."
+    ),
+]
+ParquetFolder = Annotated[
+    Path | None,
+    typer.Option("--parquet", metavar="DIR", help="Everything, as Parquet: a folder for each table."),
+]
+OneTable = Annotated[str | None, typer.Option("--table", help="Only this table of the answer.")]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", help="From this time on: ISO 8601 (UTC unless it says otherwise) or ms."),
+]
+Until = Annotated[str | None, typer.Option("--until", help="Before this time.")]
+Limit = Annotated[int, typer.Option(min=0, help="Rows shown of each table; 0 shows all.")]
+LOCAL = "local[*]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """How the answer is wanted. `csv` is a file, a folder or `-`."""
+
+    as_json: bool = False
+    csv: str | None = None
+    parquet: Path | None = None
+    table: str | None = None
+    limit: int = DEFAULT_LIMIT
+
+
+def output_of(
+    *, as_json: bool, csv: str | None, parquet: Path | None, table: str | None, limit: int
+) -> Output:
+    """Raises CliError where JSON and CSV would both go to standard output."""
+    if as_json and csv == "-":
+        raise CliError("--json and --csv - both write to the output: choose one", status=ExitStatus.USAGE)
+    return Output(as_json=as_json, csv=csv, parquet=parquet, table=table, limit=limit)
+
+
+def as_of(
+    path: AuditOrLog,
+    offset: Annotated[
+        int | None,
+        typer.Option("--offset", help="Right behind the record at this offset; without it, the end."),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            "--time", help="At this time: ISO 8601 (UTC unless it says otherwise) or ms since 1970."
+        ),
+    ] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only the topic of this name.")] = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", min=0, help="Only this partition of the topic.")
+    ] = None,
+    broker: Annotated[
+        int | None, typer.Option("--broker", min=0, help="Only this broker and the partitions it has.")
+    ] = None,
+    source: Source = None,
+    limit: Limit = 20,
+    table: OneTable = None,
+    as_json: AsJson = False,
+    csv: CsvTarget = None,
+    parquet: ParquetFolder = None,
+    master: Master = LOCAL,
+) -> None:
+    """Show the cluster at a moment: leader and voters, features, brokers, topics, partitions, configs and ACLs."""
+    output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=table, limit=limit)
+    from cli.commands.audit.answers import give
+    from cli.commands.audit.query import asked_by_options, asking, check_partition
+    from cli.commands.audit.questions.as_of import AsOf, answer_as_of
+    from spark_replay.questions.entities import Narrowing
+
+    check_partition(topic, partition)
+    request = AsOf(
+        asked=asked_by_options(offset, time),
+        narrowing=Narrowing(topic=topic, partition=partition, broker=broker),
+    )
+    with asking(path, source=source, master=master) as question:
+        give(answer_as_of(question, request), output, question.tables.progress)
+
+
+_MOMENT = "an offset, a time (ISO 8601, or ms since 1970), start or end"
+
+
+def diff(
+    path: AuditOrLog,
+    first: Annotated[str, typer.Argument(metavar="A", help=f"From behind this moment: {_MOMENT}.")],
+    last: Annotated[str, typer.Argument(metavar="B", help=f"To this moment, included: {_MOMENT}.")] = "end",
+    topic: Annotated[str | None, typer.Option("--topic", help="Only the topic of this name.")] = None,
+    broker: Annotated[
+        int | None, typer.Option("--broker", min=0, help="Only this broker and the partitions it has.")
+    ] = None,
+    source: Source = None,
+    limit: Limit = 20,
+    table: OneTable = None,
+    as_json: AsJson = False,
+    csv: CsvTarget = None,
+    parquet: ParquetFolder = None,
+    master: Master = LOCAL,
+) -> None:
+    """Show what was added, removed and changed between two moments, and by whom where an audit note tells."""
+    output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=table, limit=limit)
+    from cli.commands.audit.answers import give
+    from cli.commands.audit.query import asked_by_word, asking
+    from cli.commands.audit.questions.diff import Diff, answer_diff
+    from spark_replay.questions.entities import Narrowing
+
+    request = Diff(
+        first=asked_by_word("A", first),
+        last=asked_by_word("B", last),
+        narrowing=Narrowing(topic=topic, broker=broker),
+    )
+    with asking(path, source=source, master=master) as question:
+        give(answer_diff(question, request), output, question.tables.progress)
+
 
 Topic = Annotated[str | None, typer.Option("--topic", help="About the topic of this name.")]
 Partition = Annotated[
@@ -44,9 +166,9 @@ def timeline(
 ) -> None:
     """Show what happened to a topic, a partition or a broker, in order; of many events the last."""
     output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=None, limit=limit)
-    from cli.audit.answers import give
-    from cli.audit.question import asking
-    from cli.audit.question_timeline import answer_timeline
+    from cli.commands.audit.answers import give
+    from cli.commands.audit.query import asking
+    from cli.commands.audit.questions.timeline import answer_timeline
 
     request = _history(topic, partition, broker, since, until)
     with asking(path, source=source, master=master) as question:
@@ -69,9 +191,9 @@ def who(
 ) -> None:
     """Show who asked for each change of a topic or a broker: principal, client, address and why."""
     output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=None, limit=limit)
-    from cli.audit.answers import give
-    from cli.audit.question import asking
-    from cli.audit.question_timeline import answer_who
+    from cli.commands.audit.answers import give
+    from cli.commands.audit.query import asking
+    from cli.commands.audit.questions.timeline import answer_who
 
     request = _history(topic, partition, broker, since, until)
     with asking(path, source=source, master=master) as question:
@@ -82,9 +204,8 @@ def _history(
     topic: str | None, partition: int | None, broker: int | None, since: str | None, until: str | None
 ) -> "History":
     """What both commands are asked about. Raises CliError."""
-    from cli.audit.moment import maybe_time_of
-    from cli.audit.question import check_partition
-    from cli.audit.question_timeline import History, check_about
+    from cli.commands.audit.query import check_partition, maybe_time_of
+    from cli.commands.audit.questions.timeline import History, check_about
 
     check_about(topic, broker)
     check_partition(topic, partition)
@@ -95,3 +216,115 @@ def _history(
         since_ms=maybe_time_of("--since", since),
         until_ms=maybe_time_of("--until", until),
     )
+
+
+class Kind(StrEnum):
+    NO_LEADER = "no-leader"
+    UNDER_MIN_ISR = "under-min-isr"
+
+
+def unavailable(
+    path: AuditOrLog,
+    topic: Annotated[
+        str | None, typer.Option("--topic", help="Only partitions of the topic of this name.")
+    ] = None,
+    kind: Annotated[Kind | None, typer.Option("--kind", help="Only intervals of this kind.")] = None,
+    min_ms: Annotated[
+        int | None,
+        typer.Option("--min-ms", min=0, help="Only what lasted so long (with --quorum 2000, else 0)."),
+    ] = None,
+    quorum: Annotated[
+        bool, typer.Option("--quorum", help="When the quorum of the controllers may have had no leader.")
+    ] = False,
+    each: Annotated[
+        bool, typer.Option("--each", help="A row for each partition, also of many that fared alike.")
+    ] = False,
+    source: Source = None,
+    limit: Limit = 20,
+    as_json: AsJson = False,
+    csv: CsvTarget = None,
+    parquet: ParquetFolder = None,
+    master: Master = LOCAL,
+) -> None:
+    """Show when partitions had no leader or fewer in-sync replicas than min.insync.replicas, longest first."""
+    output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=None, limit=limit)
+    if quorum and (topic is not None or kind is not None):
+        raise CliError(
+            "--quorum is about the controllers: leave out --topic and --kind", status=ExitStatus.USAGE
+        )
+    from cli.commands.audit.answers import give
+    from cli.commands.audit.query import asking
+    from cli.commands.audit.questions.unavailable import (
+        QUORUM_MIN_MS,
+        Unavailable,
+        answer_quorum,
+        answer_unavailable,
+    )
+
+    with asking(path, source=source, master=master) as question:
+        if quorum:
+            answer = answer_quorum(question, QUORUM_MIN_MS if min_ms is None else min_ms)
+        else:
+            name = None if kind is None else kind.value.replace("-", "_")
+            request = Unavailable(topic=topic, kind=name, min_ms=min_ms or 0, is_each=each)
+            answer = answer_unavailable(question, request)
+        give(answer, output, question.tables.progress)
+
+
+class Unit(StrEnum):
+    HOUR = "hour"
+    DAY = "day"
+
+
+def churn(
+    path: AuditOrLog,
+    since: Since = None,
+    until: Until = None,
+    by: Annotated[Unit, typer.Option("--by", help="Elections per hour or per day.")] = Unit.HOUR,
+    source: Source = None,
+    limit: Limit = 10,
+    table: OneTable = None,
+    as_json: AsJson = False,
+    csv: CsvTarget = None,
+    parquet: ParquetFolder = None,
+    master: Master = LOCAL,
+) -> None:
+    """Show how restless the cluster was: elections, leader changes by cause, flapping brokers, hottest partitions."""
+    output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=table, limit=limit)
+    from cli.commands.audit.answers import give
+    from cli.commands.audit.query import asking, maybe_time_of
+    from cli.commands.audit.questions.churn import Churn, answer_churn
+    from spark_replay.questions.churn import Span
+
+    span = Span(since_ms=maybe_time_of("--since", since), until_ms=maybe_time_of("--until", until))
+    with asking(path, source=source, master=master) as question:
+        give(answer_churn(question, Churn(span=span, unit=by.value)), output, question.tables.progress)
+
+
+def sql(
+    path: AuditOrLog,
+    query: Annotated[
+        str,
+        typer.Argument(metavar="QUERY", help="A query in Spark SQL; the tables are in docs/audit-tables.md."),
+    ],
+    source: Annotated[str | None, typer.Option("--source", help="Only the rows of this log.")] = None,
+    limit: Limit = 100,
+    as_json: AsJson = False,
+    csv: CsvTarget = None,
+    parquet: ParquetFolder = None,
+    master: Master = LOCAL,
+) -> None:
+    """Ask the tables by SQL: every table is a view. Nothing but queries is carried out."""
+    output = output_of(as_json=as_json, csv=csv, parquet=parquet, table=None, limit=limit)
+    from pyspark.errors import PySparkException
+
+    from cli.commands.audit.answers import give
+    from cli.commands.audit.query import chosen_source, opened
+    from cli.commands.audit.questions.sql import answer_sql, failed_sql
+
+    with opened(path, master=master) as tables:
+        chosen = None if source is None else chosen_source(tables.manifest, source)
+        try:
+            give(answer_sql(tables, chosen, query), output, tables.progress)
+        except PySparkException as error:
+            raise failed_sql(error) from None

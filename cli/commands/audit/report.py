@@ -4,9 +4,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.audit.question import asking
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.commands.audit.query import asking
+from cli.failures import CliError, ExitStatus
 from spark_replay.audit_folder import is_audit
 from spark_replay.report.check_facts import check_facts
 from spark_replay.report.facts import Checks, ReportFacts

@@ -1,29 +1,133 @@
-"""Spark as the commands use it: started quietly, its failures told in one line, its own log kept only then."""
+"""Ctrl-C while Spark starts or works: Java ends too, and neither py4j nor Spark says anything.
 
+An interrupt may come in the middle of an answer of Java. The connection cannot be used any more after that, so nothing
+is asked of Java, not even to stop.
+"""
+
+import logging
+import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
+import threading
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
+from types import FrameType
+from typing import Final, NoReturn
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cli.audit.delta_jars import jars_folder
-from cli.audit.spark_interrupts import SparkInterrupts, spark_interrupts
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.java import check_java
+from cli.commands.audit.java import check_java
+from cli.failures import CliError, ExitStatus
 from cli.output import remark
 from spark_replay.audit import Progress
-from spark_replay.delta import DELTA, DeltaMissing, delta_settings
+from spark_replay.delta import DELTA, DeltaJar, DeltaMissing, check_jar, delta_jars, delta_settings
+from spark_replay.java_process import end_java
 from spark_replay.session import start_session
+
+
+class SparkInterrupts:
+    """Made by `spark_interrupts`; `came` says that an interrupt is why something failed. A process that its parent
+    started with SIGINT ignored goes on ignoring it."""
+
+    def __init__(self) -> None:
+        self.came = False
+        self._is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+    def take(self) -> None:
+        """Again after Spark's start, which puts a handler of its own in place that asks Java to stop its jobs."""
+        if _is_main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN if self._is_ignored else self._raise)
+
+    def _raise(self, _number: int, _frame: FrameType | None) -> NoReturn:
+        self.came = True
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def spark_interrupts() -> Iterator[SparkInterrupts]:
+    """When the block ends by an interrupt, Java is ended. Raises KeyboardInterrupt then, whatever failed of it."""
+    interrupts = SparkInterrupts()
+    before = signal.getsignal(signal.SIGINT)
+    interrupts.take()
+    try:
+        yield interrupts
+    except BaseException as error:
+        if interrupts.came or isinstance(error, KeyboardInterrupt):
+            # Python objects that stand for Java's are collected later, which py4j would tell Java.
+            logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+            end_java()
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        if _is_main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def _is_main_thread() -> bool:
+    """Python has signal handlers in the main thread only."""
+    return threading.current_thread() is threading.main_thread()
+
+
+CENTRAL: Final = "https://repo1.maven.org/maven2"
+_FOLDER: Final = "KQUORUM_DELTA_JARS"
+_TIMEOUT_S: Final = 60
+_LARGEST_BYTES: Final = 64 * 1024 * 1024
+
+
+def jars_folder() -> Path:
+    """The one that KQUORUM_DELTA_JARS names, else one among the user's caches."""
+    named = os.environ.get(_FOLDER)
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kquorum" / "delta-jars"
+
+
+def fetch_jars() -> None:
+    """Fetch what the folder lacks of the jars. Each is kept if its SHA-256 is the listed one. Raises CliError."""
+    folder = jars_folder()
+    try:
+        for jar in delta_jars():
+            if not (folder / jar.name).exists():
+                _fetch(jar, folder)
+    except DeltaMissing as error:
+        raise CliError(str(error), status=ExitStatus.MISSING_REQUIREMENT) from None
+    except OSError as error:
+        raise CliError(
+            f"cannot keep Delta's jars in {folder}: {error.strerror or error}; {_FOLDER} names another folder",
+            status=ExitStatus.IO_ERROR,
+        ) from None
+
+
+def _fetch(jar: DeltaJar, folder: Path) -> None:
+    address = f"{CENTRAL}/{jar.path}"
+    remark(f"fetching {address} ...")
+    try:
+        with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - always CENTRAL's https
+            content: bytes = answer.read(_LARGEST_BYTES)
+    except (OSError, HTTPException) as error:
+        raise CliError(f"{address} cannot be fetched: {error}", status=ExitStatus.UNREACHABLE) from None
+    try:
+        check_jar(jar, content, address)
+    except DeltaMissing:
+        raise CliError(
+            f"what came from {address} is not the jar with the SHA-256 {jar.sha256}, and is not kept"
+        ) from None
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = folder / f"{jar.name}.part"
+    fresh.write_bytes(content)
+    fresh.replace(folder / jar.name)
+
 
 SPARK_LOG = "spark.log"
 SMALL_BYTES = 64 * 1024 * 1024

@@ -8,14 +8,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from cli.audit.build_run import files_to_audit, total_bytes
-from cli.audit.live_copy import live_address
-from cli.audit.live_log import followed
-from cli.audit.out_folder import check_name
-from cli.audit.spark import quiet_spark
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.java import check_java
+from cli.commands.audit.build import check_name, files_to_audit, total_bytes
+from cli.commands.audit.java import check_java
+from cli.commands.audit.live_log import followed, live_address
+from cli.commands.audit.spark import quiet_spark
+from cli.failures import CliError, ExitStatus
 from spark_replay.stream.log_stream import LogStream
 from spark_replay.stream.places import TruncatedLog
 from spark_replay.stream.state import NoStream, is_stream, read_state, stream_folder

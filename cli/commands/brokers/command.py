@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import (
+from cli.command_tree import Command, Panel
+from cli.options import (
     AsJson,
     BootstrapController,
     BootstrapServer,
@@ -16,7 +17,7 @@ from cli.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from cli.broker_rows import Members
+    from cli.commands.brokers.members import Members
     from node.config.addresses import HostPort
 
 
@@ -40,10 +41,9 @@ def brokers(
     The active controller tells over gRPC, where the config or --grpc says where; else a broker tells, and the
     controllers how far each follows. A broker that no longer hears the quorum says so itself.
     """
-    from cli.broker_rows import SPARE_COLUMNS, problems_of, table_of
-    from cli.cluster_client import run_asking
-    from cli.errors import CliError
-    from cli.members import ask_members
+    from cli.clients.cluster_client import run_asking
+    from cli.commands.brokers.members import SPARE_COLUMNS, ask_members, problems_of, table_of
+    from cli.failures import CliError
     from cli.output import print_json, print_table
 
     listeners = _grpc_listeners(config, grpc, is_elsewhere=bool(bootstrap_server or bootstrap_controller))
@@ -63,8 +63,8 @@ def brokers(
 
 def _grpc_listeners(config: Path | None, listed: str | None, *, is_elsewhere: bool) -> "tuple[HostPort, ...]":
     """Empty where nobody said any: then Kafka's protocol has to do."""
-    from cli.errors import CliError
-    from cli.grpc_addresses import grpc_addresses
+    from cli.clients.addresses import grpc_addresses
+    from cli.failures import CliError
 
     if listed is not None:
         return grpc_addresses(config, listed, needed_by="this command")
@@ -74,3 +74,18 @@ def _grpc_listeners(config: Path | None, listed: str | None, *, is_elsewhere: bo
         return grpc_addresses(config, None, needed_by="this command")
     except CliError:
         return ()
+
+
+COMMAND = Command(
+    run=brokers,
+    summary="The brokers and how far they follow.",
+    panel=Panel.ASK,
+    place=2,
+    examples={
+        "": (
+            "kquorum brokers -c quorum.toml",
+            "kquorum brokers -b localhost:9092",
+            "kquorum brokers --grpc localhost:9291 --check --max-lag 100",
+        ),
+    },
+)

@@ -1,21 +1,18 @@
 """What the command line asks of nodes over gRPC about the brokers: how far each follows, and to wait for them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
 import grpc
 
-from cli.broker_rows import BrokerRow, Members
-from cli.grpc_failures import Failures
-from cli.quorum_grpc import call
+from cli.clients.grpc_client import ask_leader, call
+from cli.commands.brokers.members import BrokerRow, Members
 from node.config.addresses import HostPort
 from wire.proto import quorum_pb2 as pb
 from wire.uuids import uuid_to_text
 
-T = TypeVar("T")
-PAUSE_S: Final = 0.1
 # What a call may take longer than what it was asked to wait.
 ANSWER_S: Final = 1.0
 _STATES: Final = {
@@ -54,44 +51,6 @@ async def wait_applied(
             timeout=timeout_s + ANSWER_S,
         ),
     )
-
-
-async def ask_leader(
-    addresses: Sequence[HostPort],
-    timeout_ms: int,
-    what: str,
-    method: Callable[[Any, float], Awaitable[T]],
-) -> T:
-    """Ask all at once, each over and over, until one answers: one that is mute costs nobody else's time. Raises
-    CliError, with what each said, when the time is up, and at once where one refuses."""
-    failures = Failures(what)
-    deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
-    asking = [asyncio.ensure_future(_ask_until(address, deadline, method, failures)) for address in addresses]
-    try:
-        for answered in asyncio.as_completed(asking):
-            answer = await answered
-            if answer is not None:
-                return answer
-    finally:
-        for each in asking:
-            each.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
-    raise failures.error()
-
-
-async def _ask_until(
-    address: HostPort, deadline: float, method: Callable[[Any, float], Awaitable[T]], failures: Failures
-) -> T | None:
-    """None when the time is up. Raises CliError for a refusal."""
-    loop = asyncio.get_running_loop()
-    while (left_s := deadline - loop.time()) > 0:
-        try:
-            return await call(address, lambda stub: method(stub, left_s))
-        except grpc.aio.AioRpcError as error:
-            failures.note(address, error)
-        failures.check_refused()
-        await asyncio.sleep(min(PAUSE_S, max(deadline - loop.time(), 0)))
-    return None
 
 
 async def describe_nodes(

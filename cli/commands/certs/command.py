@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import MaybeConfigPath
+from cli.command_tree import Command, Panel
+from cli.options import MaybeConfigPath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,10 +45,9 @@ def make(
     import time
     from datetime import UTC, datetime
 
-    from cli.certificates import AUTHORITY_FILE, Authority, make_certificates
-    from cli.cluster_addresses import DEFAULT_CONFIG
-    from cli.errors import CliError
-    from cli.exit_status import ExitStatus
+    from cli.clients.addresses import DEFAULT_CONFIG
+    from cli.commands.certs.certificates import AUTHORITY_FILE, Authority, make_certificates
+    from cli.failures import CliError, ExitStatus
     from cli.output import console
     from node.config.load import load_config
 
@@ -81,3 +81,17 @@ def _hosts(node: "NodeConfig", more: "Sequence[str]") -> tuple[str, ...]:
         hosts.append(reachable_host(node.kquorum_grpc_listener.host))
     loopback = ["localhost", "127.0.0.1"] if any(map(is_loopback, hosts)) else []
     return tuple(dict.fromkeys([*hosts, *loopback, *more]))
+
+
+COMMAND = Command(
+    run=certs_app,
+    summary="Certificates to try TLS with.",
+    panel=Panel.RUN,
+    place=3,
+    examples={
+        "make": (
+            "kquorum certs make certs -c examples/secured.toml --client admin",
+            "kquorum certs make certs -c quorum.toml --host broker.example.org",
+        ),
+    },
+)

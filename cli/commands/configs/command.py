@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import AsJson, BootstrapServer, MaybeConfigPath, Reason, TimeoutMs
+from cli.command_tree import Command, Panel
+from cli.options import AsJson, BootstrapServer, MaybeConfigPath, Reason, TimeoutMs
 
 if TYPE_CHECKING:
-    from cli.cluster_client import ClusterClient
-    from cli.config_client import ConfigView, Operation, Resource
+    from cli.clients.cluster_client import ClusterClient
+    from cli.commands.configs.config_client import ConfigView, Operation, Resource
 
 Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Of this topic.")]
 Broker = Annotated[int | None, typer.Option("--broker", metavar="ID", min=0, help="Of this broker.")]
@@ -21,7 +22,6 @@ ClientMetrics = Annotated[
     str | None, typer.Option("--client-metrics", metavar="NAME", help="Of this client metrics subscription.")
 ]
 KeyValues = list[str] | None
-
 configs_app = typer.Typer(
     help="Show and alter configs of topics, brokers, groups and client metrics.",
     no_args_is_help=True,
@@ -43,8 +43,8 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """Show what is set, and where; --all shows the defaults too. Passwords and keys are never shown."""
-    from cli.broker_questions import ask_brokers
-    from cli.config_client import DEFAULT_SOURCE
+    from cli.clients.cluster_client import ask_brokers
+    from cli.commands.configs.config_client import DEFAULT_SOURCE
     from cli.output import print_json
 
     resource = _resource(topic, broker, cluster, group, client_metrics)
@@ -102,8 +102,8 @@ def alter(
     as_json: AsJson = False,
 ) -> None:
     """Alter configs; all of the changes are made, or none. Returns when the quorum has committed them."""
-    from cli.broker_questions import ask_brokers
-    from cli.config_client import alter_configs
+    from cli.clients.cluster_client import ask_brokers
+    from cli.commands.configs.config_client import alter_configs
     from cli.output import print_json, say
 
     resource = _resource(topic, broker, cluster, group, client_metrics)
@@ -126,7 +126,7 @@ def alter(
 def _resource(
     topic: str | None, broker: int | None, cluster: bool, group: str | None, client_metrics: str | None
 ) -> "Resource":
-    from cli.config_client import (
+    from cli.commands.configs.config_client import (
         ALL_BROKERS,
         broker_resource,
         client_metrics_resource,
@@ -150,7 +150,7 @@ def _resource(
 def _operations(
     set_: KeyValues, delete: KeyValues, append: KeyValues, subtract: KeyValues
 ) -> "list[Operation]":
-    from cli.config_client import APPEND, DELETE, SET, SUBTRACT, Operation
+    from cli.commands.configs.config_client import APPEND, DELETE, SET, SUBTRACT, Operation
 
     operations = [Operation(SET, *_key_and_value(text, "--set")) for text in set_ or ()]
     operations += [Operation(DELETE, key) for key in delete or ()]
@@ -176,8 +176,8 @@ def _key_and_value(text: str, option: str) -> tuple[str, str]:
 async def _describe(
     client: "ClusterClient", resource: "Resource", timeout_ms: int
 ) -> "tuple[ConfigView, ...]":
-    from cli.cluster_client import ClusterClient
-    from cli.config_client import ALL_BROKERS, broker_address, describe_configs
+    from cli.clients.cluster_client import ClusterClient
+    from cli.commands.configs.config_client import ALL_BROKERS, broker_address, describe_configs
     from cli.output import tell_waiting
 
     if resource.type != ALL_BROKERS.type or resource == ALL_BROKERS:
@@ -185,3 +185,21 @@ async def _describe(
     address = await broker_address(client, int(resource.name))
     async with ClusterClient((address,), timeout_ms, tell=tell_waiting) as broker:
         return await describe_configs(broker, resource)
+
+
+COMMAND = Command(
+    run=configs_app,
+    summary="Show and alter configs of topics, brokers and groups.",
+    panel=Panel.ASK,
+    place=4,
+    examples={
+        "describe": (
+            "kquorum configs describe --topic orders -b localhost:9092",
+            "kquorum configs describe --broker 11 --all -c quorum.toml",
+        ),
+        "alter": (
+            "kquorum configs alter --topic orders --set retention.ms=60000 -c q.toml",
+            "kquorum configs alter --cluster --delete log.retention.ms -c q.toml",
+        ),
+    },
+)

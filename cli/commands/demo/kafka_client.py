@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.failures import CliError, ExitStatus
 
 REQUEST_TIMEOUT_MS = 30_000
 

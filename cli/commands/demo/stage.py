@@ -12,17 +12,15 @@ from typing import Any
 from rich.console import Console
 from rich.rule import Rule
 
-from cli.cluster_addresses import quorum_addresses
-from cli.cluster_client import ClusterClient, run_asking
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.clients.addresses import quorum_addresses
+from cli.clients.cluster_client import ClusterClient, run_asking
+from cli.clients.quorum_client import QuorumStatus, describe_quorum
+from cli.failures import CliError, ExitStatus
 from cli.processes import NodeGroup, wait_until
-from cli.quorum_status import QuorumStatus, describe_quorum
 from node.config.model import ClusterConfig
 
 STEPS = 7
 STATUS_TIMEOUT_MS = 5000
-
 Condition = Callable[[], bool]
 QuorumCondition = Callable[[dict[str, Any]], bool]
 

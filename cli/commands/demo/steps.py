@@ -1,17 +1,51 @@
-"""The seven steps of the demo; each says what it does, does it, and checks that it happened."""
+"""What the nodes of the demo tell those who watch them, read as Prometheus or a load balancer would."""
 
+import json
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cli.demo.health import show_health
-from cli.demo.kafka_client import KafkaClient, WriteProbe
-from cli.demo.stage import Stage
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.commands.demo.kafka_client import KafkaClient, WriteProbe
+from cli.commands.demo.stage import Stage
+from cli.failures import CliError, ExitStatus
+from node.config.model import NodeConfig
 from wire.wording import counted
+
+_TIMEOUT_S = 5.0
+
+
+def show_health(stage: Stage) -> None:
+    """Of every node that has a `kquorum.metrics.listener`, once each is ready."""
+    watched = [node for node in stage.config.nodes if node.kquorum_metrics_listener is not None]
+    stage.wait(lambda: all(_health(node) is not None for node in watched), "every node has seen a commit")
+    for node in watched:
+        health = _health(node) or {}
+        figures = sum(not line.startswith("#") for line in _get(node, "metrics").splitlines())
+        stage.say(
+            f"http://{node.kquorum_metrics_listener}/healthz: node {node.node_id} is {health.get('status')}, "
+            f"its last commit {health.get('ms_since_commit')} ms ago; /metrics has {figures} figures"
+        )
+
+
+def _health(node: NodeConfig) -> dict[str, Any] | None:
+    """None until the node is ready."""
+    try:
+        answer: dict[str, Any] = json.loads(_get(node, "healthz"))
+    except urllib.error.URLError:
+        return None
+    return answer
+
+
+def _get(node: NodeConfig, page: str) -> str:
+    url = f"http://{node.kquorum_metrics_listener}/{page}"
+    with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:
+        text: str = answer.read().decode()
+    return text
+
 
 TOPICS = {"orders": 6, "payments": 3, "clicks": 12}
 
@@ -157,8 +191,8 @@ def read_the_log(stage: Stage) -> None:
 @contextmanager
 def starting_spark(real_logs: Path | None) -> Iterator[None]:
     """For the last step: one Spark for all that it asks, started meanwhile."""
-    from cli.audit.build_run import files_to_audit, total_bytes
-    from cli.audit.spark import shared_spark
+    from cli.commands.audit.build import files_to_audit, total_bytes
+    from cli.commands.audit.spark import shared_spark
     from spark_replay.session import LOCAL_MASTER
 
     size_in_bytes = 0 if real_logs is None else total_bytes(files_to_audit(real_logs))

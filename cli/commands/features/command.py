@@ -5,17 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import (
-    AsJson,
-    BootstrapController,
-    BootstrapServer,
-    MaybeConfigPath,
-    Reason,
-    TimeoutMs,
-)
+from cli.command_tree import Command, Panel
+from cli.options import AsJson, BootstrapController, BootstrapServer, MaybeConfigPath, Reason, TimeoutMs
 
 if TYPE_CHECKING:
-    from cli.features_client import FeaturesView
+    from cli.commands.features.features_client import FeaturesView
     from node.config.addresses import HostPort
 
 Metadata = Annotated[
@@ -42,7 +36,6 @@ Features = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say whether it can be done, and do nothing.")]
 Unsafe = Annotated[bool, typer.Option("--unsafe", help="Also where metadata may be lost by it.")]
-
 features_app = typer.Typer(
     help="Show, upgrade and downgrade the levels of features.", no_args_is_help=True, add_completion=False
 )
@@ -89,9 +82,8 @@ def upgrade(
     Every registered broker and controller must be able to run them. A higher metadata.version may be for good: what
     it brings may bar the way back.
     """
-    from cli.errors import CliError
-    from cli.exit_status import ExitStatus
-    from cli.features_client import UPGRADE, higher_levels, parse_levels
+    from cli.commands.features.features_client import UPGRADE, higher_levels, parse_levels
+    from cli.failures import CliError, ExitStatus
 
     if release_version is not None and metadata is not None:
         raise CliError("--metadata and --release-version exclude each other", status=ExitStatus.USAGE)
@@ -123,7 +115,7 @@ def downgrade(
 
     A metadata.version below one that brought new metadata is refused, with --unsafe too.
     """
-    from cli.features_client import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, parse_levels
+    from cli.commands.features.features_client import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, parse_levels
 
     levels = parse_levels(feature or (), metadata)
     how = UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE
@@ -132,7 +124,7 @@ def downgrade(
 
 
 def _of_release(text: str) -> dict[str, int]:
-    from cli.metadata_versions import parse_metadata_version
+    from cli.commands.features.metadata_versions import parse_metadata_version
     from metadata.features import default_features
     from metadata.image.metadata_version import METADATA_VERSION
 
@@ -150,11 +142,10 @@ def _set(
     timeout_ms: int,
     reason: str | None,
 ) -> None:
-    from cli.cluster_addresses import quorum_addresses
-    from cli.cluster_client import ClusterClient, run_asking
-    from cli.errors import CliError
-    from cli.exit_status import ExitStatus
-    from cli.features_client import set_levels
+    from cli.clients.addresses import quorum_addresses
+    from cli.clients.cluster_client import ClusterClient, run_asking
+    from cli.commands.features.features_client import set_levels
+    from cli.failures import CliError, ExitStatus
     from cli.output import tell_waiting
 
     if not levels:
@@ -173,10 +164,10 @@ def _set(
 def _look(
     config: Path | None, bootstrap_server: str | None, bootstrap_controller: str | None, timeout_ms: int
 ) -> "FeaturesView":
-    from cli.cluster_addresses import DEFAULT_CONFIG, quorum_addresses
-    from cli.cluster_client import run_asking
-    from cli.command_security import remember_cluster
-    from cli.features_client import look, node_names
+    from cli.clients.addresses import DEFAULT_CONFIG, quorum_addresses
+    from cli.clients.cluster_client import run_asking
+    from cli.clients.security import remember_cluster
+    from cli.commands.features.features_client import look, node_names
     from node.config.addresses import reachable
     from node.config.load import load_config
 
@@ -238,7 +229,7 @@ def _range(levels: tuple[int, int] | None) -> str:
 
 
 def _level(name: str, level: int) -> str:
-    from cli.metadata_versions import name_of
+    from cli.commands.features.metadata_versions import name_of
     from metadata.image.metadata_version import METADATA_VERSION
 
     return f"{level} ({name_of(level)})" if name == METADATA_VERSION and level else str(level)
@@ -253,3 +244,19 @@ def _say_done(levels: dict[str, int], *, dry_run: bool, as_json: bool) -> None:
         say("every feature has that level, or a higher one, already")
     for name, level in ({} if as_json else levels).items():
         say(f"{name} {'could be set' if dry_run else 'was set'} to {level}")
+
+
+COMMAND = Command(
+    run=features_app,
+    summary="The levels of features: show, upgrade, downgrade.",
+    panel=Panel.ASK,
+    place=5,
+    examples={
+        "describe": ("kquorum features describe -c quorum.toml",),
+        "upgrade": (
+            "kquorum features upgrade --metadata 4.1 --dry-run -c quorum.toml",
+            "kquorum features upgrade -f group.version=1 -b localhost:9092",
+        ),
+        "downgrade": ("kquorum features downgrade -f share.version=0 -b localhost:9092",),
+    },
+)

@@ -4,15 +4,13 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cli.cluster_client import ClusterClient, check_error
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.quorum_status import NOT_THE_LEADER
+from cli.clients.cluster_client import ClusterClient, check_error
+from cli.clients.quorum_client import NOT_THE_LEADER
+from cli.failures import CliError, ExitStatus
 from node.config.addresses import HostPort
 from wire.protocol.apis import ApiKey
 
 Range = tuple[int, int]
-
 DOUBT = "the levels may have been set all the same: look with `kquorum features describe`"
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 _NONE = (0, 0)
@@ -133,7 +131,7 @@ def higher_levels(wanted: Mapping[str, int], view: FeaturesView) -> dict[str, in
 
 def parse_levels(texts: Iterable[str], metadata: str | None) -> dict[str, int]:
     """`--feature NAME=LEVEL`, and `--metadata` by level, name or release. Raises CliError."""
-    from cli.metadata_versions import parse_metadata_version
+    from cli.commands.features.metadata_versions import parse_metadata_version
     from metadata.image.metadata_version import METADATA_VERSION
 
     levels: dict[str, int] = {}

@@ -1,7 +1,6 @@
 """Kafka's metadata.version levels by name."""
 
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.failures import CliError, ExitStatus
 from metadata.image.metadata_version import LATEST_METADATA_VERSION
 from snapshots.bootstrap import DEFAULT_METADATA_VERSION
 
@@ -35,7 +34,11 @@ LEVELS = {
     "4.4-IV1": 32,
     "4.4-IV2": 33,
 }
+
+
 assert max(LEVELS.values()) == LATEST_METADATA_VERSION
+
+
 # What a new cluster gets unless it is told otherwise: every Kafka 4.x can join it.
 DEFAULT = DEFAULT_METADATA_VERSION
 

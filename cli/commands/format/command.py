@@ -5,12 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.commands.options import AsJson, ConfigPath, DataDir
-from node.config.errors import Place
+from cli.command_tree import Command, Panel
+from cli.options import AsJson, ConfigPath, DataDir
 
 _BEGIN: dict[str, Any] = {"rich_help_panel": "How a dynamic quorum begins (one of them)"}
-
-
 Nodes = Annotated[
     list[int] | None,
     typer.Option("--node", help="Only this node; may be repeated. All nodes without it."),
@@ -98,11 +96,17 @@ def format_command(
     with controller.quorum.bootstrap.servers makes a dynamic quorum, whose voters can be changed while it runs: say
     with one of three options how it begins. Nothing is written unless everything asked for can be formatted.
     """
-    from cli.commands.format_report import Formatted, check_voters, show_formatted, warn_of_cluster_id
-    from cli.feature_options import parse_features
-    from cli.formatting import format_nodes, new_uuid
-    from cli.quorum_beginning import Wishes, choose_beginning
-    from cli.scram_options import parse_scram_users
+    from cli.commands.format.beginning import Wishes, choose_beginning
+    from cli.commands.format.formatting import (
+        Formatted,
+        check_voters,
+        choose_cluster_id,
+        format_nodes,
+        new_uuid,
+        show_formatted,
+        warn_of_cluster_id,
+    )
+    from cli.commands.format.initial_records import parse_features, parse_scram_users
     from node.config.load import load_config
     from storage.folder_permissions import keep_files_private
 
@@ -136,31 +140,19 @@ def format_command(
     show_formatted(Formatted(outcomes, chosen_id, asked.metadata_version, beginning, nodes), as_json=as_json)
 
 
-def choose_cluster_id(asked: str | None, configured: str | None, *, is_whole: bool, path: Path) -> str:
-    """The option, the config's, or a new one, which only a formatting of the whole cluster may make up: nodes that are
-    formatted one by one, or from a file for each, would become clusters of their own."""
-    from cli.formatting import new_uuid
-    from node.config.errors import ConfigError, Problem
-    from node.config.values import check_cluster_id
-    from wire.uuids import uuid_to_text
-
-    if asked and configured and asked != configured:
-        message = f"cluster.id is {configured}, but --cluster-id is {asked}: leave one of them out"
-        raise ConfigError([Problem(message, Place(path))])
-    if asked is not None:
-        try:
-            check_cluster_id(asked)
-        except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint="--cluster-id") from None
-    if asked or configured:
-        return asked or configured or ""
-    if is_whole:
-        return uuid_to_text(new_uuid())
-    one_file = path.suffix == ".properties"
-    which = "a single .properties file" if one_file else "nodes formatted one by one"
-    message = (
-        f"there is no cluster.id, and {which} cannot make one up: the other nodes must have the same. Give "
-        "--cluster-id ID (`kquorum random-uuid` makes one), or cluster.id in the config"
-        + ("; only --standalone begins a cluster by itself" if one_file else "")
-    )
-    raise ConfigError([Problem(message, Place(path))])
+COMMAND = Command(
+    run=format_command,
+    summary="Prepare the data folders of nodes.",
+    panel=Panel.RUN,
+    place=1,
+    examples={
+        "": (
+            "kquorum format -c quorum.toml",
+            "kquorum format -c quorum.toml --node 1 --standalone",
+            "kquorum format -c quorum.toml --node 2 --no-initial-controllers",
+            "kquorum format -c server.properties -t $(kquorum random-uuid) -s",
+            "kquorum format ... -S 'SCRAM-SHA-512=[name=admin,password=...]'",
+            "kquorum format ... -I 1@host1:9093:DIRECTORYID,2@host2:9093:DIRECTORYID",
+        ),
+    },
+)

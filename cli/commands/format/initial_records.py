@@ -1,20 +1,77 @@
-"""`--add-scram`: users who can log in from the first moment on (KIP-900), in the words of Kafka's storage tool.
+"""What `kquorum format` writes into the first records of a cluster: feature levels and users with SCRAM credentials.
 
+The options and their words are those of Kafka's storage tool: `--feature NAME=LEVEL`, `--release-version`, and
+`--add-scram` (KIP-900):
 SCRAM-SHA-512=[name=alice,password=secret,iterations=8192,salt="MWx2NHBkbnc0ZndxN25vdGN4bTB5eTFrN3E="]
 """
 
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.metadata_versions import name_of
+from cli.commands.features.metadata_versions import DEFAULT, name_of, parse_metadata_version
+from cli.commands.format.beginning import KRAFT_VERSION
+from cli.failures import CliError, ExitStatus
 from metadata.controller.scram import MAX_ITERATIONS, MIN_ITERATIONS
-from metadata.image.metadata_version import SCRAM
+from metadata.features import SUPPORTED_FEATURES, unmet_dependency
+from metadata.image.metadata_version import METADATA_VERSION, SCRAM
 from wire.metadata_records.security import UserScramCredentialRecord
 from wire.schema import MetadataRecord
+
+
+@dataclass(frozen=True, slots=True)
+class AskedFeatures:
+    """`kraft_version` is None when it was left to the other options; `others` go into the bootstrap records."""
+
+    metadata_version: int
+    kraft_version: int | None
+    others: Mapping[str, int]
+
+
+def parse_features(texts: Iterable[str], release_version: str | None) -> AskedFeatures:
+    """Raises CliError for an unknown feature or level, and for a level given twice."""
+    levels: dict[str, int] = {}
+    for text in texts:
+        name, level = _parse(text)
+        if name in levels:
+            raise _refused(f"--feature gives {name} twice")
+        levels[name] = level
+    if METADATA_VERSION in levels and release_version is not None:
+        raise _refused(
+            f"--release-version and --feature {METADATA_VERSION} say the same thing: leave one out"
+        )
+    metadata_version = parse_metadata_version(release_version or str(levels.get(METADATA_VERSION, DEFAULT)))
+    for name, level in levels.items():
+        reason = unmet_dependency(name, level, metadata_version)
+        if reason is not None:
+            raise _refused(f"--feature: {reason}; the metadata.version asked for is {metadata_version}")
+    return AskedFeatures(
+        metadata_version=metadata_version,
+        kraft_version=levels.get(KRAFT_VERSION),
+        others={
+            name: level for name, level in levels.items() if name not in (METADATA_VERSION, KRAFT_VERSION)
+        },
+    )
+
+
+def _parse(text: str) -> tuple[str, int]:
+    name, _, level = text.partition("=")
+    if not level.isdecimal():
+        raise _refused(f"--feature: {text!r} is not NAME=LEVEL, such as {KRAFT_VERSION}=1")
+    if name not in SUPPORTED_FEATURES:
+        known = ", ".join(SUPPORTED_FEATURES)
+        raise _refused(f"--feature: there is no feature {name}; there are {known}")
+    low, high = SUPPORTED_FEATURES[name]
+    if name != METADATA_VERSION and not low <= int(level) <= high:
+        raise _refused(f"--feature: {name} has the levels {low} to {high}, not {level}")
+    return name, int(level)
+
+
+def _refused(message: str) -> CliError:
+    return CliError(message, status=ExitStatus.USAGE)
+
 
 _CODES = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 _KNOWN = ("name", "password", "saltedpassword", "salt", "iterations")
@@ -26,10 +83,12 @@ def parse_scram_users(texts: Iterable[str], metadata_version: int) -> Sequence[M
     records = [_record(text) for text in texts]
     users = [(record.mechanism, record.name) for record in records]
     if len(set(users)) != len(users):
-        raise _refused("a user is there twice with one mechanism")
+        raise _scram_refused("a user is there twice with one mechanism")
     if records and metadata_version < SCRAM:
         needed = f"{SCRAM} ({name_of(SCRAM)})"
-        raise _refused(f"SCRAM needs metadata.version {needed} or later; {metadata_version} was asked for")
+        raise _scram_refused(
+            f"SCRAM needs metadata.version {needed} or later; {metadata_version} was asked for"
+        )
     return records
 
 
@@ -39,15 +98,15 @@ def _record(text: str) -> UserScramCredentialRecord:
 
     mechanism, equals, rest = text.strip().partition("=")
     if mechanism not in _CODES or not equals:
-        raise _refused(f"it must begin with {' or '.join(f'{name}=' for name in _CODES)}")
+        raise _scram_refused(f"it must begin with {' or '.join(f'{name}=' for name in _CODES)}")
     attributes = _attributes(rest)
     name = attributes.get("name", "")
     if not name or ("password" in attributes) == ("saltedpassword" in attributes):
-        raise _refused("it needs a name, and either password or saltedpassword")
+        raise _scram_refused("it needs a name, and either password or saltedpassword")
     iterations = _iterations(attributes.get("iterations", str(MIN_ITERATIONS)))
     if "saltedpassword" in attributes:
         if "salt" not in attributes:
-            raise _refused("saltedpassword goes with the salt it was made with")
+            raise _scram_refused("saltedpassword goes with the salt it was made with")
         salt, salted = (_base64(attributes[key], key) for key in ("salt", "saltedpassword"))
         keys = keys_of_salted(mechanism, salted, salt, iterations)
     else:
@@ -66,13 +125,13 @@ def _record(text: str) -> UserScramCredentialRecord:
 
 def _attributes(text: str) -> dict[str, str]:
     if not (text.startswith("[") and text.endswith("]")):
-        raise _refused("behind the mechanism there must be [name=...,password=...]")
+        raise _scram_refused("behind the mechanism there must be [name=...,password=...]")
     found: dict[str, str] = {}
     position, end = 1, len(text) - 1
     while position < end:
         match = _ATTRIBUTE.match(text[:end], position)
         if match is None or match[1] not in _KNOWN or match[1] in found:
-            raise _refused(
+            raise _scram_refused(
                 f"in the brackets there can be {', '.join(_KNOWN)}, each once, as name=value, comma-separated"
             )
         found[match[1]] = match[2] if match[2] is not None else match[3].strip()
@@ -82,7 +141,7 @@ def _attributes(text: str) -> dict[str, str]:
 
 def _iterations(text: str) -> int:
     if not text.isdecimal() or not MIN_ITERATIONS <= int(text) <= MAX_ITERATIONS:
-        raise _refused(f"iterations must be a number from {MIN_ITERATIONS} to {MAX_ITERATIONS}")
+        raise _scram_refused(f"iterations must be a number from {MIN_ITERATIONS} to {MAX_ITERATIONS}")
     return int(text)
 
 
@@ -90,8 +149,8 @@ def _base64(text: str, name: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise _refused(f"{name} must be base64") from None
+        raise _scram_refused(f"{name} must be base64") from None
 
 
-def _refused(message: str) -> CliError:
+def _scram_refused(message: str) -> CliError:
     return CliError(f"--add-scram: {message}", status=ExitStatus.USAGE)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import AsJson
+from cli.command_tree import Command, Panel
+from cli.options import AsJson
 
 if TYPE_CHECKING:
-    from cli.commands.log_dump import DumpRequest
-    from cli.log_check.states import Moment
+    from cli.commands.log.dump import DumpRequest
+    from cli.commands.log.states import Moment
 
 log_app = typer.Typer(help="Read a metadata log from its files.", no_args_is_help=True, add_completion=False)
 
@@ -56,8 +57,8 @@ def dump(
     What is torn or corrupt is reported on standard error with its place, the rest is shown all the same, and the exit
     status is then 3. Of a segment with an offset index, only what --from-offset and --to-offset leave is read.
     """
-    from cli.commands.log_dump import DumpRequest
-    from cli.commands.log_filters import DumpFilter, parse_time, parse_types
+    from cli.commands.log.dump import DumpRequest
+    from cli.commands.log.dump_filters import DumpFilter, parse_time, parse_types
 
     if batches and (record_types or topic is not None):
         raise typer.BadParameter("--type and --topic choose records; they do not go with --batches")
@@ -97,7 +98,7 @@ def verify(
 
     Exit status 0: sound; 1: readable, but a rule is broken; 3: something cannot be read.
     """
-    from cli.commands.log_verify import verify as run
+    from cli.commands.log.verify import verify as run
 
     raise typer.Exit(int(run(path, as_json=as_json, keep=keep)))
 
@@ -120,8 +121,8 @@ def diff(
     limit: Annotated[int, typer.Option(min=0, help="Rows of each table; 0 for all.")] = 50,
 ) -> None:
     """Show what changed in the state between two offsets or times of a metadata log."""
-    from cli.commands.log_diff import DiffRequest
-    from cli.commands.log_diff import diff as run
+    from cli.commands.log.diff import DiffRequest
+    from cli.commands.log.diff import diff as run
 
     since = _moment("from", from_offset, from_time)
     until = _moment("to", to_offset, to_time)
@@ -141,14 +142,14 @@ def state_hash(
 
     Equal hashes at equal offsets mean equal metadata, whatever the files look like.
     """
-    from cli.commands.log_state_hash import state_hash as run
+    from cli.commands.log.state_hash import state_hash as run
 
     raise typer.Exit(int(run(path, offset, as_json=as_json)))
 
 
 def _moment(side: str, offset: int | None, time: str | None) -> "Moment | None":
-    from cli.commands.log_filters import parse_time
-    from cli.log_check.states import Moment
+    from cli.commands.log.dump_filters import parse_time
+    from cli.commands.log.states import Moment
 
     if offset is not None and time is not None:
         raise typer.BadParameter(f"--{side} and --{side}-time exclude each other")
@@ -158,7 +159,7 @@ def _moment(side: str, offset: int | None, time: str | None) -> "Moment | None":
 
 def _dump_to_standard_output(request: "DumpRequest") -> int:
     """Run the dump; a reader that goes away early, as `head` does, is no error."""
-    from cli.commands.log_dump import dump as run
+    from cli.commands.log.dump import dump as run
 
     try:
         status = run(request, sys.stdout.write)
@@ -168,3 +169,24 @@ def _dump_to_standard_output(request: "DumpRequest") -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return int(status)
+
+
+COMMAND = Command(
+    run=log_app,
+    summary="Read, check and compare metadata logs.",
+    panel=Panel.READ,
+    place=1,
+    examples={
+        "dump": (
+            "kquorum log dump kquorum-data/node-1 --topic orders",
+            "kquorum log dump kquorum-data/node-1 --type KRaftVoters --json",
+            "kquorum log dump /var/lib/kafka/__cluster_metadata-0 --no-noop",
+        ),
+        "verify": (
+            "kquorum log verify kquorum-data/node-1",
+            "kquorum log verify /var/lib/kafka/__cluster_metadata-0 --json",
+        ),
+        "state-hash": ("kquorum log state-hash kquorum-data/node-1 --offset 180",),
+        "diff": ("kquorum log diff kquorum-data/node-1 --from 120 --to 180",),
+    },
+)

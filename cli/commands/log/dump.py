@@ -1,23 +1,131 @@
-"""The work of `log dump`: walk the files, show what passes the filter, report what is damaged."""
+"""The audit note that tells of a record: whoever asks for one topic's records wants to see who made them."""
 
+import contextlib
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.commands.log_filters import DumpFilter
-from cli.commands.log_lines import LineWriter, batch_json, damage_line, record_json
-from cli.commands.log_notes import PrecedingNote
-from cli.commands.log_start import start_position
-from cli.commands.log_topics import TopicNames
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+import numpy as np
+
+from cli.commands.log.dump_filters import DumpFilter, has_audit_note
+from cli.commands.log.dump_lines import LineWriter, batch_json, damage_line, record_json
+from cli.commands.log.files import refuse_what_is_no_log
+from cli.failures import CliError, ExitStatus
 from cli.output import remark
 from spark_replay.decode import RecordDecoder, batch_row, origin_of, scan
-from spark_replay.files import map_file
-from spark_replay.probe import why_not_a_log
+from spark_replay.files import map_file, read_listed
 from spark_replay.rows import BatchRow, DamageRow, RecordRow
 from spark_replay.sources import FileKind, LogFile, NoLogFound, find_log_files
+from wire.errors import DecodeError
+from wire.log_scan import ScannedBatch
+from wire.record_batch import check_batch
+from wire.topic_records import names_in_batch, names_in_batches
+
+
+class PrecedingNote:
+    """`observe` every record in order; `take` the note that covers the newest one, once."""
+
+    def __init__(self) -> None:
+        self._note: RecordRow | None = None
+        self._last_covered = -1
+
+    def observe(self, row: RecordRow) -> None:
+        if has_audit_note(row):
+            assert row.payload is not None, "it has a note"
+            note = row.payload["audit_note"]
+            assert isinstance(note, dict), note
+            self._note = row
+            self._last_covered = row.offset + int(note["covered_records"])
+        elif row.offset > self._last_covered:
+            self._note = None
+
+    def take(self) -> RecordRow | None:
+        note, self._note = self._note, None
+        return note
+
+
+_TOPIC = "TopicRecord"
+
+
+class TopicNames:
+    """Ids are never used again, so a removed topic keeps its name here: its last records still are about it."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def observe(self, row: RecordRow) -> None:
+        if row.record_type == _TOPIC and row.topic_id is not None and row.topic_name is not None:
+            self._names[row.topic_id] = row.topic_name
+
+    def name_of(self, row: RecordRow) -> str | None:
+        """The name of the topic that the record is about, by its own words or by its topic id."""
+        if row.topic_name is not None or row.topic_id is None:
+            return row.topic_name
+        return self._names.get(row.topic_id)
+
+    def known(self) -> frozenset[str]:
+        return frozenset(self._names.values())
+
+    def learn(self, names: Mapping[str, str]) -> None:
+        """By the texts of their ids."""
+        self._names.update(names)
+
+    def learn_batch(self, batch: ScannedBatch) -> None:
+        """Learn from a batch which is not shown, and need not be decoded for that. One that cannot be read teaches
+        nothing."""
+        if not batch.header.is_control:
+            with contextlib.suppress(DecodeError):
+                self.learn(names_in_batch(batch.data))
+
+    def learn_files(self, files: Iterable[LogFile]) -> None:
+        """Learn from files which come before the ones shown; what is damaged in them is not told here."""
+        for file in files:
+            origin = origin_of(file)
+            for item in scan(map_file(file.path), origin):
+                if not isinstance(item, DamageRow):
+                    self.learn_batch(item)
+
+
+_ENTRY_BYTES = 8
+
+
+def start_position(file: LogFile, view: memoryview, from_offset: int | None, names: TopicNames) -> int:
+    """The byte at which a batch begins that is not behind `from_offset`, 0 without a usable index; `names` learns what
+    is told before."""
+    position = _indexed_position(file, view, from_offset)
+    learnt = names_in_batches(view, position) if position else None
+    if learnt is None:
+        return 0
+    names.learn(learnt)
+    return position
+
+
+def _indexed_position(file: LogFile, view: memoryview, from_offset: int | None) -> int:
+    if file.kind is not FileKind.LOG or file.base_offset is None or from_offset is None:
+        return 0
+    last_offsets, positions = _entries(Path(file.path).with_suffix(".index"))
+    count = int(last_offsets.searchsorted(from_offset - file.base_offset, side="right"))
+    if count == 0:
+        return 0
+    position, last_offset = int(positions[count - 1]), file.base_offset + int(last_offsets[count - 1])
+    try:
+        return position if check_batch(view, position).last_offset == last_offset else 0
+    except DecodeError:
+        return 0
+
+
+def _entries(path: Path) -> tuple["np.ndarray[tuple[int], np.dtype[np.int32]]", ...]:
+    """Last offsets, counted from the segment's first, and positions; both ascend. What does not is left out."""
+    try:
+        data = read_listed(path)
+    except OSError:
+        data = b""
+    entries = np.frombuffer(data[: len(data) // _ENTRY_BYTES * _ENTRY_BYTES], dtype=">i4").reshape(-1, 2)
+    is_next = (entries[1:] > entries[:-1]).all(axis=1)
+    sound = len(entries) if is_next.all() else int(is_next.argmin()) + 1
+    return entries[:sound, 0].astype(np.int32), entries[:sound, 1].astype(np.int32)
+
 
 Shown = tuple[RecordRow, str | None] | BatchRow | DamageRow
 
@@ -71,13 +179,6 @@ def files_to_show(path: Path, *, snapshots: bool) -> list[LogFile]:
         return list(files)
     segments = [file for file in files if file.kind is FileKind.LOG]
     return list(files) if snapshots or not segments else segments
-
-
-def refuse_what_is_no_log(path: Path) -> None:
-    """Raises CliError if the file is neither a log segment nor a snapshot, not even a damaged one."""
-    reason = why_not_a_log(path.name, map_file(path.resolve()))
-    if reason is not None:
-        raise CliError(f"{path} is not a Kafka log segment or snapshot: {reason}", status=ExitStatus.USAGE)
 
 
 def _shown_rows(file: LogFile, request: DumpRequest, names: TopicNames) -> Iterator[Shown]:

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.failures import CliError, ExitStatus
 from spark_replay.rows import UNKNOWN_TYPE, RecordRow
 from wire.metadata_records.registry import ALL
 from wire.record_batch import BatchHeader

@@ -7,7 +7,6 @@ from spark_replay.rows import BatchRow, DamageRow, RecordRow
 from wire.safe_text import safe_json, safe_text
 
 TYPE_WIDTH = 31
-
 _ENCODE = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _RESET, _DIM, _CYAN, _GREEN, _YELLOW, _RED = (
     "\x1b[0m",

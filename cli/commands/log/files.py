@@ -1,22 +1,187 @@
-"""Where a log ends, for what must not lie behind that: a snapshot is of records that the log had."""
+"""The files of a metadata log, for the commands that read one: their names, their content, and where the log ends."""
 
 import fcntl
+import mmap
 import os
 import struct
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cli.log_check.folder import MetadataLogFiles
-from cli.log_check.mapped import MappedFile
-from spark_replay.files import is_regular
+from cli.failures import CliError, ExitStatus
+from snapshots.naming import BOOTSTRAP_CHECKPOINT_NAME, SnapshotId, snapshot_id_of
+from spark_replay.files import is_regular, map_file
+from spark_replay.probe import why_not_a_log
+from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, NoLogFound, find_log_files, is_log_name
 from storage.file_system import open_regular
 from storage.folder_lock import FILE_NAME as LOCK
 from storage.segment import UNPUBLISHED_SUFFIX
 from wire.batch_walk import walk_batches
 from wire.log_scan import Damage
+
+
+def refuse_what_is_no_log(path: Path) -> None:
+    """Raises CliError if the file is neither a log segment nor a snapshot, not even a damaged one."""
+    reason = why_not_a_log(path.name, map_file(path.resolve()))
+    if reason is not None:
+        raise CliError(f"{path} is not a Kafka log segment or snapshot: {reason}", status=ExitStatus.USAGE)
+
+
+_NAMED_MAX = 6
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLogFiles:
+    """Segments and snapshots of one log, ascending. `folder` is None for a single file, of which nothing else is
+    looked at; `bootstrap` is the checkpoint that a new cluster starts from, `misplaced` are folders and the like with
+    the name of a segment or snapshot."""
+
+    source: str
+    folder: Path | None
+    segments: tuple[LogFile, ...] = ()
+    snapshots: dict[SnapshotId, Path] = field(default_factory=dict)
+    bootstrap: Path | None = None
+    misplaced: tuple[Path, ...] = ()
+
+    @property
+    def size_in_bytes(self) -> int:
+        snapshot_bytes = sum(path.stat().st_size for path in self.snapshots.values())
+        return snapshot_bytes + sum(segment.size_in_bytes for segment in self.segments)
+
+
+def find_logs(path: Path) -> list[MetadataLogFiles]:
+    """Every metadata log at or beneath `path`. Raises CliError where there is none."""
+    try:
+        files = find_log_files(path)
+    except NoLogFound as error:
+        empty = _folder_without_log(path)
+        if empty is None:
+            raise CliError(str(error), status=ExitStatus.USAGE) from None
+        return [MetadataLogFiles(empty.parent.name, empty, misplaced=_misplaced(empty))]
+    if path.is_file():
+        refuse_what_is_no_log(path)
+        return [_log_of(files[0].source, list(files), None)]
+    by_source: dict[str, list[LogFile]] = {}
+    for file in files:
+        by_source.setdefault(file.source, []).append(file)
+    return [_log_of(source, found, _folder_of(found)) for source, found in by_source.items()]
+
+
+def the_log(path: Path) -> MetadataLogFiles:
+    """The one metadata log at `path`. Raises CliError where there is none, or several."""
+    logs = find_logs(path)
+    if len(logs) > 1:
+        names = ", ".join(log.source for log in logs[:_NAMED_MAX])
+        if len(logs) > _NAMED_MAX:
+            names += f" and {len(logs) - _NAMED_MAX} more"
+        raise CliError(f"{path} holds {len(logs)} logs ({names}): name one", status=ExitStatus.USAGE)
+    return logs[0]
+
+
+def misplaced_snapshots(log: MetadataLogFiles) -> list[Path]:
+    """Folders and the like with the name of a snapshot."""
+    return [path for path in log.misplaced if snapshot_id_of(path.name) is not None]
+
+
+def _folder_without_log(path: Path) -> Path | None:
+    """A metadata folder in which nothing was written yet."""
+    for candidate in (path.resolve(), path.resolve() / METADATA_FOLDER):
+        if candidate.name == METADATA_FOLDER and candidate.is_dir():
+            return candidate
+    return None
+
+
+def _misplaced(folder: Path) -> tuple[Path, ...]:
+    named_so = (path for path in folder.iterdir() if is_log_name(path.name))
+    return tuple(sorted(path for path in named_so if path.is_symlink() or not path.is_file()))
+
+
+def _folder_of(files: list[LogFile]) -> Path:
+    inside = [file for file in files if file.kind is not FileKind.BOOTSTRAP]
+    return Path((inside or files)[0].path).parent
+
+
+def _log_of(source: str, files: list[LogFile], folder: Path | None) -> MetadataLogFiles:
+    segments = [file for file in files if file.kind is FileKind.LOG]
+    snapshots = {
+        SnapshotId(file.end_offset, file.epoch): Path(file.path)
+        for file in files
+        if file.end_offset is not None and file.epoch is not None
+    }
+    bootstrap = [Path(file.path) for file in files if file.name == BOOTSTRAP_CHECKPOINT_NAME]
+    return MetadataLogFiles(
+        source,
+        folder,
+        tuple(sorted(segments, key=lambda file: file.base_offset or 0)),
+        dict(sorted(snapshots.items(), key=lambda item: item[0].order)),
+        bootstrap[0] if bootstrap else None,
+        () if folder is None else _misplaced(folder),
+    )
+
+
+_RELEASE_BYTES = 32 * 1024 * 1024
+_PIECE_BYTES = 1024 * 1024
+
+
+class FileCopy:
+    """`view` is the content as of the opening; `release_to` keeps the resident part of a large file small.
+
+    It is no mapping of the file itself: a node may cut that short meanwhile, or the disk may fail to deliver a page,
+    and either would end the process with SIGBUS. A large file is copied into one of ours that has no name, where there
+    is room for it in the folder for temporary files.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError. Of a file that is cut while it is copied, `view` is what was left."""
+        self._mapped: mmap.mmap | None = None
+        self._released = 0
+        self.view = memoryview(b"")
+        try:
+            with os.fdopen(open_regular(path), "rb", buffering=0) as file:
+                self._copy(file.fileno(), os.fstat(file.fileno()).st_size)
+        except OSError as error:
+            # Only the failed open names its file.
+            raise OSError(error.errno, error.strerror, str(path)) from error
+
+    def _copy(self, descriptor: int, size: int) -> None:
+        if size > _RELEASE_BYTES:
+            self._mapped = _space_on_disk(size)
+        space = self._mapped
+        if space is None and size:
+            space = mmap.mmap(-1, size)
+        if space is not None:
+            copied = _fill(memoryview(space), descriptor)
+            self.view = memoryview(space).toreadonly()[:copied]
+
+    def release_to(self, position: int) -> None:
+        """Bytes below `position` are not needed for now; they can be read again all the same."""
+        if self._mapped is not None and position - self._released >= _RELEASE_BYTES:
+            length = (position - self._released) // mmap.PAGESIZE * mmap.PAGESIZE
+            self._mapped.madvise(mmap.MADV_DONTNEED, self._released, length)
+            self._released += length
+
+
+def _space_on_disk(size: int) -> mmap.mmap | None:
+    """A mapped file without a name, all its blocks allocated; None where there is no room for it."""
+    with suppress(OSError), tempfile.TemporaryFile() as file:
+        os.posix_fallocate(file.fileno(), 0, size)
+        return mmap.mmap(file.fileno(), size)
+    return None
+
+
+def _fill(space: memoryview, descriptor: int) -> int:
+    """Copy a file from its begin; how many bytes of it there were, `space` at most."""
+    position = 0
+    while position < len(space):
+        count = os.preadv(descriptor, [space[position : position + _PIECE_BYTES]], position)
+        if count == 0:
+            break
+        position += count
+    return position
+
 
 _SETTLES_WITHIN_S = 2.0
 _LOOK_AGAIN_AFTER_S = 0.05
@@ -59,7 +224,7 @@ def within_its_end(
 def end_of_segment(path: Path, base_offset: int) -> int | None:
     """The offset behind the last batch; None where bytes that cannot be read follow it, other than a torn write."""
     end: int | None = base_offset
-    content = MappedFile(path)
+    content = FileCopy(path)
     for found in walk_batches(content.view):
         content.release_to(found.position)
         if not isinstance(found, Damage):

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from cli.exit_status import ExitStatus
-from cli.log_check.folder import the_log
-from cli.log_check.log_end import within_its_end
-from cli.log_check.states import Moment, state_at
+from cli.commands.log.files import the_log, within_its_end
+from cli.commands.log.states import Moment, state_at
+from cli.failures import ExitStatus
 from cli.output import complain, print_json, say
 from metadata.image.state_hash import SCHEME, hash_of_image, state_hash_text
 from wire.wording import counted

@@ -1,26 +1,110 @@
-"""The state of a metadata log as of an offset or a time: from the nearest sound snapshot, or from offset 0, onwards."""
+"""Snapshot files to images, with their faults as findings."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.log_check.folder import MetadataLogFiles
-from cli.log_check.mapped import MappedFile
-from cli.log_check.snapshot_files import load_snapshot
+from cli.commands.log.files import FileCopy, MetadataLogFiles
+from cli.failures import CliError, ExitStatus
 from metadata.image.image import MetadataImage
-from metadata.log_check.findings import Findings, Severity
+from metadata.log_check import remedies
+from metadata.log_check.findings import Check, Finding, Findings, Severity
 from metadata.log_check.quorum_view import QuorumView
-from metadata.log_check.snapshot_image import LoadedSnapshot
+from metadata.log_check.snapshot_image import LoadedSnapshot, SnapshotLoading
 from metadata.log_check.state_replay import ReplayFault, StateReplay
-from snapshots.naming import SnapshotId
+from snapshots.checking import SnapshotFault
+from snapshots.naming import SnapshotId, snapshot_id_of
 from spark_replay.sources import LogFile
 from wire.batch_walk import walk_batches
 from wire.control_records import decode_control_record
 from wire.errors import DecodeError
 from wire.log_scan import Damage, ScannedBatch
 from wire.record_batch import BatchHeader, read_records
+
+
+def load_if_readable(
+    path: Path, snapshot_id: SnapshotId | None, findings: Findings, check: Check = Check.SNAPSHOT_FILES
+) -> LoadedSnapshot | None:
+    """As `load_snapshot`; a file that the system does not let us read is a finding, too."""
+    try:
+        return load_snapshot(path, snapshot_id, findings, check)
+    except FileNotFoundError:
+        findings.skip(check, f"{path.name}: it was removed while the others were read")
+    except OSError as error:
+        is_bootstrap = check is Check.BOOTSTRAP
+        then = remedies.FORMAT_AGAIN if is_bootstrap else remedies.OTHER_SNAPSHOT
+        add_unreadable(findings, check, path.name, error, then=then)
+    return None
+
+
+def check_misplaced(log: MetadataLogFiles, findings: Findings) -> None:
+    """Folders, links and pipes with the name of a segment or snapshot hide that a file is missing."""
+    for path in log.misplaced:
+        is_snapshot = snapshot_id_of(path.name) is not None
+        findings.checked(Check.SNAPSHOT_FILES if is_snapshot else Check.SEGMENTS)
+        findings.add(
+            Finding(
+                check=Check.SNAPSHOT_FILES if is_snapshot else Check.SEGMENTS,
+                severity=Severity.DAMAGE,
+                file=path.name,
+                reason=f"it is {_what_it_is(path)} with the name of a {'snapshot' if is_snapshot else 'segment'}",
+                remedy=remedies.NOT_A_SNAPSHOT if is_snapshot else remedies.NOT_A_FILE,
+            )
+        )
+
+
+def _what_it_is(path: Path) -> str:
+    if path.is_symlink():
+        return "a symbolic link, which is not followed,"
+    return "a folder" if path.is_dir() else "no file"
+
+
+def add_unreadable(findings: Findings, check: Check, file: str, error: OSError, *, then: str) -> None:
+    """A finding of what the system says, in place of the file's content; `then` is the remedy once a folder is out of
+    the file's place."""
+    is_folder = isinstance(error, IsADirectoryError)
+    findings.add(
+        Finding(
+            check=check,
+            severity=Severity.DAMAGE,
+            file=file,
+            reason="it is a folder, not a file"
+            if is_folder
+            else f"it cannot be read: {error.strerror or error}",
+            remedy=f"move the folder away; {then}" if is_folder else remedies.UNREADABLE,
+        )
+    )
+
+
+def load_snapshot(
+    path: Path, snapshot_id: SnapshotId | None, findings: Findings, check: Check = Check.SNAPSHOT_FILES
+) -> LoadedSnapshot:
+    """Check and load one file; whatever is wrong with it becomes a finding. Without an id any epoch is right."""
+
+    def finding(severity: Severity, fault: SnapshotFault, remedy: str, kind: Check = check) -> None:
+        findings.add(
+            Finding(
+                check=kind,
+                severity=severity,
+                file=path.name,
+                reason=fault.reason,
+                remedy=remedy,
+                position=fault.position,
+                offset=fault.number,
+            )
+        )
+
+    def report(fault: SnapshotFault) -> None:
+        severity = Severity.DAMAGE if fault.is_damage else Severity.VIOLATION
+        is_bootstrap = check is Check.BOOTSTRAP
+        finding(severity, fault, remedies.FORMAT_AGAIN if is_bootstrap else remedies.OTHER_SNAPSHOT)
+
+    def report_unknown(fault: SnapshotFault) -> None:
+        finding(Severity.NOTE, fault, remedies.NEWER_SOFTWARE, Check.METADATA)
+
+    findings.checked(check)
+    return SnapshotLoading(report, report_unknown).load(FileCopy(path).view, snapshot_id)
+
 
 _RELEASE_BYTES = 1 << 25
 
@@ -187,7 +271,7 @@ def _batches(log: MetadataLogFiles, start: int) -> Iterator[tuple[LogFile, Scann
 
 def _sound_batches(segment: LogFile, following: int, *, is_last: bool) -> Iterator[ScannedBatch]:
     """The batches from `following` on; damage below that offset does not matter. Raises DamagedLog."""
-    content = MappedFile(Path(segment.path))
+    content = FileCopy(Path(segment.path))
     damage: Damage | None = None
     for found in walk_batches(content.view):
         content.release_to(found.position - _RELEASE_BYTES)

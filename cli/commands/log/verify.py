@@ -1,14 +1,36 @@
-"""How the checks of a log are shown: a table, then each finding with its place and remedy; or JSON."""
+"""A progress bar on standard error, for people who wait for a large log."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from cli.exit_status import ExitStatus
-from cli.output import console, make_table, say
+from cli.commands.log.files import find_logs
+from cli.commands.log.verification import Verified, verify_log
+from cli.failures import ExitStatus
+from cli.output import console, error_console, make_table, print_json, say
 from metadata.log_check.findings import CheckResult, Finding, Findings, Severity
+
+_WORTH_A_BAR_BYTES = 16 * 1024 * 1024
+
+
+@contextmanager
+def byte_progress(what: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
+    """What to call with bytes done; a bar only on a terminal, and only where there is something to wait for."""
+    if total_bytes < _WORTH_A_BAR_BYTES or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=error_console(), transient=True) as progress:
+        task = progress.add_task(what, total=total_bytes)
+        yield lambda done: progress.advance(task, done)
+
 
 _STYLES = {Severity.NOTE: "yellow", Severity.VIOLATION: "red", Severity.DAMAGE: "bold red"}
 _WORDS = {Severity.NOTE: "note", Severity.VIOLATION: "violation", Severity.DAMAGE: "damage"}
@@ -110,4 +132,56 @@ def _finding_json(finding: Finding) -> dict[str, object]:
         "offset": finding.offset,
         "reason": finding.reason,
         "remedy": finding.remedy,
+    }
+
+
+def verify(path: Path, *, as_json: bool, keep: int) -> ExitStatus:
+    """Raises CliError where there is no log, OSError where a file cannot be read."""
+    logs = find_logs(path)
+    verified = []
+    with byte_progress("verifying", sum(log.size_in_bytes for log in logs)) as advance:
+        verified = [verify_log(log, advance, keep=keep) for log in logs]
+    status = status_of_findings([each.findings for each in verified])
+    if as_json:
+        print_json(
+            {
+                "path": str(path),
+                "verdict": VERDICTS[status],
+                "logs": [_log_json(each) for each in verified],
+            }
+        )
+    else:
+        for number, each in enumerate(verified):
+            if number:
+                console().print()
+            show_findings(_title(each), each.findings)
+    return status
+
+
+def _title(verified: Verified) -> str:
+    facts = verified.facts
+    if facts.start_offset is None or facts.end_offset is None:
+        return f"{verified.log.source}, no records"
+    if not facts.batch_count:
+        return f"{verified.log.source}, no records from offset {facts.start_offset} on"
+    last_epoch = facts.epochs[-1][0] if facts.epochs else 0
+    return (
+        f"{verified.log.source}, offsets {facts.start_offset} to {facts.end_offset - 1}, epoch {last_epoch}"
+    )
+
+
+def _log_json(verified: Verified) -> dict[str, object]:
+    facts, log = verified.facts, verified.log
+    return {
+        "source": log.source,
+        "folder": None if log.folder is None else str(log.folder),
+        "verdict": VERDICTS[status_of_findings([verified.findings])],
+        "start_offset": facts.start_offset,
+        "end_offset": facts.end_offset,
+        "last_epoch": facts.epochs[-1][0] if facts.epochs else None,
+        "segments": facts.segment_count,
+        "batches": facts.batch_count,
+        "records": facts.record_count,
+        "snapshots": [snapshot_id.file_name for snapshot_id in log.snapshots],
+        "checks": findings_json(verified.findings),
     }

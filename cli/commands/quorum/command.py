@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import (
+from cli.command_tree import Command, Panel
+from cli.options import (
     AsJson,
     BootstrapController,
     BootstrapServer,
@@ -17,13 +18,9 @@ from cli.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from cli.cluster_addresses import KnownControllers
-    from cli.errors import CliError
-    from cli.question import Unanswered
-    from cli.quorum_status import QuorumStatus
+    from cli.clients.quorum_client import QuorumStatus
 
 quorum_app = typer.Typer(help="Who leads, who votes, and why.", no_args_is_help=True, add_completion=False)
-
 NodeId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The node's id.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only look whether it could be done.")]
 Wait = Annotated[
@@ -50,14 +47,12 @@ def status(
     With no leader: what each controller knows, what is needed, and exit status 6. A node whose metadata is not the
     leader's at the same offset is named, with exit status 1.
     """
-    from cli.cluster_addresses import known_controllers, quorum_addresses
-    from cli.cluster_client import ClusterClient, run_asking
-    from cli.errors import CliError
+    from cli.clients.addresses import known_controllers, quorum_addresses
+    from cli.clients.cluster_client import ClusterClient, Unanswered, run_asking
+    from cli.clients.quorum_client import describe_quorum, differing_states
+    from cli.commands.quorum.status import no_leader, quorum_table, silent_voters
+    from cli.failures import CliError
     from cli.output import print_json, say, show_table, tell_waiting
-    from cli.question import Unanswered
-    from cli.quorum_states import differing_states
-    from cli.quorum_status import describe_quorum
-    from cli.quorum_tables import quorum_table, silent_voters
 
     addresses = quorum_addresses(config, bootstrap_controller, bootstrap_server)
     known = known_controllers(config, bootstrap_controller or bootstrap_server)
@@ -69,7 +64,7 @@ def status(
     try:
         found = run_asking(ask())
     except Unanswered as error:
-        raise _no_leader(error, known, as_json=as_json, asks_brokers=bool(bootstrap_server)) from error
+        raise no_leader(error, known, as_json=as_json, asks_brokers=bool(bootstrap_server)) from error
     if as_json:
         print_json(found.as_json())
     else:
@@ -78,28 +73,6 @@ def status(
             say(silent, style="yellow")
     if differing := differing_states(found.leader_id, found.states):
         raise CliError(differing, is_in_json=True)
-
-
-def _no_leader(
-    error: "Unanswered", known: "KnownControllers", *, as_json: bool, asks_brokers: bool
-) -> "CliError":
-    """Shows what each controller knows, and answers with the error that says what is needed."""
-    from cli.errors import CliError
-    from cli.exit_status import ExitStatus
-    from cli.leaderless import controllers_table, leaderless_of
-    from cli.output import print_json, show_table
-
-    if error.status is ExitStatus.FAILED:
-        return error
-    if asks_brokers:
-        remedy = "brokers pass this question on; ask the controllers themselves with --bootstrap-controller"
-        return CliError(f"{error}; {remedy}", status=ExitStatus.UNREACHABLE)
-    found = leaderless_of(error, known)
-    if as_json:
-        print_json({"error": found.summary, "exit_status": int(ExitStatus.UNREACHABLE), **found.as_json()})
-    else:
-        show_table(controllers_table(found.controllers))
-    return CliError(found.summary, status=ExitStatus.UNREACHABLE, is_in_json=True)
 
 
 @quorum_app.command("add-voter")
@@ -127,9 +100,7 @@ def add_voter(
     The node was formatted with --no-initial-controllers (or --initial-controllers) and runs; its directory id and
     listener are looked up. Exit status 1 when the pre-flight says no, with the reason and the remedy.
     """
-    from cli.voter_commands import run_add_voter
-    from cli.voter_outcome import show_outcome
-    from cli.voter_target import Target
+    from cli.commands.quorum.voters import Target, run_add_voter, show_outcome
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_add_voter(
@@ -155,9 +126,7 @@ def remove_voter(
     The node goes on as an observer while it runs, and does not come back by itself. Exit status 1 when the pre-flight
     says no.
     """
-    from cli.voter_commands import run_remove_voter
-    from cli.voter_outcome import show_outcome
-    from cli.voter_target import Target
+    from cli.commands.quorum.voters import Target, run_remove_voter, show_outcome
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_remove_voter(target, node_id, dry_run=dry_run, wait=wait)
@@ -180,9 +149,7 @@ def transfer_leadership(
 
     Asked of the leader over gRPC (kquorum.grpc.listener in the config, or --grpc): Kafka's protocol has no word for it.
     """
-    from cli.voter_commands import run_transfer
-    from cli.voter_outcome import show_outcome
-    from cli.voter_target import Target
+    from cli.commands.quorum.voters import Target, run_transfer, show_outcome
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
     outcome = run_transfer(target, node_id, grpc=grpc, dry_run=dry_run, wait=wait)
@@ -205,9 +172,7 @@ def upgrade(
     This is `kafka-features upgrade --feature kraft.version=1`; there is no way back. controller.quorum.voters has no
     effect afterwards, and controller.quorum.bootstrap.servers should take its place.
     """
-    from cli.voter_commands import run_upgrade
-    from cli.voter_outcome import show_outcome
-    from cli.voter_target import Target
+    from cli.commands.quorum.voters import Target, run_upgrade, show_outcome
 
     target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
     outcome = run_upgrade(target, dry_run=dry_run, wait=wait)
@@ -233,17 +198,16 @@ def history(
     From what the nodes noted (asked over gRPC) and the leader changes in the log; or, with folders, from their files,
     also those of Apache Kafka, whose nodes note nothing, so that only the log's part is told.
     """
-    from cli.elections import read_folders
-    from cli.grpc_addresses import grpc_addresses
+    from cli.clients.addresses import grpc_addresses
+    from cli.commands.quorum.history import history_json, history_table, read_folders
     from cli.output import complain, print_json, show_table
-    from cli.quorum_tables import history_json, history_table
     from raft.elections_history import merge
 
     if folders:
         noted = read_folders(folders)
     else:
-        from cli.cluster_client import run_asking
-        from cli.quorum_grpc import fetch_elections
+        from cli.clients.cluster_client import run_asking
+        from cli.commands.quorum.history import fetch_elections
 
         addresses = grpc_addresses(config, grpc, needed_by="the history of a running quorum")
         noted = run_asking(
@@ -260,3 +224,31 @@ def history(
         print_json(history_json(found, [place.place for place in noted]))
     else:
         show_table(history_table(found, [place.place for place in noted]))
+
+
+COMMAND = Command(
+    run=quorum_app,
+    summary="Who leads and votes; change the voters.",
+    panel=Panel.ASK,
+    place=1,
+    examples={
+        "status": (
+            "kquorum quorum status -c quorum.toml",
+            "kquorum quorum status --bootstrap-controller localhost:9191 --json",
+        ),
+        "add-voter": (
+            "kquorum quorum add-voter 4 -c quorum.toml --dry-run",
+            "kquorum quorum add-voter 4 --bootstrap-controller localhost:9191 --wait",
+        ),
+        "remove-voter": (
+            "kquorum quorum remove-voter 3 -c quorum.toml --dry-run",
+            "kquorum quorum remove-voter 3 --bootstrap-controller localhost:9191",
+        ),
+        "transfer-leadership": ("kquorum quorum transfer-leadership 2 -c quorum.toml",),
+        "upgrade": ("kquorum quorum upgrade -c quorum.toml --dry-run",),
+        "history": (
+            "kquorum quorum history -c quorum.toml",
+            "kquorum quorum history kquorum-data/node-1 kquorum-data/node-2",
+        ),
+    },
+)

@@ -1,11 +1,14 @@
-"""The elections of a quorum, gathered: from the folders of its nodes, or from the nodes themselves over gRPC."""
+"""`quorum history`: the elections of a quorum, from the folders of its nodes or from the nodes over gRPC."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.failures import CliError, ExitStatus
+from node.config.addresses import HostPort
 from raft.adapters.election_log import read_role_events
 from raft.adapters.file_log import FOLDER_NAME
 from raft.elections_history import LeaderChangeAt, RoleEvent, leader_change_at
@@ -15,6 +18,12 @@ from storage.meta_properties import read_meta_properties
 from wire.errors import DecodeError
 from wire.log_batch import LogBatch, log_batch
 from wire.record_batch import BatchHeader, read_batch_header
+from wire.wording import counted
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from raft.elections_history import Election
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +119,78 @@ def _leader_change_of(data: memoryview, previous_ms: int | None) -> LeaderChange
         return leader_change_at(batch, previous_ms)
     except DecodeError:
         return None
+
+
+async def fetch_elections(
+    addresses: Sequence[HostPort], from_epoch: int, timeout_ms: int, tell: Callable[[str], None]
+) -> list[Noted]:
+    """The elections that each reachable node noted; `tell` gets a line for each of the others. Raises CliError when no
+    node answers."""
+    # gRPC takes 0.1 s to import, and a history that is read from folders needs none.
+    import grpc
+
+    from cli.clients.grpc_client import Failures, call, reason_of
+    from metadata.adapters.grpc_quorum import history_of
+    from wire.proto import quorum_pb2 as pb
+
+    request = pb.GetElectionsRequest(from_epoch=from_epoch)
+    failures = Failures("no node tells of its elections")
+
+    async def ask(address: HostPort) -> Noted | str:
+        try:
+            response = await call(address, lambda stub: stub.GetElections(request, timeout=timeout_ms / 1000))
+        except grpc.aio.AioRpcError as error:
+            failures.note(address, error)
+            return f"{address}: {reason_of(address, error)}"
+        return Noted(f"node {response.node_id}", *history_of(response))
+
+    answers = await asyncio.gather(*(ask(address) for address in addresses))
+    found = [answer for answer in answers if isinstance(answer, Noted)]
+    if not found:
+        raise failures.error()
+    for reason in (answer for answer in answers if isinstance(answer, str)):
+        tell(f"without {reason}")
+    return found
+
+
+def history_table(elections: "Sequence[Election]", sources: Sequence[str]) -> "Table":
+    """The title names who was asked: what the others noted is not in it."""
+    from cli.output import make_table
+
+    rows: list[tuple[object, ...]] = [
+        (
+            election.epoch,
+            moment(election.began_ms),
+            election.cause.value,
+            election.stood,
+            "nobody" if election.winner is None else str(election.winner),
+            None if election.leaderless_ms is None else f"{election.leaderless_ms:,} ms",
+            "" if election.detail.lower() == election.cause.value else election.detail,
+        )
+        for election in elections
+    ]
+    columns = ["#epoch", "began (UTC)", "why", "stood", "#leader", "#without\na leader", "~as noted"]
+    title = f"{counted(len(rows), 'epoch')}, as told by {_places(sources)}"
+    return make_table(title, columns, rows, spare=("~as noted", "stood", "#without\na leader"))
+
+
+def _places(sources: Sequence[str]) -> str:
+    """Folders beside each other are named with the one that they are in."""
+    parents = {str(Path(source).parent) for source in sources if "/" in source}
+    if len(parents) == 1 and len(sources) > 1 and all("/" in source for source in sources):
+        return f"{', '.join(Path(source).name for source in sources)} in {parents.pop()}"
+    return ", ".join(sources)
+
+
+def history_json(elections: "Sequence[Election]", sources: Sequence[str]) -> dict[str, object]:
+    return {"sources": list(sources), "elections": [asdict(election) for election in elections]}
+
+
+def moment(timestamp_ms: int) -> str:
+    """UTC with milliseconds; the bare number where no calendar has such a date."""
+    try:
+        return (
+            datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%F %T.") + f"{timestamp_ms % 1000:03d}"
+        )
+    except (ValueError, OverflowError, OSError):
+        return str(timestamp_ms)

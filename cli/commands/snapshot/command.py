@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.options import AsJson
+from cli.command_tree import Command, Panel
+from cli.options import AsJson
 
 
 class Compression(StrEnum):
@@ -32,7 +33,7 @@ def list_command(
     as_json: AsJson = False,
 ) -> None:
     """Show the snapshots of a metadata log, also those half written or half deleted."""
-    from cli.commands.snapshot_list import list_snapshots
+    from cli.commands.snapshot.list import list_snapshots
 
     raise typer.Exit(int(list_snapshots(path, as_json=as_json)))
 
@@ -49,7 +50,7 @@ def verify(
 
     `kquorum log verify` also compares them with the log. Exit status 0: sound; 1: a rule is broken; 3: damaged.
     """
-    from cli.commands.snapshot_verify import verify as run
+    from cli.commands.snapshot.verify import verify as run
 
     raise typer.Exit(int(run(path, as_json=as_json, keep=keep)))
 
@@ -62,7 +63,7 @@ def diff(
     limit: Annotated[int, typer.Option(min=0, help="Rows of each table; 0 for all.")] = 50,
 ) -> None:
     """Show what differs between the states that two snapshots hold."""
-    from cli.commands.snapshot_verify import diff as run
+    from cli.commands.snapshot.verify import diff as run
 
     raise typer.Exit(int(run(before, after, as_json=as_json, limit=limit)))
 
@@ -98,8 +99,8 @@ def take(
 
     It is written beside, flushed, read back and compared before it gets its name: there is never half a snapshot.
     """
-    from cli.commands.snapshot_take import TakeRequest
-    from cli.commands.snapshot_take import take as run
+    from cli.commands.snapshot.take import TakeRequest
+    from cli.commands.snapshot.take import take as run
     from wire.compression import CompressionCodec
 
     request = TakeRequest(
@@ -110,3 +111,20 @@ def take(
         codec=CompressionCodec[compression.name],
     )
     raise typer.Exit(int(run(request)))
+
+
+COMMAND = Command(
+    run=snapshot_app,
+    summary="List, check, compare and take snapshots.",
+    panel=Panel.READ,
+    place=2,
+    examples={
+        "list": ("kquorum snapshot list kquorum-data/node-1",),
+        "verify": ("kquorum snapshot verify kquorum-data/node-1",),
+        "diff": ("kquorum snapshot diff old.checkpoint new.checkpoint",),
+        "take": (
+            "kquorum snapshot take kquorum-data/node-1 --output .",
+            "kquorum snapshot take kquorum-data/node-1 --committed",
+        ),
+    },
+)

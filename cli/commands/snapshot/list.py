@@ -5,10 +5,9 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cli.commands.log_lines import iso_time
-from cli.exit_status import ExitStatus
-from cli.log_check.folder import MetadataLogFiles, find_logs, misplaced_snapshots
-from cli.log_check.mapped import MappedFile
+from cli.commands.log.dump_lines import iso_time
+from cli.commands.log.files import FileCopy, MetadataLogFiles, find_logs, misplaced_snapshots
+from cli.failures import ExitStatus
 from cli.output import console, print_json, print_table
 from snapshots.naming import DELETED_SUFFIX, PART_SUFFIX, snapshot_id_of
 from snapshots.outline import SnapshotOutline, outline_of
@@ -83,7 +82,7 @@ def _listed(log: MetadataLogFiles, path: Path) -> ListedSnapshot:
 def _read(path: Path) -> tuple[memoryview, SnapshotOutline]:
     """The bytes and what they say; none where the system does not let us read them."""
     try:
-        view = MappedFile(path).view
+        view = FileCopy(path).view
     except IsADirectoryError:
         return memoryview(b""), SnapshotOutline(fault="it is a folder, not a file")
     except OSError as error:

@@ -3,15 +3,11 @@
 from collections import Counter
 from pathlib import Path
 
-from cli.commands.log_diff import show_difference
-from cli.commands.log_dump import refuse_what_is_no_log
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.log_check.folder import find_logs, misplaced_snapshots
-from cli.log_check.mapped import MappedFile
-from cli.log_check.report import VERDICTS, findings_json, show_findings, status_of_findings
-from cli.log_check.snapshot_files import load_if_readable, load_snapshot
-from cli.log_check.states import State, state_of_snapshot
+from cli.commands.log.diff import show_difference
+from cli.commands.log.files import FileCopy, find_logs, misplaced_snapshots, refuse_what_is_no_log
+from cli.commands.log.states import State, load_if_readable, load_snapshot, state_of_snapshot
+from cli.commands.log.verify import VERDICTS, findings_json, show_findings, status_of_findings
+from cli.failures import CliError, ExitStatus
 from cli.output import complain, print_json, say
 from metadata.log_check.findings import Check, Findings
 from metadata.log_check.snapshot_image import LoadedSnapshot
@@ -104,7 +100,7 @@ def _refuse_what_is_no_snapshot(path: Path, command: str) -> None:
 
 def _begins_as_a_log(path: Path) -> bool:
     """Whether the first batch is sound and no snapshot's; of a damaged one it is not known."""
-    view = MappedFile(path).view
+    view = FileCopy(path).view
     if not isinstance(next(scan_batches(view), None), ScannedBatch):
         return False
     try:

@@ -6,18 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import (
-    AsJson,
-    BootstrapServer,
-    GrpcListeners,
-    MaybeConfigPath,
-    Reason,
-    TimeoutMs,
-)
+from cli.command_tree import Command, Panel
+from cli.options import AsJson, BootstrapServer, GrpcListeners, MaybeConfigPath, Reason, TimeoutMs
 
 if TYPE_CHECKING:
-    from cli.cluster_client import ClusterClient
-    from cli.topic_client import TopicView
+    from cli.clients.cluster_client import ClusterClient
+    from cli.commands.topics.topic_client import TopicView
 
 Consistency = Annotated[
     str | None,
@@ -25,7 +19,6 @@ Consistency = Annotated[
         "--consistency", metavar="PROMISE", help="linearizable, committed or local; read over gRPC."
     ),
 ]
-
 topics_app = typer.Typer(
     help="Create, list, describe and delete topics.", no_args_is_help=True, add_completion=False
 )
@@ -59,10 +52,10 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a topic; returns when it is committed by the quorum, or with --wait-all when all brokers have it."""
-    from cli.applied_everywhere import WaitForAll
-    from cli.broker_questions import ask_brokers
+    from cli.clients.cluster_client import ask_brokers
+    from cli.commands.topics.topic_client import NewTopic, create_topic
+    from cli.commands.topics.wait_all import WaitForAll
     from cli.output import print_json, say
-    from cli.topic_client import NewTopic, create_topic
 
     waiting = WaitForAll(config, grpc, timeout_ms) if wait_all else None
 
@@ -162,10 +155,10 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Delete topics, in the order given; stops at the first that is refused."""
-    from cli.broker_questions import ask_brokers
-    from cli.errors import CliError
+    from cli.clients.cluster_client import ask_brokers
+    from cli.commands.topics.topic_client import delete_topic
+    from cli.failures import CliError
     from cli.output import print_json, say
-    from cli.topic_client import delete_topic
 
     deleted: list[str] = []
 
@@ -208,17 +201,17 @@ def _read(
     timeout_ms: int,
 ) -> "tuple[TopicView, ...]":
     """From a broker; or, where a promise or a gRPC listener was asked for, from a node's image."""
-    from cli.broker_questions import ask_brokers
+    from cli.clients.cluster_client import ask_brokers
 
     if consistency is None and grpc is None:
-        from cli.topic_client import describe_topics
+        from cli.commands.topics.topic_client import describe_topics
 
         return ask_brokers(
             config, bootstrap_server, timeout_ms, lambda client: describe_topics(client, names)
         )
-    from cli.cluster_client import run_asking
-    from cli.grpc_addresses import grpc_addresses
-    from cli.image_client import CONSISTENCIES, read_topics
+    from cli.clients.addresses import grpc_addresses
+    from cli.clients.cluster_client import run_asking
+    from cli.commands.topics.image_reads import CONSISTENCIES, read_topics
 
     promise = consistency or "committed"
     if promise not in CONSISTENCIES:
@@ -238,3 +231,23 @@ def _key_and_value(text: str) -> tuple[str, str]:
     if not separator or not key:
         raise typer.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--topic-config")
     return key, value
+
+
+COMMAND = Command(
+    run=topics_app,
+    summary="Create, list, describe and delete topics.",
+    panel=Panel.ASK,
+    place=3,
+    examples={
+        "create": (
+            "kquorum topics create orders -p 6 -r 3 -c quorum.toml",
+            "kquorum topics create orders --wait-all -c quorum.toml",
+        ),
+        "list": (
+            "kquorum topics list -b localhost:9092",
+            "kquorum topics list --consistency linearizable -c quorum.toml",
+        ),
+        "describe": ("kquorum topics describe orders -b localhost:9092 --json",),
+        "delete": ("kquorum topics delete orders -b localhost:9092",),
+    },
+)

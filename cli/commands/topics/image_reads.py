@@ -6,18 +6,16 @@ from typing import Any
 
 import grpc
 
-from cli.errors import CliError
-from cli.grpc_channel import open_channel
-from cli.grpc_failures import Failures
+from cli.clients.grpc_client import CHANNEL_OPTIONS, Failures, open_channel
+from cli.commands.topics.topic_client import PartitionView, TopicView
+from cli.failures import CliError
 from cli.output import complain
-from cli.topic_client import PartitionView, TopicView
 from node.config.addresses import HostPort
 from wire.proto import inspect_pb2 as pb
 from wire.proto.inspect_pb2_grpc import InspectStub
 
 CONSISTENCIES = ("linearizable", "committed", "local")
 PAUSE_S = 0.1
-_OPTIONS = (("grpc.enable_http_proxy", 0),)
 
 
 async def read_topics(
@@ -77,7 +75,7 @@ async def _image(
     address: HostPort, request: pb.ImageRequest, timeout_s: float, share_s: float
 ) -> list[pb.ImageChunk]:
     """A mute node has its share of the time; one that has begun to answer has all that is left."""
-    async with open_channel(address, _OPTIONS) as channel:
+    async with open_channel(address, CHANNEL_OPTIONS) as channel:
         stub: Any = InspectStub(channel)  # type: ignore[no-untyped-call]
         call = stub.Image(request, timeout=timeout_s)
         chunks = [await asyncio.wait_for(call.read(), share_s)]

@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cli.cluster_client import ClusterClient, check_error
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.clients.cluster_client import ClusterClient, check_error
+from cli.failures import CliError, ExitStatus
 from wire.protocol.apis import ApiKey
 from wire.uuids import ZERO_UUID, uuid_to_text
 

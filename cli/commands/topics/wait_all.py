@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.broker_rows import BrokerRow
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.grpc_addresses import grpc_addresses
+from cli.clients.addresses import grpc_addresses
+from cli.commands.brokers.members import BrokerRow
+from cli.failures import CliError, ExitStatus
 from wire.wording import counted
 
 if TYPE_CHECKING:
@@ -46,8 +45,8 @@ class WaitForAll:
     def run(self, done: str) -> Everywhere:
         """For all that is committed by now. Raises CliError, which begins with what was done, where a broker lacks it
         when the time is up, and where no controller tells."""
-        from cli.cluster_client import run_asking
-        from cli.members_client import wait_applied
+        from cli.clients.cluster_client import run_asking
+        from cli.commands.brokers.members_grpc import wait_applied
 
         left_ms = max(round((self._deadline - time.monotonic()) * 1000), 1)
         try:
@@ -59,7 +58,7 @@ class WaitForAll:
         return Everywhere(offset=waited.offset, fenced=tuple(each.broker_id for each in waited.fenced))
 
     def _missing(self, waited: "WaitAppliedResponse") -> str:
-        from cli.members_client import row_of
+        from cli.commands.brokers.members_grpc import row_of
 
         lagging = lagging_words((row_of(each) for each in waited.lagging), waited.offset)
         return f"within {self._timeout_ms} ms offset {waited.offset} was not applied everywhere: {lagging}"

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.options import ConfigPath
+from cli.command_tree import Command, Panel
+from cli.options import ConfigPath
 
 MATERIALISED = "quorum.toml"
 FREE_PORTS_FOLDER = Path("kquorum-data/free-ports")
@@ -34,9 +35,9 @@ def up(
     brokers start once a majority of the controllers is ready. What a node that starts waits for is shown. A node that
     ends is shown with its last lines; the others go on. Exit status 1 when one had ended before it was asked to.
     """
-    from cli.command_security import remember_cluster
+    from cli.clients.security import remember_cluster
+    from cli.commands.up.run import check_addresses, format_missing, run_cluster
     from cli.output import complain
-    from cli.up_run import check_addresses, format_missing, run_cluster
     from node.config.load import load_config
     from node.config.materialise import with_free_ports
     from node.security import check_security
@@ -68,3 +69,17 @@ def up(
     for outcome in format_missing(cluster):
         complain(f"formatted {outcome.folder}", style="cyan", label="up")
     run_cluster(cluster, data_dir=data_dir)
+
+
+COMMAND = Command(
+    run=up,
+    summary="Run all nodes of the config on this machine.",
+    panel=Panel.RUN,
+    place=5,
+    examples={
+        "": (
+            "kquorum up -c examples/quorum.toml",
+            "kquorum up -c examples/quorum.toml --free-ports",
+        ),
+    },
+)

@@ -8,17 +8,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from cli.cluster_client import ClusterClient, run_asking
-from cli.commands.format import choose_cluster_id
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.formatting import FormattedFolder, data_folders, format_nodes, is_formatted, new_uuid
-from cli.metadata_versions import DEFAULT
+from cli.clients.cluster_client import ClusterClient, run_asking
+from cli.clients.quorum_client import QuorumStatus, describe_quorum
+from cli.commands.features.metadata_versions import DEFAULT
+from cli.commands.format.beginning import Beginning, begin_with_all
+from cli.commands.format.formatting import (
+    FormattedFolder,
+    choose_cluster_id,
+    data_folders,
+    format_nodes,
+    is_formatted,
+    new_uuid,
+)
+from cli.commands.up.view import ChangeLines, ClusterView, Display, LiveTable, NodeState, NodeView
+from cli.failures import CliError, ExitStatus
 from cli.output import complain, console
 from cli.processes import NodeGroup, NodeProcess, wait_until
-from cli.quorum_beginning import Beginning, begin_with_all
-from cli.quorum_status import QuorumStatus, describe_quorum
-from cli.up_view import ChangeLines, ClusterView, Display, LiveTable, NodeState, NodeView
 from node.config.addresses import HostPort, format_address, reachable
 from node.config.model import ClusterConfig, NodeConfig
 from node.free_addresses import refused_addresses

@@ -17,7 +17,7 @@ from node.config.model import ClusterConfig, NodeConfig
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from cli.quorum_status import QuorumStatus, ReplicaLag
+    from cli.clients.quorum_client import QuorumStatus, ReplicaLag
 
 
 class NodeState(Enum):
@@ -41,7 +41,6 @@ _STYLES = {
     NodeState.ENDED: "bold red",
     NodeState.OUTSIDE: "green",
 }
-
 _SECONDS = re.compile(r" \(\d+ s\)")
 
 

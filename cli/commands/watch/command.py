@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import MaybeConfigPath
+from cli.command_tree import Command, Panel
+from cli.options import MaybeConfigPath
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cli.watch_stream import ChangeStream
+    from cli.commands.watch.stream import ChangeStream
     from wire.proto import inspect_pb2 as pb
 
 
@@ -41,9 +42,9 @@ def watch(
     """
     import asyncio
 
-    from cli.grpc_addresses import grpc_addresses
+    from cli.clients.addresses import grpc_addresses
+    from cli.commands.watch.stream import ChangeStream
     from cli.output import complain
-    from cli.watch_stream import ChangeStream
 
     stream = ChangeStream(
         grpc_addresses(config, grpc, node_id=node, needed_by="watching"),
@@ -71,8 +72,8 @@ async def _print(stream: "ChangeStream", show: "Callable[[pb.Change], None]", li
 def _printer(as_json: bool) -> "Callable[[pb.Change], None]":
     import sys
 
+    from cli.commands.watch.lines import json_line, text_line
     from cli.output import console
-    from cli.watch_lines import json_line, text_line
 
     out = console()
 
@@ -99,3 +100,17 @@ def _kinds(names: list[str]) -> tuple[str, ...]:
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
             raise typer.BadParameter(f"--kind: there is no kind '{name}'{hint}")
     return tuple(name.upper() for name in names)
+
+
+COMMAND = Command(
+    run=watch,
+    summary="Changes of the metadata, live (gRPC).",
+    panel=Panel.ASK,
+    place=6,
+    examples={
+        "": (
+            "kquorum watch -c quorum.toml",
+            "kquorum watch --grpc localhost:9291 --kind partition_changed --json",
+        ),
+    },
+)

@@ -8,10 +8,8 @@ from typing import Any
 
 import grpc
 
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.grpc_channel import open_channel
-from cli.grpc_failures import REFUSALS, reason_of
+from cli.clients.grpc_client import REFUSALS, open_channel, reason_of
+from cli.failures import CliError, ExitStatus
 from node.config.addresses import HostPort
 from wire.proto import inspect_pb2 as pb
 from wire.proto.inspect_pb2_grpc import InspectStub
@@ -20,7 +18,6 @@ from wire.proto.inspect_pb2_grpc import InspectStub
 ANSWER_SECONDS = 2.0
 PAUSE_SECONDS = 0.2
 PAUSE_SECONDS_MAX = 2.0
-
 # A node that vanished without closing its connections is noticed within 15 seconds.
 _OPTIONS = (
     ("grpc.keepalive_time_ms", 10_000),

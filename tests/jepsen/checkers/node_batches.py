@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from cli.log_check.folder import MetadataLogFiles, the_log
+from cli.commands.log.files import MetadataLogFiles, the_log
 from raft.quorum_records import voter_set_of
 from raft.voters import VoterSet
 from tests.jepsen.cluster import NODES_FOLDER

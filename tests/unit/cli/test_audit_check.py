@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.audit.check_hashes import recorded_hashes
-from cli.audit.check_output import show_report
-from cli.errors import CliError
+from cli.commands.audit.check import recorded_hashes, show_report
+from cli.failures import CliError
 from cli.main import run
 from metadata.log_check.recorded_hashes import RecordedHash
 from spark_replay.audit_folder import AuditedSource, AuditManifest

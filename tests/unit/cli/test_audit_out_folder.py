@@ -7,11 +7,17 @@ from typing import Any, cast
 
 import pytest
 
-from cli.audit import build_run
-from cli.audit.build_run import AuditRequest, _staged, files_to_audit
-from cli.audit.out_folder import alone_in, check_addresses, check_name, check_out
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.commands.audit import build as build_run
+from cli.commands.audit.build import (
+    AuditRequest,
+    _staged,
+    alone_in,
+    check_addresses,
+    check_name,
+    check_out,
+    files_to_audit,
+)
+from cli.failures import CliError, ExitStatus
 from cli.main import run
 from spark_replay.delta import forget
 from spark_replay.remote import RemoteFailed

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.java import major_version
+from cli.commands.audit.java import major_version
 from cli.main import run
 from tests.support.sample_logs import write_sample
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.audit.report_run import ReportRequest, _check, _put
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.commands.audit.report import ReportRequest, _check, _put
+from cli.failures import CliError, ExitStatus
 from cli.main import run
 from spark_replay.report.page import render
 from tests.support.report_facts import empty_facts, full_facts

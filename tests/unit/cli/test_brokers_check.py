@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from cli import members
-from cli.broker_rows import BrokerRow, Members
-from cli.exit_status import ExitStatus
+from cli.commands.brokers import members
+from cli.commands.brokers.members import BrokerRow, Members
+from cli.failures import ExitStatus
 from cli.main import run
 
 ASKED = ["brokers", "--bootstrap-server", "127.0.0.1:1"]

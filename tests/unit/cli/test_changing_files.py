@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.log_check.mapped import MappedFile
+from cli.commands.log.files import FileCopy
 from cli.main import run
 from tests.support.log_faults import DAMAGED, SOUND
 from tests.support.metadata_folders import FIRST, write_folder
@@ -19,16 +19,16 @@ SMALL, LARGE = 100_000, 40 * 1024 * 1024
 READ_AFTER_A_CUT = """
 import os, sys
 from pathlib import Path
-from cli.log_check.mapped import MappedFile
+from cli.commands.log.files import FileCopy
 path = Path(sys.argv[1])
-view = MappedFile(path).view
+view = FileCopy(path).view
 os.truncate(path, 10)
 print(view[-1], len(view))
 """
 VERIFY_WHILE_IT_IS_CUT = """
 import os, sys
 from pathlib import Path
-from cli.log_check import verification
+from cli.commands.log import verification
 from cli.main import run
 walk_batches = verification.walk_batches
 def cut_first(view):
@@ -87,7 +87,7 @@ def test_it_is_an_exact_copy_also_of_what_was_given_back(
     path.write_bytes((bytes(range(251)) * (size // 251 + 1))[:size])
     if not has_room:
         monkeypatch.setattr(tempfile, "TemporaryFile", no_room)
-    file = MappedFile(path)
+    file = FileCopy(path)
     file.release_to(size)
     assert file.view == path.read_bytes()
     assert file.view.readonly
@@ -105,7 +105,7 @@ def test_of_a_file_that_is_cut_while_it_is_copied_there_is_what_was_left(
         return preadv(descriptor, buffers, position)
 
     monkeypatch.setattr(os, "preadv", cut_at_half)
-    assert len(MappedFile(path).view) == LARGE + 10
+    assert len(FileCopy(path).view) == LARGE + 10
 
 
 def test_verify_says_which_file_the_disk_cannot_deliver(
@@ -127,4 +127,4 @@ def test_verify_says_which_file_the_disk_cannot_deliver(
     assert f"{FIRST}.log" in said
     assert "it cannot be read: Input/output error" in said
     with pytest.raises(OSError, match=rf"Input/output error.*{FIRST}\.log"):
-        MappedFile(folder / f"{FIRST}.log")
+        FileCopy(folder / f"{FIRST}.log")

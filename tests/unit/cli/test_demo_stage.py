@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cli.demo import stage
-from cli.demo.stage import Stage
-from cli.exit_status import ExitStatus
+from cli.commands.demo import stage
+from cli.commands.demo.stage import Stage
+from cli.failures import ExitStatus
 from cli.processes import NodeGroup
 from node.config.load import load_config
 from node.config.model import ClusterConfig

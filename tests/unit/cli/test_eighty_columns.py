@@ -2,21 +2,20 @@
 
 import pytest
 
-from cli.broker_rows import SPARE_COLUMNS, BrokerRow, table_of
-from cli.commands.configs import _print_table
-from cli.commands.features import _show as show_features
-from cli.commands.snapshot_list import ListedSnapshot
-from cli.commands.snapshot_list import _show as show_snapshots
-from cli.commands.topics import _show as show_topic
-from cli.config_client import ConfigView
-from cli.features_client import FeaturesView, NodeFeatures
-from cli.leaderless import ControllerAnswer, controllers_table
-from cli.log_check.folder import MetadataLogFiles
+from cli.clients.quorum_client import QuorumStatus, ReplicaLag, ReplicaState
+from cli.commands.brokers.members import SPARE_COLUMNS, BrokerRow, table_of
+from cli.commands.configs.command import _print_table
+from cli.commands.configs.config_client import ConfigView
+from cli.commands.features.command import _show as show_features
+from cli.commands.features.features_client import FeaturesView, NodeFeatures
+from cli.commands.log.files import MetadataLogFiles
+from cli.commands.quorum.history import history_table
+from cli.commands.quorum.status import ControllerAnswer, controllers_table, quorum_table
+from cli.commands.snapshot.list import ListedSnapshot
+from cli.commands.snapshot.list import _show as show_snapshots
+from cli.commands.topics.command import _show as show_topic
+from cli.commands.topics.topic_client import PartitionView, TopicView
 from cli.output import print_table, show_table
-from cli.quorum_states import ReplicaState
-from cli.quorum_status import QuorumStatus, ReplicaLag
-from cli.quorum_tables import history_table, quorum_table
-from cli.topic_client import PartitionView, TopicView
 from raft.elections_history import Cause, Election
 from tests.unit.cli.test_output import SENTENCE, Terminal, on_a_terminal, widest, without_colours
 

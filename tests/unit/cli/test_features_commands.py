@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cli.features_client import node_names
+from cli.commands.features.features_client import node_names
 from cli.main import run
 from node.config.addresses import HostPort
 from tests.unit.cli.fake_cluster import FakeNode, fake_node

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.formatting import is_formatted
+from cli.commands.format.formatting import is_formatted
 from cli.main import run
 from node.config.load import load_config
 from snapshots.bootstrap import metadata_version_of, read_bootstrap_checkpoint

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.image_client import read_topics
+from cli.commands.topics.image_reads import read_topics
+from cli.failures import CliError, ExitStatus
 from cli.main import run as run_command
 from metadata.adapters.grpc_inspect import start_inspect_server
 from node.config.addresses import HostPort

@@ -10,8 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from cli.cluster_client import TELL_AFTER_S
-from cli.leaderless import ControllerAnswer, Leaderless
+from cli.clients.cluster_client import TELL_AFTER_S
+from cli.commands.quorum.status import ControllerAnswer, Leaderless
 from cli.main import run
 from tests.unit.cli.fake_cluster import FakeNode, fake_node, quorum_response
 from wire.protocol.apis import ApiKey

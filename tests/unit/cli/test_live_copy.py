@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from cli.audit.live_copy import LiveCopy, live_address
-from cli.audit.live_mirror import Mirror
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.commands.audit.live_log import LiveCopy, Mirror, live_address
+from cli.failures import CliError, ExitStatus
 from metadata.adapters.grpc_broker_access import MemberGate
 from metadata.authorizer.gate import RequestAuthorizer
 from metadata.image.image import MetadataImage
@@ -89,7 +87,7 @@ def test_what_retention_has_taken_is_told_and_leaves_a_gap(tmp_path: Path) -> No
 
 
 def test_large_copies_have_several_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.audit.live_mirror.SEGMENT_BYTES", 10)
+    monkeypatch.setattr("cli.commands.audit.live_log.SEGMENT_BYTES", 10)
     monkeypatch.setattr("metadata.adapters.grpc_source.SLICE_BYTES", 100)
     source = filled(4)
     copied(source, tmp_path)
@@ -101,7 +99,7 @@ def test_large_copies_have_several_segments(tmp_path: Path, monkeypatch: pytest.
 def test_what_is_committed_later_follows_through_a_lost_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.audit.live_copy.PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr("cli.commands.audit.live_log.PAUSE_SECONDS", 0.02)
     source = filled(2)
     told: list[str] = []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.log_check import log_end
+from cli.commands.log import files as log_end
 from cli.main import run
 from tests.support.log_fault_table import FAULTS
 from tests.support.log_faults import (

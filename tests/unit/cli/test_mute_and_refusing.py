@@ -10,16 +10,14 @@ from typing import Any
 import grpc
 import pytest
 
-from cli.cluster_client import ClusterClient
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.image_client import read_topics
+from cli.clients.cluster_client import ClusterClient, Question, Unanswered
+from cli.commands.brokers.members import ask_members
+from cli.commands.brokers.members_grpc import describe_brokers
+from cli.commands.quorum.history import fetch_elections
+from cli.commands.topics.image_reads import read_topics
+from cli.commands.watch.stream import ChangeStream
+from cli.failures import CliError, ExitStatus
 from cli.main import run as run_command
-from cli.members import ask_members
-from cli.members_client import describe_brokers
-from cli.question import Question, Unanswered
-from cli.quorum_grpc import fetch_elections
-from cli.watch_stream import ChangeStream
 from metadata.adapters.grpc_inspect import start_inspect_server
 from network.errors import CannotConnect, ConnectTimedOut, RequestTimedOut
 from network.security.client_security import ClientSecurity, client_security

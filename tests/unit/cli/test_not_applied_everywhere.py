@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from cli import members_client
-from cli.applied_everywhere import WaitForAll
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.commands.brokers import members_grpc as members_client
+from cli.commands.topics.wait_all import WaitForAll
+from cli.failures import CliError, ExitStatus
 from wire.proto import quorum_pb2 as pb
 
 

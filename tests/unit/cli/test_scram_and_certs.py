@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from cli.errors import CliError
+from cli.commands.features.metadata_versions import DEFAULT
+from cli.commands.format.initial_records import parse_scram_users
+from cli.failures import CliError
 from cli.main import run
-from cli.metadata_versions import DEFAULT
-from cli.scram_options import parse_scram_users
 from network.security.scram import keys_of
 from network.security.unknown_user_credentials import AS_KAFKA
 from node.config.load import load_config

@@ -145,7 +145,7 @@ def test_a_failing_disk_leaves_no_half_snapshot(
 def test_what_reads_back_otherwise_gets_no_name(
     capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cli.commands import snapshot_take
+    from cli.commands.snapshot import take as snapshot_take
 
     monkeypatch.setattr(snapshot_take, "snapshot_values", lambda *_: iter(()))
     assert run(["snapshot", "take", str(folder), "--committed"]) == IO_ERROR

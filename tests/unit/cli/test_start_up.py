@@ -6,11 +6,9 @@ import sys
 
 import pytest
 
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.failures import message_of, status_of
-from cli.lazy import load
-from cli.main import Root, run
+from cli.command_tree import command_names, load
+from cli.failures import CliError, ExitStatus, message_of, status_of
+from cli.main import run
 from network.errors import CannotConnect, PortInUse
 from raft.adapters.errors import QuorumStateDamaged
 from storage.errors import FolderLocked, FsyncFailed, NotFormatted
@@ -59,9 +57,9 @@ def test_commands_that_need_no_grpc_or_spark_load_neither(command: tuple[str, ..
     assert loaded_by(_HEAVY, *command) == []
 
 
-@pytest.mark.parametrize("name", sorted(Root.commands_by_name))
+@pytest.mark.parametrize("name", command_names())
 def test_every_command_loads_and_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert load(name, Root.commands_by_name[name]) is not None
+    assert load(name) is not None
     assert run([name, "--help"]) == 0
     assert "--help" in capsys.readouterr().out
 
@@ -69,7 +67,7 @@ def test_every_command_loads_and_has_help(name: str, capsys: pytest.CaptureFixtu
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     out = capsys.readouterr().out
-    assert all(name in out for name in Root.commands_by_name)
+    assert all(name in out for name in command_names())
 
 
 def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli import up_run
+from cli.commands.up import run as up_run
+from cli.commands.up.run import look
+from cli.commands.up.view import ChangeLines, ClusterView, NodeState
 from cli.main import run
 from cli.processes import NodeGroup, NodeProcess
-from cli.up_run import look
-from cli.up_view import ChangeLines, ClusterView, NodeState
 from node.config.load import load_config
 from node.config.model import ClusterConfig
 from tests.support.config_files import write

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from cli import up_run
+from cli.commands.up import run as up_run
+from cli.commands.up.run import StopRequest
+from cli.commands.up.view import ClusterView, NodeState
 from cli.processes import NodeGroup, NodeProcess
-from cli.up_run import StopRequest
-from cli.up_view import ClusterView, NodeState
 from node.config.load import load_config
 from node.config.model import ClusterConfig
 from tests.support.config_files import EXAMPLE

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from cli.clients.quorum_client import QuorumStatus, ReplicaLag
+from cli.commands.up.view import ChangeLines, ClusterView, NodeState, NodeView, render
 from cli.processes import NodeProcess
-from cli.quorum_status import QuorumStatus, ReplicaLag
-from cli.up_view import ChangeLines, ClusterView, NodeState, NodeView, render
 from node.config.load import load_config
 from node.config.model import ClusterConfig
 from tests.support.config_files import EXAMPLE, write

@@ -3,11 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cli.quorum_status import QuorumStatus, ReplicaLag
-from cli.quorum_view import QuorumView
-from cli.voter_changes import LOST_FOR_S, LostMajority, resolve
-from cli.voter_checks import add_voter_checks, remove_voter_checks, transfer_checks, upgrade_checks
-from cli.voter_points import Candidate, Check
+from cli.clients.quorum_client import QuorumStatus, ReplicaLag
+from cli.commands.quorum.voter_checks import (
+    Candidate,
+    ObservedQuorum,
+    PreflightCheck,
+    add_voter_checks,
+    remove_voter_checks,
+    resolve,
+    transfer_checks,
+    upgrade_checks,
+)
+from cli.commands.quorum.voters import LOST_FOR_S, LostMajority
 from node.config.addresses import HostPort
 
 NOW_MS = 1_700_000_000_000
@@ -35,7 +42,7 @@ def view(
     kraft_version: int = 1,
     metadata_version: int = 25,
     high_watermark: int = 1000,
-) -> QuorumView:
+) -> ObservedQuorum:
     """Node 1 leads; the `silent` had fetched before the looking began, and not since."""
     status = QuorumStatus(
         leader_id=1,
@@ -46,10 +53,10 @@ def view(
     )
     levels = {"metadata.version": metadata_version} | ({"kraft.version": 1} if kraft_version else {})
     before = {(item.replica_id, item.directory_id): item.last_fetch_timestamp_ms for item in silent}
-    return QuorumView(status=status, levels=levels, now_ms=NOW_MS, fetched_before=before)
+    return ObservedQuorum(status=status, levels=levels, now_ms=NOW_MS, fetched_before=before)
 
 
-def failed(checks: Sequence[Check]) -> dict[str, Check]:
+def failed(checks: Sequence[PreflightCheck]) -> dict[str, PreflightCheck]:
     found = {check.name: check for check in checks if not check.passed}
     assert all(check.remedy for check in found.values())
     return found
@@ -227,7 +234,7 @@ def test_an_upgrade_needs_every_voter_and_a_metadata_version() -> None:
 
 
 def test_what_was_typed_wins_over_the_config_and_that_over_the_registration() -> None:
-    seen = QuorumView(status=view().status, registered={4: HostPort("registered", 1)}, now_ms=NOW_MS)
+    seen = ObservedQuorum(status=view().status, registered={4: HostPort("registered", 1)}, now_ms=NOW_MS)
     typed, configured = HostPort("typed", 1), HostPort("configured", 1)
     for given, expected in (
         ((typed, configured), "typed"),

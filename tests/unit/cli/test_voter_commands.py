@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from cli.cluster_addresses import KnownControllers
-from cli.cluster_client import ClusterClient
-from cli.errors import CliError
+from cli.clients.addresses import KnownControllers
+from cli.clients.cluster_client import ClusterClient, Question, Unanswered
+from cli.clients.quorum_client import QuorumStatus, ReplicaLag
+from cli.commands.quorum.status import silent_voters
+from cli.commands.quorum.voter_checks import ObservedQuorum
+from cli.commands.quorum.voters import remove_voter, wait_for
+from cli.failures import CliError
 from cli.main import run
-from cli.question import Question, Unanswered
-from cli.quorum_status import QuorumStatus, ReplicaLag
-from cli.quorum_tables import silent_voters
-from cli.quorum_view import QuorumView
-from cli.voter_changes import remove_voter, wait_for
 from node.config.addresses import HostPort
 from tests.unit.cli.fake_cluster import FakeNode, fake_node, quorum_response
 from wire.protocol.apis import ApiKey
@@ -262,7 +261,7 @@ def test_a_change_is_hopeless_without_a_majority_unless_it_is_waited_for(
         await remove_voter(client, None, 3, None)
 
     monkeypatch.setattr(ClusterClient, "ask", ask)
-    monkeypatch.setattr("cli.voter_changes.LOST_FOR_S", 0.0)
+    monkeypatch.setattr("cli.commands.quorum.voters.LOST_FOR_S", 0.0)
     with pytest.raises(Unanswered):
         asyncio.run(change())
     assert found == [is_hopeless]
@@ -274,10 +273,10 @@ def test_a_change_that_does_not_show_in_time_says_nothing_of_a_lost_leader(
     """The leader may only have been slow to answer the last look."""
     told = "no answer to DescribeQuorum within 700 ms: a:1 has not answered"
 
-    async def look(_: ClusterClient) -> QuorumView:
+    async def look(_: ClusterClient) -> ObservedQuorum:
         raise Unanswered(Question(api_key=ApiKey.DESCRIBE_QUORUM, body={}), told)
 
-    monkeypatch.setattr("cli.voter_changes.look", look)
+    monkeypatch.setattr("cli.commands.quorum.voters.look", look)
     client = ClusterClient([HostPort("a", 1)], 700)
     with pytest.raises(CliError) as failed:
         asyncio.run(wait_for(client, lambda _: True, "add-voter 4"))
@@ -312,9 +311,9 @@ def test_without_a_leader_a_change_is_not_waited_for_to_the_end(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time limit of the whole command would be an hour."""
-    monkeypatch.setattr("cli.voter_commands.LEADER_TIMEOUT_MS", 1_300)
-    monkeypatch.setattr("cli.cluster_client.TELL_AFTER_S", 0.05)
-    monkeypatch.setattr("cli.cluster_client.TELL_AGAIN_S", 0.05)
+    monkeypatch.setattr("cli.commands.quorum.voters.LEADER_TIMEOUT_MS", 1_300)
+    monkeypatch.setattr("cli.clients.cluster_client.TELL_AFTER_S", 0.05)
+    monkeypatch.setattr("cli.clients.cluster_client.TELL_AGAIN_S", 0.05)
     nobody = quorum_response(error_code=6, leader_id=-1)
     with fake_node({ApiKey.DESCRIBE_QUORUM: lambda _: nobody}) as node:
         options = ("--bootstrap-controller", node.address, "--timeout-ms", "3600000")

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands.watch import watch
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
-from cli.watch_lines import json_line, text_line
-from cli.watch_stream import ChangeStream
+from cli.commands.watch.command import watch
+from cli.commands.watch.lines import json_line, text_line
+from cli.commands.watch.stream import ChangeStream
+from cli.failures import CliError, ExitStatus
 from metadata.adapters.grpc_inspect import InspectServer, start_inspect_server
 from node.config.addresses import HostPort
 from node.config.errors import ConfigError

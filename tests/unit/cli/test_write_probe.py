@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from cli.demo import kafka_client
+from cli.commands.demo import kafka_client
 from cli.processes import wait_until
 
 kafka_errors = pytest.importorskip("kafka.errors")

@@ -5,8 +5,9 @@ from collections.abc import AsyncGenerator, Sequence
 import grpc
 import pytest
 
-from cli.errors import CliError
-from cli.quorum_grpc import fetch_elections, transfer_leadership
+from cli.clients.grpc_client import transfer_leadership
+from cli.commands.quorum.history import fetch_elections
+from cli.failures import CliError
 from metadata.adapters.grpc_inspect import start_inspect_server
 from metadata.adapters.grpc_quorum import TransferRefused
 from metadata.adapters.grpc_source import LogUnreadable, NotTheLeader

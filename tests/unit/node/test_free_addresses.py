@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.exit_status import ExitStatus
+from cli.failures import ExitStatus
 from cli.main import run
 from network.errors import CannotListen, PortInUse
 from node.config.load import load_config

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from cli.audit.answers import Answer, AnswerTable
-from cli.audit.cells import duration, ids, number
-from cli.audit.question import AuditQuery, with_limits
+from cli.commands.audit.answers import Answer, AnswerTable, duration, ids, number
+from cli.commands.audit.query import AuditQuery, with_limits
 from spark_replay.questions.churn import UNITS, Span, churn
 from spark_replay.questions.moments import time_text
 from spark_replay.questions.silences import silence_notes

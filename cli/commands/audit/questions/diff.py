@@ -6,14 +6,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row
 
-from cli.audit.answers import Answer, AnswerTable
-from cli.audit.cells import number
-from cli.audit.moment import Asked, moment_of
-from cli.audit.question import AuditQuery, check_broker_known, lives_of_topic
-from cli.audit.state_tables import acl_resource, resource
-from cli.audit.wording import author_cells, author_columns
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.commands.audit.answers import Answer, AnswerTable, author_cells, author_columns, number
+from cli.commands.audit.query import Asked, AuditQuery, check_broker_known, lives_of_topic, moment_of
+from cli.commands.audit.questions.as_of import acl_resource, resource
+from cli.failures import CliError, ExitStatus
 from spark_replay.questions.authors import has_notes, with_author
 from spark_replay.questions.diff import CHANGES, PASSING, RESTORED, compared, sums_of_diff
 from spark_replay.questions.entities import BY_NAME, Narrowing

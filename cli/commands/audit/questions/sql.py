@@ -5,11 +5,9 @@ from collections import Counter
 from pyspark.errors import PySparkException
 from pyspark.sql import Row
 
-from cli.audit.answers import Answer, AnswerTable
-from cli.audit.cells import plain
-from cli.audit.opened import OpenedTables
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.commands.audit.answers import Answer, AnswerTable, plain
+from cli.commands.audit.query import OpenedTables
+from cli.failures import CliError, ExitStatus
 from spark_replay.questions.sql import BadSql, make_views, query, what_is_wrong
 
 _NUMBERS = ("int", "bigint", "smallint", "tinyint", "double", "float", "decimal")

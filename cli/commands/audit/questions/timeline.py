@@ -6,18 +6,24 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from cli.audit.answers import Answer, AnswerTable
-from cli.audit.cells import number
-from cli.audit.question import (
+from cli.commands.audit.answers import (
+    Answer,
+    AnswerTable,
+    author_cells,
+    author_columns,
+    author_text,
+    cause_text,
+    number,
+    reason_text,
+)
+from cli.commands.audit.query import (
     AuditQuery,
     check_broker_known,
     check_partition_known,
     lives_of_topic,
     with_limits,
 )
-from cli.audit.wording import author_cells, author_columns, author_text, cause_text, reason_text
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.failures import CliError, ExitStatus
 from spark_replay.questions.authors import has_notes
 from spark_replay.questions.broker_timeline import broker_timeline
 from spark_replay.questions.moments import time_text

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from cli.audit.answers import Answer, AnswerTable
-from cli.audit.cells import duration, ids, number
-from cli.audit.question import AuditQuery, lives_of_topic, with_limits
-from cli.audit.wording import cause_text
+from cli.commands.audit.answers import Answer, AnswerTable, cause_text, duration, ids, number
+from cli.commands.audit.query import AuditQuery, lives_of_topic, with_limits
 from spark_replay.questions.moments import Moment, last_moment, time_text
 from spark_replay.questions.silences import (
     NEW_EPOCH,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.command_keys import doubtful_keys
+from cli.clients.client_keys import doubtful_keys
 from cli.main import run
 from node.config.errors import ConfigError, Place, Problem
 from node.config.load import load_config
