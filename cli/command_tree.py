@@ -39,11 +39,12 @@ class Panel(StrEnum):
 class Command:
     """What a module of `cli.commands` offers as `COMMAND`.
 
-    `run` is the function, or the typer.Typer of a command with subcommands. `place` orders the commands of a panel.
-    `examples` end the text of `--help`, by subcommand ("" without one); 80 columns show lines of 76 characters whole.
+    `run` is the function, the typer.Typer of a command with subcommands, or where one of them is (`module:name`).
+    `place` orders the commands of a panel. `examples` end the text of `--help`, by subcommand ("" without one);
+    80 columns show lines of 76 characters whole.
     """
 
-    run: Callable[..., None] | typer.Typer
+    run: Callable[..., None] | typer.Typer | str
     summary: str
     panel: Panel
     place: int
@@ -104,25 +105,31 @@ def _modules() -> dict[str, str]:
 
 def find(name: str) -> Command:
     """Import a command. Raises CliError when a package that it needs is missing."""
-    try:
-        command = importlib.import_module(_modules()[name.replace("-", "_")]).COMMAND
-    except ModuleNotFoundError as error:
-        raise CliError(
-            f"`kquorum {name}` needs the Python package {error.name}, which is not installed",
-            status=ExitStatus.MISSING_REQUIREMENT,
-        ) from error
+    command = _imported(name, f"{_modules()[name.replace('-', '_')]}:COMMAND")
     assert isinstance(command, Command), name
     return command
+
+
+def _imported(command: str, target: str) -> Any:
+    module_name, _, attribute = target.partition(":")
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        raise CliError(
+            f"`kquorum {command}` needs the Python package {error.name}, which is not installed",
+            status=ExitStatus.MISSING_REQUIREMENT,
+        ) from error
 
 
 def load(name: str) -> Any:
     """A command as click calls it. Raises CliError when a package that it needs is missing."""
     command = find(name)
-    if isinstance(command.run, typer.Typer):
-        group = typer.main.get_command(command.run)
+    target = _imported(name, command.run) if isinstance(command.run, str) else command.run
+    if isinstance(target, typer.Typer):
+        group = typer.main.get_command(target)
     else:
         single = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        single.command(name)(command.run)
+        single.command(name)(target)
         group = typer.main.get_command(single)
     group.name = name
     _secure(group)

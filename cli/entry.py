@@ -19,12 +19,18 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """`kquorum`, as the shell starts it."""
+    """`kquorum`, as the shell starts it. Every failure ends in one clear message and a documented exit status."""
     end_at_once_on_interrupt()
     try:
-        from cli.main import main as run_main
+        from cli.main import prepare_process, run
 
-        run_main()
+        prepare_process()
+        raise_on_interrupt()
+        try:
+            status = run(sys.argv[1:])
+        finally:
+            end_at_once_on_interrupt()
+        sys.exit(status)
     except KeyboardInterrupt:
         end_process()
 

@@ -9,7 +9,6 @@ import typer
 
 from cli.clients.security import begin
 from cli.command_tree import CommandTree
-from cli.entry import end_at_once_on_interrupt, raise_on_interrupt
 from cli.failures import ExitStatus, message_of, status_of
 
 app = typer.Typer(
@@ -42,18 +41,12 @@ def _root(
     """A KRaft metadata quorum in Python: run it, ask it, read its log."""
 
 
-def main() -> None:
-    """Run the command line; every failure ends in one clear message and a documented exit status."""
+def prepare_process() -> None:
+    """Settings of the whole process, before any command imports what they are for."""
     # kio loads Hypothesis wherever it is installed, to register strategies: 0.2 s that no command has a use for.
     sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     # gRPC's fork handlers crash children that Spark's start forks while gRPC is in use; none of ours goes on with it.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-    raise_on_interrupt()
-    try:
-        status = run(sys.argv[1:])
-    finally:
-        end_at_once_on_interrupt()
-    sys.exit(status)
 
 
 def run(args: list[str]) -> int:
@@ -131,7 +124,3 @@ def _asks_for_debugging(args: list[str]) -> bool:
 
 def _as_status(code: object) -> int:
     return code if isinstance(code, int) else ExitStatus.OK if code is None else ExitStatus.FAILED
-
-
-if __name__ == "__main__":
-    main()

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import TimestampType
 from rich.text import Text
 
-from cli.commands.audit.question_commands import Output
+from cli.commands.audit.options import Output
 from cli.failures import CliError, ExitStatus
 from cli.output import complain, json_text, print_table, say
 from spark_replay.audit import Progress

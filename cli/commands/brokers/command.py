@@ -17,7 +17,7 @@ from cli.options import (
 )
 
 if TYPE_CHECKING:
-    from cli.commands.brokers.members import Members
+    from cli.commands.brokers.rows import Members
     from node.config.addresses import HostPort
 
 
@@ -42,7 +42,8 @@ def brokers(
     controllers how far each follows. A broker that no longer hears the quorum says so itself.
     """
     from cli.clients.cluster_client import run_asking
-    from cli.commands.brokers.members import SPARE_COLUMNS, ask_members, problems_of, table_of
+    from cli.commands.brokers.members import ask_members
+    from cli.commands.brokers.rows import SPARE_COLUMNS, problems_of, table_of
     from cli.failures import CliError
     from cli.output import print_json, print_table
 

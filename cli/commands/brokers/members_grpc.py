@@ -8,7 +8,7 @@ from uuid import UUID
 import grpc
 
 from cli.clients.grpc_client import ask_leader, call
-from cli.commands.brokers.members import BrokerRow, Members
+from cli.commands.brokers.rows import BrokerRow, Members
 from node.config.addresses import HostPort
 from wire.proto import quorum_pb2 as pb
 from wire.uuids import uuid_to_text

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.clients.addresses import grpc_addresses
-from cli.commands.brokers.members import BrokerRow
+from cli.commands.brokers.rows import BrokerRow
 from cli.failures import CliError, ExitStatus
 from wire.wording import counted
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cli.commands.brokers import members
-from cli.commands.brokers.members import BrokerRow, Members
+from cli.commands.brokers.rows import BrokerRow, Members
 from cli.failures import ExitStatus
 from cli.main import run
 

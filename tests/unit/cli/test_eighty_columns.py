@@ -3,7 +3,7 @@
 import pytest
 
 from cli.clients.quorum_client import QuorumStatus, ReplicaLag, ReplicaState
-from cli.commands.brokers.members import SPARE_COLUMNS, BrokerRow, table_of
+from cli.commands.brokers.rows import SPARE_COLUMNS, BrokerRow, table_of
 from cli.commands.configs.command import _print_table
 from cli.commands.configs.config_client import ConfigView
 from cli.commands.features.command import _show as show_features

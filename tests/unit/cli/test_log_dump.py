@@ -38,7 +38,7 @@ def offsets(rows: list[dict[str, object]]) -> list[object]:
 
 def in_a_process(*args: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "cli.main", *args],
+        [sys.executable, "-m", "cli.entry", *args],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -241,7 +241,7 @@ def test_a_reader_that_goes_away_is_no_error(whole: Path) -> None:
 
 def test_neither_spark_nor_grpc_is_imported() -> None:
     probe = (
-        "import sys; from cli.commands import log, log_dump; "
+        "import sys; from cli.commands.log import command, dump; "
         "print(*sorted({'pyspark', 'grpc', 'pyarrow', 'asyncio', 'kio'} & set(sys.modules)))"
     )
     done = subprocess.run(

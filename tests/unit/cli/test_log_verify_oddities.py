@@ -88,7 +88,7 @@ def test_a_file_that_may_not_be_read_does_not_keep_the_rest_from_being_checked(
 def test_standard_error_holds_nothing_that_a_part_logs(folder: Path) -> None:
     # In a process of its own: pytest takes what is logged, Python would write it to standard error.
     (folder / "recovery-point").write_bytes(b"?" * 600)
-    command = [sys.executable, "-m", "cli.main", "log", "verify", str(folder)]
+    command = [sys.executable, "-m", "cli.entry", "log", "verify", str(folder)]
     done = subprocess.run(command, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (VIOLATED, b"")
     assert b"recovery-point" in done.stdout

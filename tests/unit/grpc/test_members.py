@@ -9,7 +9,6 @@ from uuid import UUID
 import grpc
 import pytest
 
-from cli.commands.brokers.members import BrokerRow, problems_of, table_of
 from cli.commands.brokers.members_grpc import (
     describe_brokers,
     describe_nodes,
@@ -17,6 +16,7 @@ from cli.commands.brokers.members_grpc import (
     wait_applied,
     what_it_says,
 )
+from cli.commands.brokers.rows import BrokerRow, problems_of, table_of
 from cli.commands.topics.wait_all import lagging_words
 from cli.failures import CliError
 from metadata.adapters.grpc_inspect import start_inspect_server

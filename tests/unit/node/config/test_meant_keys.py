@@ -84,7 +84,7 @@ def test_a_reader_that_has_seen_enough_of_the_help_is_no_failure() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        command = [sys.executable, "-m", "cli.main", "topics"]
+        command = [sys.executable, "-m", "cli.entry", "topics"]
         ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
     finally:
         os.close(writing)
