@@ -1,5 +1,5 @@
 """Which keys there are beside the fields of the config: Kafka's that are read as text, those that have no effect
-here, and those which KRaft refuses. tests/unit/cli/test_keys_in_effect.py holds them to what the code reads."""
+here, and those which KRaft refuses. tests/unit/node/config/test_keys_in_effect.py holds them to what the code reads."""
 
 import difflib
 from collections.abc import Iterable

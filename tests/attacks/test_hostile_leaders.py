@@ -32,8 +32,8 @@ from raft.quorum_records import voters_record
 from raft.ready import QuorumState, SnapshotChunk
 from raft.voters import ReplicaKey, Voter, VoterSet
 from storage.errors import StorageFailed
+from tests.support.fake_nodes import fake_node
 from tests.support.single_node import HOST, write_config
-from tests.unit.cli.fake_cluster import fake_node
 from tests.unit.raft.context import RaftContext, batch
 from wire.control_records import (
     ControlRecord,

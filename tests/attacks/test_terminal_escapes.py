@@ -18,8 +18,8 @@ from cli.commands.watch.lines import json_line, text_line
 from cli.main import run
 from cli.output import complain, console, error_console, make_table, say, show_table
 from node.logs import NodeLogging, log
+from tests.support.fake_nodes import fake_node, quorum_response
 from tests.support.sample_logs import LogBuilder, broker, partition
-from tests.unit.cli.fake_cluster import fake_node, quorum_response
 from tests.unit.grpc.fake_source import topic_id
 from wire.metadata_records.cluster import BrokerEndpoint
 from wire.metadata_records.configs import ConfigRecord

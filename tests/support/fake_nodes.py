@@ -124,3 +124,19 @@ def _replica(replica_id: int, end: int) -> dict[str, object]:
         "last_fetch_timestamp": 1_700_000_000_000 if end >= 0 else -1,
         "last_caught_up_timestamp": 1_700_000_000_000 if end >= 0 else -1,
     }
+
+
+def cluster_response(_: Any) -> dict[str, object]:
+    brokers = [(12, "b", False), (11, "a", True)]
+    return {
+        "error_code": 0,
+        "error_message": None,
+        "endpoint_type": 1,
+        "cluster_id": "abc",
+        "controller_id": 11,
+        "brokers": [
+            {"broker_id": broker_id, "host": "127.0.0.1", "port": 9000, "rack": rack, "is_fenced": fenced}
+            for broker_id, rack, fenced in brokers
+        ],
+        "cluster_authorized_operations": -(2**31),
+    }

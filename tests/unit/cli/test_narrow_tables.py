@@ -17,7 +17,7 @@ from cli.commands.topics.command import _show as show_topic
 from cli.commands.topics.topic_client import PartitionView, TopicView
 from cli.output import print_table, show_table
 from raft.elections_history import Cause, Election
-from tests.unit.cli.test_output import SENTENCE, Terminal, on_a_terminal, widest, without_colours
+from tests.support.terminals import SENTENCE, Terminal, on_a_terminal, widest, without_colours
 
 NOW_MS = 1_700_000_000_000
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"

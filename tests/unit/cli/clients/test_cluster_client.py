@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from cli.main import run
-from tests.unit.cli.fake_cluster import fake_node, quorum_response
+from tests.support.fake_nodes import cluster_response, fake_node, quorum_response
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_to_text
 
@@ -101,22 +101,6 @@ def test_an_address_that_is_down_is_passed_over(capsys: pytest.CaptureFixture[st
             run(["quorum", "status", "--bootstrap-controller", f"127.0.0.1:1,{node.address}", "--json"]) == 0
         )
     assert printed(capsys)["leader_id"] == 1
-
-
-def cluster_response(_: Any) -> dict[str, object]:
-    brokers = [(12, "b", False), (11, "a", True)]
-    return {
-        "error_code": 0,
-        "error_message": None,
-        "endpoint_type": 1,
-        "cluster_id": "abc",
-        "controller_id": 11,
-        "brokers": [
-            {"broker_id": broker_id, "host": "127.0.0.1", "port": 9000, "rack": rack, "is_fenced": fenced}
-            for broker_id, rack, fenced in brokers
-        ],
-        "cluster_authorized_operations": -(2**31),
-    }
 
 
 def test_brokers_are_listed_with_fencing_and_lag(capsys: pytest.CaptureFixture[str]) -> None:

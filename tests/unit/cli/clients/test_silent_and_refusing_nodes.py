@@ -24,8 +24,7 @@ from network.security.client_security import ClientSecurity, client_security
 from network.security.tls import read_tls_files
 from node.config.addresses import HostPort
 from tests.support.certificates import HOSTS, issued, write
-from tests.unit.cli.fake_cluster import fake_node, quorum_response
-from tests.unit.cli.test_client_commands import cluster_response
+from tests.support.fake_nodes import cluster_response, fake_node, quorum_response
 from tests.unit.grpc.fake_source import FakeSource
 from tests.unit.grpc.harness import run
 from tests.unit.grpc.test_members import FakeMembers

@@ -12,7 +12,7 @@ from cli.failures import ExitStatus
 from cli.processes import NodeGroup
 from node.config.load import load_config
 from node.config.model import ClusterConfig
-from tests.unit.cli.fake_cluster import fake_node, quorum_response
+from tests.support.fake_nodes import fake_node, quorum_response
 from wire.protocol.apis import ApiKey
 
 NOT_LEADER = 6

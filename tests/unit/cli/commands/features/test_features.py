@@ -8,7 +8,7 @@ import pytest
 from cli.commands.features.features_client import node_names
 from cli.main import run
 from node.config.addresses import HostPort
-from tests.unit.cli.fake_cluster import FakeNode, fake_node
+from tests.support.fake_nodes import FakeNode, fake_node
 from wire.protocol.apis import ApiKey
 
 INVALID_UPDATE_VERSION, NOT_CONTROLLER = 95, 41

@@ -1,11 +1,9 @@
-"""`kquorum format --add-scram`, `kquorum certs make` and `--command-config`."""
+"""`kquorum format --add-scram`: users who can log in from the first moment on."""
 
 import base64
-import stat
 from pathlib import Path
 
 import pytest
-from cryptography import x509
 
 from cli.commands.features.metadata_versions import DEFAULT
 from cli.commands.format.initial_records import parse_scram_users
@@ -13,12 +11,8 @@ from cli.failures import CliError
 from cli.main import run
 from network.security.scram import keys_of
 from network.security.unknown_user_credentials import AS_KAFKA
-from node.config.load import load_config
 from snapshots.bootstrap import read_bootstrap_checkpoint
-from tests.support.certificates import issued, write
-from tests.support.config_files import SMALL
 from tests.support.config_files import write as write_config
-from tests.tidy.tree import ROOT
 from wire.metadata_records.security import UserScramCredentialRecord
 from wire.salt_forms import form_of
 
@@ -102,117 +96,3 @@ def test_format_writes_users_behind_the_features(tmp_path: Path, capsys: pytest.
 
 
 # Certificates
-
-
-def names(path: Path) -> list[str]:
-    certificate = x509.load_pem_x509_certificate(path.read_bytes())
-    found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return [str(each.value) for each in found]
-
-
-def test_certificates_for_each_node_and_client(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = write_config(tmp_path, SMALL + 'advertised.listeners = "PLAINTEXT://broker.example.org:9092"\n')
-    certs = tmp_path / "certs"
-    options = ("--client", "alice", "--client", "bob", "--host", "10.0.0.7")
-    assert run(["certs", "make", str(certs), "-c", str(config), *options]) == 0
-    made = {path.name for path in certs.iterdir()}
-    assert made == {"ca.pem", "ca.key", "node-1.pem", "node-11.pem", "alice.pem", "bob.pem"}
-    assert names(certs / "node-1.pem") == ["127.0.0.1", "localhost", "10.0.0.7"]
-    assert names(certs / "node-11.pem") == ["broker.example.org", "127.0.0.1", "localhost", "10.0.0.7"]
-    for name in made - {"ca.pem"}:
-        assert stat.S_IMODE((certs / name).stat().st_mode) == 0o600
-    assert "User:CN=alice" in capsys.readouterr().out
-
-
-def test_certificates_of_two_authorities_are_not_mixed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = write_config(tmp_path)
-    command = ["certs", "make", str(tmp_path / "certs"), "-c", str(config)]
-    assert run(command) == 0
-    before = (tmp_path / "certs/ca.pem").read_bytes()
-    assert run(command) == 2
-    assert "--overwrite" in capsys.readouterr().err
-    assert (tmp_path / "certs/ca.pem").read_bytes() == before
-    assert run([*command, "--overwrite"]) == 0
-    assert (tmp_path / "certs/ca.pem").read_bytes() != before
-
-
-def test_the_example_is_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paths in it are from the folder in which the commands are run."""
-    from node.security import check_security
-
-    monkeypatch.chdir(tmp_path)
-    example = ROOT / "examples" / "secured.toml"
-    assert run(["certs", "make", "certs", "-c", str(example)]) == 0
-    cluster = load_config(example)
-    for node in cluster.nodes:
-        check_security(cluster, node)
-        assert node.kquorum_grpc_security == "ssl"
-
-
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.stem)
-def test_every_node_of_every_example_can_be_watched(example: Path) -> None:
-    for node in load_config(example).nodes:
-        assert node.kquorum_grpc_listener is not None
-        assert node.kquorum_metrics_listener is not None
-
-
-# How commands ask
-
-
-def test_a_command_config_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ("-b", "127.0.0.1:1", "--command-config", str(tmp_path / "none.properties"))
-    assert run(["topics", "list", *options]) == 2
-    assert "none.properties: there is no such file (--command-config)" in " ".join(
-        capsys.readouterr().err.split()
-    ).replace(str(tmp_path) + "/", "").replace("- ", "-")
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ({"security.protocol": "TLS"}, "security.protocol"),
-        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism"),
-        ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}, "sasl.jaas.config"),
-        (
-            {
-                "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "PLAIN",
-                "sasl.jaas.config": f"PlainLoginModule required username=x password={PASSWORD}",
-            },
-            "semicolon",
-        ),
-        (
-            {
-                "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "SCRAM-SHA-512",
-                "sasl.jaas.config": f'PlainLoginModule required username="x" password="{PASSWORD}";',
-            },
-            "goes with ScramLoginModule",
-        ),
-        ({"security.protocol": "SSL", "ssl.truststore.location": "/nowhere/ca.pem"}, "/nowhere/ca.pem"),
-    ],
-)
-def test_a_command_config_that_cannot_be_used(
-    tmp_path: Path, keys: dict[str, str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = write(tmp_path / "c.properties", "".join(f"{key}={value}\n" for key, value in keys.items()))
-    assert run(["topics", "list", "-b", "127.0.0.1:1", "--command-config", path]) == 2
-    shown = capsys.readouterr()
-    assert said in " ".join(shown.err.split())
-    assert PASSWORD not in shown.out + shown.err
-
-
-def test_one_command_line_does_not_remember_the_last(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = write(tmp_path / "c.properties", "security.protocol=TLS\n")
-    assert run(["topics", "list", "-b", "127.0.0.1:1", "--command-config", path]) == 2
-    assert run(["topics", "list", "-b", "127.0.0.1:1", "--timeout-ms", "200"]) == 6
-
-
-def test_a_certificate_can_be_read_by_openssl(tmp_path: Path) -> None:
-    from network.security.tls import server_context
-
-    server_context({"ssl.keystore.location": write(tmp_path / "n.pem", issued("n", "localhost"))})

@@ -13,8 +13,8 @@ from cli.commands.log.files import FileCopy
 from cli.main import run
 from tests.support.log_faults import DAMAGED, SOUND
 from tests.support.metadata_folders import FIRST, write_folder
+from tests.tidy.tree import ROOT
 
-PROJECT_ROOT = Path(__file__).resolve().parents[3]
 SMALL, LARGE = 100_000, 40 * 1024 * 1024
 READ_AFTER_A_CUT = """
 import os, sys
@@ -46,7 +46,7 @@ def in_another_process(script: str, path: Path) -> tuple[int, str, str]:
         [sys.executable, "-c", script, str(path)],
         capture_output=True,
         text=True,
-        cwd=PROJECT_ROOT,
+        cwd=ROOT,
         check=False,
     )
     return ended.returncode, ended.stdout, ended.stderr

@@ -10,8 +10,7 @@ import pytest
 
 from cli.main import run
 from tests.support.sample_logs import write_sample, write_trimmed_sample
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.tidy.tree import ROOT
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from metadata.adapters.state_messages import reports_message
 from metadata.image.state_hash import state_hash_text
 from metadata.state_comparison import StateAt, StateComparison, annotation_of
 from raft.voters import ReplicaKey
+from tests.support.fake_nodes import fake_node
 from tests.support.metadata_folders import END_OFFSET, SECOND, write_folder
-from tests.unit.cli.fake_cluster import fake_node
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_to_text
 

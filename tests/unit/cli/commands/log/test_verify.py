@@ -22,7 +22,7 @@ from tests.support.log_faults import (
 )
 from tests.support.metadata_folders import FIRST, SECOND, snapshot_path, write_indexes
 from tests.support.sample_logs import UNKNOWN_KEY, LogBuilder, write_sample, write_trimmed_sample
-from tests.unit.cli.verified_logs import findings_of, verified
+from tests.support.verified_logs import findings_of, verified
 from wire.metadata_records.features import BeginTransactionRecord
 
 

@@ -22,7 +22,7 @@ from tests.support.log_faults import (
 )
 from tests.support.metadata_folders import FIRST, SECOND, snapshot_path
 from tests.support.sample_logs import LogBuilder
-from tests.unit.cli.verified_logs import findings_of, verified
+from tests.support.verified_logs import findings_of, verified
 from tests.unit.raft_adapters.log_folders import FIRST as FIRST_SEGMENT
 from tests.unit.raft_adapters.log_folders import batches, write_log, write_snapshot
 from wire.audit_note import note_hash

@@ -13,7 +13,7 @@ import pytest
 from cli.clients.cluster_client import TELL_AFTER_S
 from cli.commands.quorum.status import ControllerAnswer, Leaderless
 from cli.main import run
-from tests.unit.cli.fake_cluster import FakeNode, fake_node, quorum_response
+from tests.support.fake_nodes import FakeNode, fake_node, quorum_response
 from wire.protocol.apis import ApiKey
 
 NOT_LEADER = 6

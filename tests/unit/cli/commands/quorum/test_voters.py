@@ -16,7 +16,7 @@ from cli.commands.quorum.voters import remove_voter, wait_for
 from cli.failures import CliError
 from cli.main import run
 from node.config.addresses import HostPort
-from tests.unit.cli.fake_cluster import FakeNode, fake_node, quorum_response
+from tests.support.fake_nodes import FakeNode, fake_node, quorum_response
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_from_text
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cli.main import run
-from tests.unit.cli.fake_cluster import FakeNode, fake_node
+from tests.support.fake_nodes import FakeNode, fake_node
 from wire.protocol.apis import ApiKey
 
 LEADER_NOT_AVAILABLE = 5

@@ -12,7 +12,7 @@ from cli.processes import NodeProcess
 from node.config.load import load_config
 from node.config.model import ClusterConfig
 from tests.support.config_files import EXAMPLE, write
-from tests.unit.cli.test_output import without_colours
+from tests.support.terminals import without_colours
 
 
 def cluster(folder: Path) -> ClusterConfig:
