@@ -1,9 +1,7 @@
 """The files of a metadata log, for the commands that read one: their names, their content, and where the log ends."""
 
-import fcntl
 import mmap
 import os
-import struct
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,7 +15,7 @@ from spark_replay.files import is_regular, map_file
 from spark_replay.probe import why_not_a_log
 from spark_replay.sources import METADATA_FOLDER, FileKind, LogFile, NoLogFound, find_log_files, is_log_name
 from storage.file_system import open_regular
-from storage.folder_lock import FILE_NAME as LOCK
+from storage.folder_lock import is_folder_in_use
 from storage.segment import UNPUBLISHED_SUFFIX
 from wire.batch_walk import walk_batches
 from wire.log_scan import Damage
@@ -185,8 +183,6 @@ def _fill(space: memoryview, descriptor: int) -> int:
 
 _SETTLES_WITHIN_S = 2.0
 _LOOK_AGAIN_AFTER_S = 0.05
-# struct flock of 64-bit Linux: type, whence, start, length, pid.
-_FLOCK = struct.Struct("hhqqi4x")
 
 
 def within_its_end(
@@ -262,18 +258,3 @@ def _end_now(folder: Path, suffixes: tuple[str, ...]) -> int | None:
         return None
     base_offset = max(segments)
     return end_of_segment(segments[base_offset], base_offset) or 0
-
-
-def is_folder_in_use(data_folder: Path) -> bool:
-    """Whether a node runs on the folder; its lock is asked about and not taken."""
-    try:
-        descriptor = open_regular(data_folder / LOCK)
-    except OSError:
-        return False
-    try:
-        answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)

@@ -4,6 +4,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from cli.main import run
 from node.config.load import load_config

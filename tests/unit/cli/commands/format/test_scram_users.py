@@ -93,6 +93,3 @@ def test_format_writes_users_behind_the_features(tmp_path: Path, capsys: pytest.
         assert records[-1].name == "admin"
     shown = capsys.readouterr()
     assert PASSWORD not in shown.out + shown.err
-
-
-# Certificates
