@@ -179,8 +179,6 @@ def readable(frame: DataFrame) -> DataFrame:
     return frame.withColumns({name: F.date_format(F.col(quoted[name]), _ISO_FORMAT) for name in times})
 
 
-# Other commands find the cells here, too.
-__all__ = ["Answer", "AnswerTable", "duration", "give", "ids", "number", "plain"]
 Cells = Callable[[Row], Sequence[object]]
 
 
