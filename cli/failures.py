@@ -55,7 +55,7 @@ _STATUSES: dict[tuple[str, str], ExitStatus] = {
 
 
 def status_of(error: BaseException) -> ExitStatus:
-    """INTERNAL_ERROR for what nobody foresaw."""
+    """INTERNAL_ERROR for an exception that the table does not name."""
     if isinstance(error, CliError):
         return error.status
     for cls in type(error).__mro__:

@@ -78,7 +78,7 @@ def _interrupted() -> int:
 
 
 def _seen_enough() -> int:
-    """Whoever reads our output wants no more of it (`kquorum log dump ... | head`)."""
+    """The reader of the output closed the pipe (`kquorum log dump ... | head`), which is no failure."""
     sys.stdout = None
     return ExitStatus.OK
 
@@ -104,7 +104,7 @@ def _told(error: Exception, *, is_debugging: bool, as_json: bool) -> int:
 
 
 def _complain(message: str, status: int, *, as_json: bool) -> None:
-    """For people on standard error; whoever asked for JSON finds it on standard output as well, in one line."""
+    """A line on standard error for people; with `--json` also one JSON object on standard output."""
     from cli.output import complain, json_text
 
     if as_json:

@@ -1,4 +1,4 @@
-"""Whether the file of `--command-config` says what its writer meant: Kafka's clients pass unknown keys over."""
+"""The keys that a file of `--command-config` may hold. Kafka's clients ignore unknown keys; a command warns of them."""
 
 import difflib
 from collections.abc import Iterator, Mapping

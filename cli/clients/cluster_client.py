@@ -95,7 +95,7 @@ class Question:
 
 
 class Unanswered(CliError):
-    """Nobody gave the answer that was asked for; `question` tells what they gave instead."""
+    """No node gave an accepted answer; `question` holds what each of them gave instead."""
 
     def __init__(self, question: Question, message: str) -> None:
         self.question = question
@@ -108,7 +108,7 @@ T = TypeVar("T")
 SecurityFor = Callable[[HostPort], ClientSecurity]
 CLIENT_ID = "kquorum-cli"
 _PAUSE_S = 0.1
-# When somebody who waits is told what for, and how often again.
+# After how long the user reads what the command waits for, and how often again.
 TELL_AFTER_S = 1.0
 TELL_AGAIN_S = 10.0
 

@@ -98,7 +98,7 @@ def reason_of(address: HostPort, error: grpc.aio.AioRpcError, *, has_answered: b
 
 
 def _hung_up(address: HostPort) -> str:
-    """A listener with TLS does so to whoever speaks plainly, or shows no certificate, and says nothing."""
+    """A listener with TLS closes the connection without a word when the client speaks plainly or has no certificate."""
     if speaks_grpc_with_tls(address):
         wants = f"another certificate of this side? ssl.keystore.location of {OPTION}"
     else:
@@ -151,7 +151,7 @@ async def ask_leader(
     what: str,
     method: Callable[[Any, float], Awaitable[T]],
 ) -> T:
-    """Ask all at once, each over and over, until one answers: one that is mute costs nobody else's time. Raises
+    """Call all addresses at once, each again and again, until one answers: a mute node delays no other. Raises
     CliError, with what each said, when the time is up, and at once where one refuses."""
     failures = Failures(what)
     deadline = asyncio.get_running_loop().time() + timeout_ms / 1000

@@ -1,4 +1,6 @@
-"""Whether the nodes of a quorum have made the same state of its log, as the leader tells."""
+"""The state of the quorum as its leader describes it (KIP-595, DescribeQuorum), and the states of the metadata that the
+replicas reported to the leader.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

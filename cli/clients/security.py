@@ -1,7 +1,7 @@
 """How a command's own connections are protected: `--command-config FILE`, Kafka's client keys in a .properties file.
 
 Each command that asks a cluster takes the option. Controllers and gRPC listeners that are found through `--config`
-are asked as their nodes ask each other, with the keys of that config: whoever may read those files may do so anyway.
+are asked as their nodes ask each other, with the keys of that config: a user who can read those files can do so anyway.
 """
 
 from contextvars import ContextVar
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from node.config.model import ClusterConfig, NodeConfig
 
 OPTION = "--command-config"
-# Whoever has one of these asks a running cluster.
+# A command with one of these options asks a running cluster.
 _ASKING = frozenset({"bootstrap_server", "bootstrap_controller", "grpc"})
 
 
@@ -151,7 +151,7 @@ def _of_file(choice: _Choice) -> "ClientSecurity":
 
 
 def _file_keys(choice: _Choice) -> dict[str, str]:
-    """Read once; what is doubtful in the file is told then."""
+    """The file is read once, and each doubtful key in it becomes a warning then."""
     from cli.clients.client_keys import doubtful_keys
     from cli.output import complain
 

@@ -1,4 +1,8 @@
-"""Values of Spark's, and of logs, as a terminal and JSON may have them."""
+"""How the answers of `audit ...` are printed or written: tables on the terminal, JSON, CSV or Parquet.
+
+A terminal shows a limited number of rows, and says so. The files and JSON have all rows, written one by one as Spark
+hands them over, so that no answer needs more memory than its largest piece.
+"""
 
 import csv
 import json
@@ -43,7 +47,7 @@ def ids(values: Iterable[int] | None) -> str:
 
 
 def number(value: int | None) -> str:
-    """An id, an offset or an epoch, which nobody reads with commas."""
+    """An id, an offset or an epoch, without commas."""
     return "" if value is None else str(value)
 
 
@@ -365,7 +369,7 @@ def author_cells(row: Row, *, has_notes: bool) -> tuple[str, ...]:
 
 
 def reason_text(row: Row) -> str:
-    """The request, what it was for, and why in the words of whoever asked."""
+    """The request, what it was for, and the reason that the operator gave."""
     if row["principal"] is None:
         return ""
     parts = [part for part in (row["api"], row["reason"]) if part]

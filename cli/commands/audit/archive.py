@@ -1,4 +1,4 @@
-"""The work of `audit archive`: archive or verify, and every reason not to told in one line with its exit status."""
+"""The work of `audit archive`: archive or verify, and the table, lines and exit status that report it."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ def run_verify(folder: Path, *, head: str | None) -> Verified:
 
 
 def status_of_run(report: ArchiveReport) -> ExitStatus:
-    """What was archived is safe; that offsets are lost, or that bytes are damaged, is told once."""
+    """DAMAGED_INPUT, once, when offsets are lost or bytes are damaged; what was archived is safe."""
     return ExitStatus.DAMAGED_INPUT if report.is_troubled else ExitStatus.OK
 
 

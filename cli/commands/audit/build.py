@@ -1,4 +1,7 @@
-"""The folder `--out` of `audit build`: whether it may be written, and to be written by one build alone."""
+"""The work of `audit build`: check everything that can be wrong first, then start Spark, and print the summary.
+
+Only one build at a time writes a folder, and only a folder that is empty or holds an earlier audit.
+"""
 
 import json
 import re

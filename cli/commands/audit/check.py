@@ -1,7 +1,7 @@
-"""The hashes of states that a cluster recorded, as the options of `audit check` name them.
+"""The work of `audit check`: run the checks of an audit, and show the findings on the terminal or as JSON.
 
-Nodes tell each other the hashes of their states and keep them nowhere, so they must be given: as `quorum status` and
-`log state-hash` print them.
+Nodes report the hashes of their states to each other and keep them nowhere. The options therefore take them as
+`quorum status` and `log state-hash` print them.
 """
 
 import json

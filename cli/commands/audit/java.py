@@ -1,4 +1,4 @@
-"""Finds the Java that Spark would use, before Spark fails over its absence in a hundred lines."""
+"""Finds the Java that Spark would use, so that its absence is one line of ours instead of a hundred of Spark's."""
 
 import os
 import re

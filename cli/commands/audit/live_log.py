@@ -1,6 +1,6 @@
 """A copy of a node's metadata log in files, as the node would have them: segments, snapshots, whose log it is.
 
-The log's own bytes have secrets in them, so nobody but the user who made the copy may read it.
+The log's own bytes have secrets in them, so only the user who made the copy may read it.
 """
 
 import asyncio

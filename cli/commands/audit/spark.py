@@ -1,7 +1,6 @@
-"""Ctrl-C while Spark starts or works: Java ends too, and neither py4j nor Spark says anything.
+"""The Spark session of a command: quiet, in a folder of its own, with Delta's jars where they are needed.
 
-An interrupt may come in the middle of an answer of Java. The connection cannot be used any more after that, so nothing
-is asked of Java, not even to stop.
+Ctrl-C while Spark starts or works ends Java too, and neither py4j nor Spark prints anything.
 """
 
 import logging

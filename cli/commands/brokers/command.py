@@ -63,7 +63,7 @@ def brokers(
 
 
 def _grpc_listeners(config: Path | None, listed: str | None, *, is_elsewhere: bool) -> "tuple[HostPort, ...]":
-    """Empty where nobody said any: then Kafka's protocol has to do."""
+    """Empty where neither an option nor the config names one: then the command uses Kafka's protocol."""
     from cli.clients.addresses import grpc_addresses
     from cli.failures import CliError
 

@@ -33,8 +33,8 @@ async def ask_members(
     *,
     falls_back: bool,
 ) -> Members:
-    """Over gRPC where there are `listeners`. Without them, or while nobody leads and `falls_back`, as Kafka's protocol
-    tells. All of it together has `timeout_ms`. Raises CliError or ConfigError."""
+    """Over gRPC where there are `listeners`. Without them, or while no controller leads and `falls_back`, over Kafka's
+    protocol. All of it together has `timeout_ms`. Raises CliError or ConfigError."""
     if not listeners:
         return await _over_kafka(config, bootstrap_server, bootstrap_controller, timeout_ms)
     from cli.commands.brokers.members_grpc import describe_brokers, describe_nodes, what_it_says
@@ -115,7 +115,7 @@ async def _describe_cluster(client: ClusterClient) -> Any:
 
 
 async def _maybe_quorum(client: ClusterClient) -> "QuorumStatus | None":
-    """The brokers are worth showing even while nobody leads."""
+    """None while no controller leads: the brokers are shown all the same."""
     from cli.clients.quorum_client import describe_quorum
 
     try:
@@ -125,7 +125,7 @@ async def _maybe_quorum(client: ClusterClient) -> "QuorumStatus | None":
 
 
 def _members(cluster: Any, quorum: "QuorumStatus | None") -> Members:
-    """How far a broker follows is told by its Fetches, and where it is one of ours by the state that it reports."""
+    """How far a broker follows is known from its Fetches, and of a kquorum broker from the state that it reports."""
     replicas = (
         {} if quorum is None else {each.replica_id: each for each in (*quorum.observers, *quorum.voters)}
     )

@@ -53,7 +53,7 @@ SPARE_COLUMNS = ("#directories", "#epoch", "rack", "#heard")
 
 
 def table_of(rows: Iterable[BrokerRow]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
-    """Columns and cells; what nobody told has no column."""
+    """Columns and cells; a fact that is known of no broker has no column."""
     rows = tuple(rows)
     columns: list[tuple[str, list[object]]] = [
         ("#broker", [row.broker_id for row in rows]),

@@ -1,4 +1,4 @@
-"""What the nodes of the demo tell those who watch them, read as Prometheus or a load balancer would."""
+"""The steps of the demo, one after another, each with what the audience reads."""
 
 import json
 import time

@@ -39,7 +39,7 @@ LEVELS = {
 assert max(LEVELS.values()) == LATEST_METADATA_VERSION
 
 
-# What a new cluster gets unless it is told otherwise: every Kafka 4.x can join it.
+# The level of a new cluster where no option names another: every Kafka 4.x can join it.
 DEFAULT = DEFAULT_METADATA_VERSION
 
 

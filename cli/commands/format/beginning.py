@@ -1,4 +1,8 @@
-"""`--initial-controllers` of `kquorum format`: the first voters as typed, and as the config at hand knows them."""
+"""How a quorum begins: with the voters of the config, with voters written into its folders, or with none yet (KIP-853).
+
+The names of the options (`--standalone`, `--initial-controllers`, `--no-initial-controllers`) and the rules between
+them are those of Kafka's storage tool.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""`kquorum format`: prepare the data folders of nodes."""
+"""The work of `kquorum format`: write the data folders of nodes, as `kafka-storage format` does, and report them."""
 
 import secrets
 import time

@@ -1,4 +1,4 @@
-"""How differences between two states are shown: a table for each kind, or one JSON document written as it comes."""
+"""The work of `log diff` and `snapshot diff`: two states, and a table for each kind of difference, or JSON."""
 
 import sys
 from collections import Counter

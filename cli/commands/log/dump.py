@@ -1,4 +1,9 @@
-"""The audit note that tells of a record: whoever asks for one topic's records wants to see who made them."""
+"""The work of `log dump`: walk the files, show what passes the filter, report what is damaged.
+
+`--from-offset` begins at a place of the segment that its offset index names. The index is used only where the segment
+agrees: a sound batch with that last offset begins there, and the batches before lead there. Otherwise the segment is
+read from its beginning. Of the batches before only the names of topics are needed, without decoding them.
+"""
 
 import contextlib
 import difflib
@@ -91,8 +96,8 @@ _ENTRY_BYTES = 8
 
 
 def start_position(file: LogFile, view: memoryview, from_offset: int | None, names: TopicNames) -> int:
-    """The byte at which a batch begins that is not behind `from_offset`, 0 without a usable index; `names` learns what
-    is told before."""
+    """The byte at which a batch begins that is not behind `from_offset`, 0 without a usable index; `names` learns the
+    topics of the batches before."""
     position = _indexed_position(file, view, from_offset)
     learnt = names_in_batches(view, position) if position else None
     if learnt is None:

@@ -188,7 +188,7 @@ _LOOK_AGAIN_AFTER_S = 0.05
 def within_its_end(
     log: MetadataLogFiles, warn: Callable[[str], None], *, keeps_newest: bool = False
 ) -> MetadataLogFiles:
-    """The log without the snapshots that end behind its records; `warn` is told of each.
+    """The log without the snapshots that end behind its records; `warn` gets a line for each.
 
     All stay where no segment holds records, or where what was at the end cannot be read. With `keeps_newest` the newest
     one stays in any case: a node that starts on the folder drops its log for it, so that is the state it has.

@@ -1,4 +1,7 @@
-"""Snapshot files to images, with their faults as findings."""
+"""The state of a metadata log at an offset or a time: from the nearest sound snapshot, or from offset 0, onwards.
+
+A fault of a snapshot file becomes a finding; damage of the log where it is needed raises DamagedLog.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -70,7 +70,7 @@ class SideFiles:
         self._marker: CorruptionMarker | None = None
         self._replacement: Replacement | None = None
         with suppress(StorageFailed):
-            # What cannot be read at all is told as a leftover file.
+            # A file that cannot be read at all is reported as a leftover file.
             self._marker = read_corruption_marker(folder)
             self._replacement = replacement_under_way(folder)
         try:
@@ -301,7 +301,7 @@ class Verified:
 
 
 def verify_log(log: MetadataLogFiles, advance: Advance, *, keep: int) -> Verified:
-    """`advance` is told of bytes as they are done; `keep` findings of each check are kept.
+    """The function calls `advance` with the bytes that it has checked; `keep` findings of each check are kept.
 
     Files that cannot be read are findings, the others are checked all the same. Raises OSError for the folder.
     """

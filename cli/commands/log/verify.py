@@ -1,4 +1,4 @@
-"""A progress bar on standard error, for people who wait for a large log."""
+"""The work of `log verify`: check every log under a path and show the findings, as tables or as JSON."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -196,7 +196,7 @@ def history(
     """For every epoch: why it began, who stood, who won, and how long there was no leader.
 
     From what the nodes noted (asked over gRPC) and the leader changes in the log; or, with folders, from their files,
-    also those of Apache Kafka, whose nodes note nothing, so that only the log's part is told.
+    also those of Apache Kafka, whose nodes write no such notes: then the history has only what the log holds.
     """
     from cli.clients.addresses import grpc_addresses
     from cli.commands.quorum.history import history_json, history_table, read_folders

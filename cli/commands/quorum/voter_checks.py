@@ -137,7 +137,7 @@ class PreflightCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Who is to become a voter; `endpoint` is None where nobody told where it listens. `is_controller` is None where
+    """Who is to become a voter; `endpoint` is None where its listener is not known. `is_controller` is None where
     neither config nor registration says."""
 
     node_id: int
@@ -170,7 +170,7 @@ def is_a_controller(candidate: Candidate) -> PreflightCheck:
     details = {
         True: f"node {candidate.node_id} is a controller",
         False: f"node {candidate.node_id} is a broker",
-        None: f"nobody registered controller {candidate.node_id}",
+        None: f"no controller {candidate.node_id} is registered",
     }
     return PreflightCheck(
         name="a controller",
@@ -273,7 +273,7 @@ def resolve(
     is_configured_controller: bool | None,
 ) -> Candidate:
     """Who is meant by an id: the directory id comes from its fetches, the endpoint from what was typed, the config, or
-    its own registration, in this order (demand D7: nobody types what the cluster knows)."""
+    its own registration, in this order: the user need not type what the cluster knows."""
     observer = view.observer(node_id)
     known = view.registered.get(node_id)
     is_controller = is_configured_controller

@@ -1,4 +1,4 @@
-"""A snapshot that a command writes: as a node does, and its state compared with what was to be written."""
+"""The work of `snapshot take`: replay a log up to an offset, write the state, read it back and compare."""
 
 import errno
 import time

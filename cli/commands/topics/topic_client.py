@@ -12,7 +12,7 @@ from wire.uuids import ZERO_UUID, uuid_to_text
 _UNKNOWN_TOPIC = 3
 _ALREADY_EXISTS = 36
 _REQUEST_TIMED_OUT = 7
-# The leader of a partition may be away: what is told of the partition is true all the same.
+# The leader of a partition may be away: the rest of the description holds all the same.
 _PARTITION_ERRORS_TOLD_AS_STATE = frozenset({0, 5, 9})
 
 

@@ -1,4 +1,4 @@
-"""To wait until what was just committed is known to every broker (`--wait-all`)."""
+"""`--wait-all`: wait until every broker has applied what was just committed."""
 
 import time
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ class WaitForAll:
     """The time begins when it is made: what is done before takes its part of it."""
 
     def __init__(self, config: Path | None, grpc: str | None, timeout_ms: int) -> None:
-        """Raises CliError or ConfigError where nobody could be asked, before anything is done."""
+        """Raises CliError or ConfigError where no gRPC listener is known, before anything is done."""
         self._addresses = grpc_addresses(config, grpc, needed_by="--wait-all")
         self._timeout_ms = timeout_ms
         self._deadline = time.monotonic() + timeout_ms / 1000

@@ -206,7 +206,7 @@ async def _maybe_quorum(controllers: tuple[HostPort, ...]) -> QuorumStatus | Non
 
 
 def _failed(group: NodeGroup) -> dict[int, int]:
-    """Exit status by node id of those that ended although nobody asked them to."""
+    """Exit status by node id, of the nodes that ended by themselves."""
     return {
         node_id: process.exit_status
         for node_id, process in group.nodes.items()

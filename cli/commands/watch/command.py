@@ -80,7 +80,7 @@ def _printer(as_json: bool) -> "Callable[[pb.Change], None]":
     def show(change: "pb.Change") -> None:
         if as_json:
             sys.stdout.write(json_line(change) + "\n")
-            sys.stdout.flush()  # whoever reads the pipe wants each change when it happens
+            sys.stdout.flush()  # the reader of a pipe gets each change when it happens
         else:
             out.print(text_line(change), soft_wrap=True)
 

@@ -1,4 +1,4 @@
-"""Following a cluster's changes over gRPC: whatever node answers, without gap or repetition across lost connections."""
+"""A cluster's changes over gRPC, from any node that answers, without gap or repetition across lost connections."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The state of a cluster as tables: brokers, topics, partitions, configs, access control and the quorum."""
+"""The work of `audit as-of`: the whole cluster at one moment, as tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

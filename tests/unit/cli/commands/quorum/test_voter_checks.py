@@ -170,7 +170,7 @@ def test_a_removal_from_a_static_quorum_names_no_disk() -> None:
 
 
 def test_a_broker_and_an_unknown_node_are_told_apart() -> None:
-    for is_controller, words in ((False, "is a broker"), (None, "nobody registered controller 4")):
+    for is_controller, words in ((False, "is a broker"), (None, "no controller 4 is registered")):
         candidate = Candidate(node_id=4, directory_id="new-disk", endpoint=None, is_controller=is_controller)
         found = failed(add_voter_checks(view(), candidate))
         assert words in found["a controller"].detail
