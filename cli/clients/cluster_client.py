@@ -27,22 +27,23 @@ from wire.operator_reason import reason_fields
 from wire.protocol.apis import ApiKey, api_name
 from wire.protocol.warm_up import warm_up
 
-# A peer that was given less time than this, and said nothing, may be well.
+# A peer that had less time than this, and sent nothing, may be well.
 _TELLING_MS = 500
-# Somebody is there, and says no.
+# The node is there, and refuses.
 _REFUSALS = (AuthenticationFailed, CertificateRefused, NoCommonVersion)
-# The question did not go out, and would not at another attempt: which APIs there are is asked first.
+# The request did not go out, and would not at another attempt: the client asks for the APIs first.
 _UNSENT = (CannotConnect, HungUp, NoCommonVersion)
 
 
 @dataclass(slots=True, kw_only=True)
-class Question:
-    """One question and what came of it so far.
+class PendingRequest:
+    """One request to the nodes of a cluster, and what came of it so far.
 
-    `accept` takes a response or not; a refused one may `hint` at whom to ask next, and `refusal` says in words why it
-    is none. `patience_ms` is how long one of several nodes may be mute before the next is asked; one that `takes_long`
-    to answer may take half of the time there is, once it has said which APIs it offers. `doubt` is what to say when a
-    change was sent and no answer came: it may have been made. `is_hopeless` ends the asking early.
+    `accept` decides whether a response counts. Of one that does not, `hint` may name the address to ask next, and
+    `refusal` says in words why it does not count. `patience_ms` is how long one of several nodes may be mute before the
+    client asks the next. A node may need half of the time for a request that `takes_long`, once it has said which APIs
+    it offers. `doubt` is the message when a change was sent and no response came: it may have been made. `is_hopeless`
+    ends the attempts early.
     """
 
     api_key: ApiKey
@@ -50,7 +51,7 @@ class Question:
     accept: Callable[[Any], bool] = lambda _: True
     hint: Callable[[Any], HostPort | None] = lambda _: None
     refusal: Callable[[Any], str] = lambda _: "answers, but cannot tell"
-    is_hopeless: Callable[["Question"], bool] = lambda _: False
+    is_hopeless: Callable[["PendingRequest"], bool] = lambda _: False
     patience_ms: int | None = None
     takes_long: bool = False
     doubt: str | None = None
@@ -95,12 +96,12 @@ class Question:
 
 
 class Unanswered(CliError):
-    """No node gave an accepted answer; `question` holds what each of them gave instead."""
+    """No node gave an accepted answer; `pending` holds what each of them gave instead."""
 
-    def __init__(self, question: Question, message: str) -> None:
-        self.question = question
-        is_in_doubt = question.doubt is not None and question.may_be_done
-        is_refused = question.was_refused and not is_in_doubt
+    def __init__(self, pending: PendingRequest, message: str) -> None:
+        self.pending = pending
+        is_in_doubt = pending.doubt is not None and pending.may_be_done
+        is_refused = pending.was_refused and not is_in_doubt
         super().__init__(message, status=ExitStatus.FAILED if is_refused else ExitStatus.UNREACHABLE)
 
 
@@ -114,7 +115,7 @@ TELL_AGAIN_S = 10.0
 
 
 class ClusterClient:
-    """Asks the addresses in turn within one time limit, which is that of all its questions together and begins with
+    """Asks the addresses in turn within one time limit, which is that of all its requests together and begins with
     the first; the connections live as long as the `async with`."""
 
     def __init__(
@@ -166,94 +167,94 @@ class ClusterClient:
         return max(round((self.deadline - asyncio.get_running_loop().time()) * 1000), 1)
 
     async def ask(self, api_key: ApiKey, body: Mapping[str, object], **how: Any) -> Any:
-        """The first response that is accepted; `how` are the fields of Question.
+        """The first response that is accepted; `how` are the fields of PendingRequest.
 
         While somebody answers but none is accepted (an election, say), or is mute, all are asked again until the time
         is up. Raises Unanswered, naming what each address said.
         """
         warm_up((ApiKey.API_VERSIONS, api_key))  # compiling is not the cluster's time
-        question = Question(api_key=api_key, body=body, **how)
+        pending = PendingRequest(api_key=api_key, body=body, **how)
         loop = asyncio.get_running_loop()
         began = loop.time()
-        teller = loop.create_task(self._tell_of(question))
+        teller = loop.create_task(self._tell_of(pending))
         try:
             async with asyncio.timeout_at(self.deadline):
                 while True:
-                    response = await self._ask_all(question)
+                    response = await self._ask_all(pending)
                     if response is not None:
                         return response
-                    if not (question.refused or question.was_late) or question.is_hopeless(question):
+                    if not (pending.refused or pending.was_late) or pending.is_hopeless(pending):
                         break
                     limit_ms = self.leader_timeout_ms
                     if limit_ms is not None and loop.time() - began >= limit_ms / 1000:
                         break
                     await asyncio.sleep(_PAUSE_S)
         except TimeoutError:
-            raise self._failure(question, f" within {self.timeout_ms} ms") from None
+            raise self._failure(pending, f" within {self.timeout_ms} ms") from None
         except asyncio.CancelledError:
-            if question.doubt and (question.may_be_done or question.is_in_flight) and self._tell is not None:
-                self._tell(question.doubt)
+            if pending.doubt and (pending.may_be_done or pending.is_in_flight) and self._tell is not None:
+                self._tell(pending.doubt)
             raise
         finally:
             teller.cancel()
-            self.was_in_doubt = question.may_be_done
-            self.refused_by = frozenset(question.refused)
-        raise self._failure(question, "")
+            self.was_in_doubt = pending.may_be_done
+            self.refused_by = frozenset(pending.refused)
+        raise self._failure(pending, "")
 
-    def _failure(self, question: Question, within: str) -> Unanswered:
-        what = "no answer to " + api_name(question.api_key)
-        message = f"{what}{within}: {question.reasons(self.known)}"
-        if question.doubt and (question.may_be_done or question.is_in_flight):
-            message = f"{message}; {question.doubt}"
-        return Unanswered(question, message)
+    def _failure(self, pending: PendingRequest, within: str) -> Unanswered:
+        what = "no answer to " + api_name(pending.api_key)
+        message = f"{what}{within}: {pending.reasons(self.known)}"
+        if pending.doubt and (pending.may_be_done or pending.is_in_flight):
+            message = f"{message}; {pending.doubt}"
+        return Unanswered(pending, message)
 
-    async def _tell_of(self, question: Question) -> None:
+    async def _tell_of(self, pending: PendingRequest) -> None:
         await asyncio.sleep(TELL_AFTER_S)
         while self._tell is not None:
-            reasons = question.reasons(self.known)
-            told = f"waiting for {question.what}" + (f": {reasons}" if reasons else "")
+            reasons = pending.reasons(self.known)
+            told = f"waiting for {pending.what}" + (f": {reasons}" if reasons else "")
             if told not in self._told:
                 self._told.add(told)
                 self._tell(told)
             await asyncio.sleep(TELL_AGAIN_S)
 
-    async def _ask_all(self, question: Question) -> Any | None:
+    async def _ask_all(self, pending: PendingRequest) -> Any | None:
         """The accepted response, if any; who answered last is asked first."""
         waiting = sorted(self.addresses, key=lambda address: address != self.answered_by)
         asked = set[HostPort]()
         while waiting:
             address = waiting.pop(0)
             asked.add(address)
-            response = await self._try(address, question, rest=len(waiting))
+            response = await self._try(address, pending, rest=len(waiting))
             if response is None:
                 continue
-            if question.accept(response):
+            if pending.accept(response):
                 self.answered_by = address
                 return response
-            question.refused[address] = response
-            hinted = question.hint(response)
+            pending.refused[address] = response
+            hinted = pending.hint(response)
             if hinted is not None and hinted not in asked:
                 waiting = [hinted, *(other for other in waiting if other != hinted)]
         return None
 
-    async def _try(self, address: HostPort, question: Question, *, rest: int) -> Any | None:
+    async def _try(self, address: HostPort, pending: PendingRequest, *, rest: int) -> Any | None:
         """A response, or None with the reason in `silent`. A mute node gets its share of the time, not all of it."""
         share_ms = max(self.remaining_ms // (rest + 1), 1) if rest else self.remaining_ms
-        if question.patience_ms is not None and len(self.addresses) > 1:
-            share_ms = min(share_ms, question.patience_ms)
-        question.begin_with(address, "has not answered")
+        if pending.patience_ms is not None and len(self.addresses) > 1:
+            share_ms = min(share_ms, pending.patience_ms)
+        pending.begin_with(address, "has not answered")
         try:
             connection = await self._connection(address, share_ms)
-            question.begin_with(address, "takes connections, but has not answered")
-            question.is_in_flight = True
-            if question.takes_long:
-                share_ms = await self._long_share_ms(connection, question.api_key, share_ms)
-            response = await connection.request(question.api_key, question.body, share_ms)
+            pending.begin_with(address, "takes connections, but has not answered")
+            pending.is_in_flight = True
+            if pending.takes_long:
+                share_ms = await self._long_share_ms(connection, pending.api_key, share_ms)
+            response = await connection.request(pending.api_key, pending.body, share_ms)
         except NetworkError as error:
-            self._note_silence(address, question, error, share_ms)
+            self._note_silence(address, pending, error, share_ms)
             return None
-        question.is_in_flight = False
-        question.silent.pop(address, None)
+        pending.is_in_flight = False
+        pending.silent.pop(address, None)
         return response
 
     async def _long_share_ms(self, connection: KafkaConnection, api_key: ApiKey, share_ms: int) -> int:
@@ -267,20 +268,18 @@ class ClusterClient:
         return max(share_ms, self.remaining_ms // 2)
 
     def _note_silence(
-        self, address: HostPort, question: Question, error: NetworkError, share_ms: int
+        self, address: HostPort, pending: PendingRequest, error: NetworkError, share_ms: int
     ) -> None:
         """A late answer would stand in the way of the next one, so the connection is not used again."""
         connection = self._connections.pop(address, None)
         reason = str(error)
         if connection is not None:
             if isinstance(error, NoCommonVersion) and connection.offers(ApiKey.VOTE):
-                reason = (
-                    f"{address} is a controller, and {api_name(question.api_key)} is for brokers: ask one"
-                )
+                reason = f"{address} is a controller, and {api_name(pending.api_key)} is for brokers: ask one"
             connection.close()
-        question.is_in_flight = False
-        question.refused.pop(address, None)
-        question.fail(address, error, share_ms, reason)
+        pending.is_in_flight = False
+        pending.refused.pop(address, None)
+        pending.fail(address, error, share_ms, reason)
 
     async def _connection(self, address: HostPort, timeout_ms: int) -> KafkaConnection:
         if address not in self._connections:
@@ -294,9 +293,9 @@ class ClusterClient:
         return self._connections[address]
 
 
-def run_asking(question: Coroutine[Any, Any, T]) -> T:
-    """Run one question to its end; uvloop is left out, since importing it costs more than it gains here."""
-    return asyncio.run(question)
+def run_asking(call: Coroutine[Any, Any, T]) -> T:
+    """Run one call to its end; uvloop is left out, since importing it costs more than it gains here."""
+    return asyncio.run(call)
 
 
 def check_error(code: int, message: str | None, what: str) -> None:
@@ -316,14 +315,14 @@ def ask_brokers(
     config: Path | None,
     bootstrap_server: str | None,
     timeout_ms: int,
-    question: Callable[[ClusterClient], Awaitable[T]],
+    call: Callable[[ClusterClient], Awaitable[T]],
     reason: str | None = None,
 ) -> T:
-    """What `question` answers; `reason` goes into the audit notes of what it changes. Raises CliError."""
+    """What `call` returns; `reason` goes into the audit notes of what it changes. Raises CliError."""
     addresses = broker_addresses(config, bootstrap_server)
 
     async def ask() -> T:
         async with ClusterClient(addresses, timeout_ms, tell=tell_waiting, reason=reason) as client:
-            return await question(client)
+            return await call(client)
 
     return run_asking(ask())

@@ -48,7 +48,7 @@ _HANGS_UP: Final = ("Socket closed", "onnection reset", "Broken pipe", "SSL_ERRO
 
 
 class Failures:
-    """Of one question, by address."""
+    """Why each address did not do what one call asks for."""
 
     def __init__(self, what: str) -> None:
         """`what` could not be done, or is not known."""

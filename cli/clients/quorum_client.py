@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cli.clients.addresses import KnownControllers
-from cli.clients.cluster_client import ClusterClient, Question, check_error
+from cli.clients.cluster_client import ClusterClient, PendingRequest, check_error
 from node.config.addresses import HostPort
 from wire.protocol.apis import ApiKey
 from wire.uuids import uuid_to_text
@@ -167,7 +167,7 @@ async def describe_quorum(client: ClusterClient) -> QuorumStatus:
         accept=is_from_leader,
         hint=_leader_address,
         refusal=why_no_leader,
-        is_hopeless=lambda question: _lacks_a_majority(question, client.known),
+        is_hopeless=lambda pending: _lacks_a_majority(pending, client.known),
         patience_ms=PATIENCE_MS,
         wanted="a leader",
     )
@@ -196,10 +196,10 @@ def why_no_leader(response: Any) -> str:
     return f"answers, and follows node {leader_id} in epoch {epoch}"
 
 
-def _lacks_a_majority(question: Question, known: KnownControllers) -> bool:
+def _lacks_a_majority(pending: PendingRequest, known: KnownControllers) -> bool:
     """Whether no leader can be elected, however long it takes: too few voters answer, and none of them has a leader."""
-    leaders = [leader_known_to(response)[0] for response in question.refused.values()]
-    is_lost = known.lack_a_majority(answering=question.refused, silent=question.silent)
+    leaders = [leader_known_to(response)[0] for response in pending.refused.values()]
+    is_lost = known.lack_a_majority(answering=pending.refused, silent=pending.silent)
     return is_lost and max(leaders, default=-1) < 0
 
 

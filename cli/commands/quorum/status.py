@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from cli.clients.addresses import KnownControllers
-from cli.clients.cluster_client import Question, Unanswered
+from cli.clients.cluster_client import PendingRequest, Unanswered
 from cli.clients.quorum_client import QuorumStatus, ReplicaLag, leader_known_to
 from node.config.addresses import HostPort
 from wire.wording import counted
@@ -88,21 +88,21 @@ class Leaderless:
 
 
 def leaderless_of(error: Unanswered, known: KnownControllers) -> Leaderless:
-    question = error.question
-    addresses = dict.fromkeys((*known.ids, *question.refused, *question.silent))
-    asked = [address for address in addresses if address in question.refused or address in question.silent]
-    answers = [_answer(address, question, known) for address in asked]
+    pending = error.pending
+    addresses = dict.fromkeys((*known.ids, *pending.refused, *pending.silent))
+    asked = [address for address in addresses if address in pending.refused or address in pending.silent]
+    answers = [_answer(address, pending, known) for address in asked]
     answers.sort(key=lambda answer: (answer.node_id is None, answer.node_id or 0))
     return Leaderless(controllers=tuple(answers), voters=known.voters)
 
 
-def _answer(address: HostPort, question: Question, known: KnownControllers) -> ControllerAnswer:
+def _answer(address: HostPort, pending: PendingRequest, known: KnownControllers) -> ControllerAnswer:
     node_id = known.ids.get(address)
-    if address not in question.refused:
-        reason = question.silent[address].removeprefix(f"cannot connect to {address}: ")
+    if address not in pending.refused:
+        reason = pending.silent[address].removeprefix(f"cannot connect to {address}: ")
         reason = reason.removeprefix(f"{address} ")
         return ControllerAnswer(node_id=node_id, address=str(address), answers=False, reason=reason)
-    leader_id, epoch = leader_known_to(question.refused[address])
+    leader_id, epoch = leader_known_to(pending.refused[address])
     return ControllerAnswer(
         node_id=node_id,
         address=str(address),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.clients.addresses import DEFAULT_CONFIG, KnownControllers, known_controllers, quorum_addresses
-from cli.clients.cluster_client import ClusterClient, Question, Unanswered, check_error, run_asking
+from cli.clients.cluster_client import ClusterClient, PendingRequest, Unanswered, check_error, run_asking
 from cli.clients.quorum_client import NOT_THE_LEADER, QuorumStatus, ReplicaLag
 from cli.clients.security import remember_cluster
 from cli.commands.quorum.status import leaderless_of
@@ -207,8 +207,8 @@ async def _change(
     loop = asyncio.get_running_loop()
     lost = LostMajority()
 
-    def is_hopeless(question: Question) -> bool:
-        is_lost = client.known.lack_a_majority(answering=question.refused, silent=question.silent)
+    def is_hopeless(pending: PendingRequest) -> bool:
+        is_lost = client.known.lack_a_majority(answering=pending.refused, silent=pending.silent)
         return lost.lasts(loop.time(), is_lost=is_lost) and client.leader_timeout_ms is not None
 
     while True:
@@ -223,7 +223,7 @@ async def _change(
                 wanted="the leader to commit the change",
             )
         except Unanswered as error:
-            error.question.may_be_done |= was_asked or leader in client.refused_by
+            error.pending.may_be_done |= was_asked or leader in client.refused_by
             raise
         was_asked = was_asked or client.was_in_doubt or leader in client.refused_by
         code = int(response.error_code)
@@ -436,11 +436,11 @@ def _run(
     try:
         return run_asking(ask())
     except Unanswered as error:
-        question, is_refused = error.question, error.status is ExitStatus.FAILED
-        is_mute = question.doubt is not None and not question.refused
+        pending, is_refused = error.pending, error.status is ExitStatus.FAILED
+        is_mute = pending.doubt is not None and not pending.refused
         if is_mute or target.bootstrap_server or is_refused:
             raise
-        doubt = f"; {question.doubt}" if question.doubt and question.may_be_done else ""
+        doubt = f"; {pending.doubt}" if pending.doubt and pending.may_be_done else ""
         raise CliError(leaderless_of(error, known).summary + doubt, status=ExitStatus.UNREACHABLE) from error
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from cli.clients.cluster_client import ClusterClient, Question, Unanswered
+from cli.clients.cluster_client import ClusterClient, PendingRequest, Unanswered
 from cli.commands.brokers.members import ask_members
 from cli.commands.brokers.members_grpc import describe_brokers
 from cli.commands.quorum.history import fetch_elections
@@ -212,17 +212,17 @@ def test_a_controller_is_known_as_one(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_end_of_the_time_hides_no_reason() -> None:
-    question = Question(api_key=ApiKey.METADATA, body={})
+    pending = PendingRequest(api_key=ApiKey.METADATA, body={})
     address = HostPort("h", 1)
-    question.begin_with(address, "has not answered")
-    question.fail(address, ConnectTimedOut("h", 1, "no answer within 1 ms"), 1, "no answer within 1 ms")
-    assert question.silent[address] == "h:1 has not answered"
-    question.fail(address, CannotConnect("h", 1, "refused"), 900, "refused")
-    question.begin_with(address, "takes connections, but has not answered")
-    question.fail(address, RequestTimedOut("h", 1, "Metadata", 1), 1, "not within 1 ms")
-    assert question.silent[address] == "refused"
-    question.fail(address, RequestTimedOut("h", 1, "Metadata", 900), 900, "not within 900 ms")
-    assert question.silent[address] == "not within 900 ms"
+    pending.begin_with(address, "has not answered")
+    pending.fail(address, ConnectTimedOut("h", 1, "no answer within 1 ms"), 1, "no answer within 1 ms")
+    assert pending.silent[address] == "h:1 has not answered"
+    pending.fail(address, CannotConnect("h", 1, "refused"), 900, "refused")
+    pending.begin_with(address, "takes connections, but has not answered")
+    pending.fail(address, RequestTimedOut("h", 1, "Metadata", 1), 1, "not within 1 ms")
+    assert pending.silent[address] == "refused"
+    pending.fail(address, RequestTimedOut("h", 1, "Metadata", 900), 900, "not within 900 ms")
+    assert pending.silent[address] == "not within 900 ms"
 
 
 async def grpc_listener(folder: Path, *, mutual: bool) -> tuple[grpc.aio.Server, int]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cli.clients.addresses import KnownControllers
-from cli.clients.cluster_client import ClusterClient, Question, Unanswered
+from cli.clients.cluster_client import ClusterClient, PendingRequest, Unanswered
 from cli.clients.quorum_client import QuorumStatus, ReplicaLag
 from cli.commands.quorum.status import silent_voters
 from cli.commands.quorum.voter_checks import ObservedQuorum
@@ -250,11 +250,11 @@ def test_a_change_is_hopeless_without_a_majority_unless_it_is_waited_for(
     found: list[bool] = []
 
     async def ask(_: ClusterClient, api_key: ApiKey, body: Any, **how: Any) -> Any:
-        question = Question(api_key=api_key, body=body, **how)
-        question.refused = dict.fromkeys(addresses[:answering])
-        question.silent = dict.fromkeys(addresses[answering:], "refused")
-        found.append(question.is_hopeless(question))
-        raise Unanswered(question, "no answer")
+        pending = PendingRequest(api_key=api_key, body=body, **how)
+        pending.refused = dict.fromkeys(addresses[:answering])
+        pending.silent = dict.fromkeys(addresses[answering:], "refused")
+        found.append(pending.is_hopeless(pending))
+        raise Unanswered(pending, "no answer")
 
     async def change() -> None:
         client = ClusterClient(addresses, 9_000, known=known, leader_timeout_ms=leader_timeout_ms)
@@ -274,7 +274,7 @@ def test_a_change_that_does_not_show_in_time_says_nothing_of_a_lost_leader(
     told = "no answer to DescribeQuorum within 700 ms: a:1 has not answered"
 
     async def look(_: ClusterClient) -> ObservedQuorum:
-        raise Unanswered(Question(api_key=ApiKey.DESCRIBE_QUORUM, body={}), told)
+        raise Unanswered(PendingRequest(api_key=ApiKey.DESCRIBE_QUORUM, body={}), told)
 
     monkeypatch.setattr("cli.commands.quorum.voters.look", look)
     client = ClusterClient([HostPort("a", 1)], 700)
