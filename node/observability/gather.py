@@ -59,7 +59,7 @@ def _quorum(node: RunningNode) -> QuorumFigures:
 
 
 def quorum_state(replica: Replica) -> str:
-    """Kafka's words: one that has voted and follows nobody "voted", a follower without a vote of its own "observer"."""
+    """Kafka's words: one that has voted and follows no leader is "voted", a follower that is no voter "observer"."""
     match replica.role:
         case Unattached() if replica.state.voted is not None:
             return "voted"
