@@ -11,6 +11,7 @@ from uuid import UUID
 
 from cli.commands.features.metadata_versions import name_of
 from cli.failures import CliError, ExitStatus
+from metadata.image.metadata_version import DYNAMIC_QUORUM, KRAFT_VERSION
 from node.config.addresses import WILDCARD_HOSTS, parse_host_port, reachable
 from node.config.model import NodeConfig
 from node.endpoints import controller_endpoints
@@ -100,10 +101,7 @@ def check_against_config(
     return warnings
 
 
-KRAFT_VERSION = "kraft.version"
 STATIC, DYNAMIC = 0, 1
-# kraft.version 1 can be read from this metadata.version on (3.9-IV0).
-DYNAMIC_METADATA_VERSION = 21
 _WAYS = "--standalone, --initial-controllers or --no-initial-controllers"
 
 
@@ -230,9 +228,9 @@ def _kraft_version(wishes: Wishes, has_voters: bool) -> int:
 
 def check_metadata_version(beginning: Beginning, metadata_version: int) -> None:
     """Raises CliError for a dynamic quorum below the metadata.version that knows of them."""
-    if beginning.kraft_version and metadata_version < DYNAMIC_METADATA_VERSION:
+    if beginning.kraft_version and metadata_version < DYNAMIC_QUORUM:
         raise _refused(
-            f"{KRAFT_VERSION} 1 (a dynamic quorum) needs metadata.version {DYNAMIC_METADATA_VERSION} (3.9-IV0) or "
+            f"{KRAFT_VERSION} 1 (a dynamic quorum) needs metadata.version {DYNAMIC_QUORUM} (3.9-IV0) or "
             f"later; {metadata_version} ({name_of(metadata_version)}) was asked for with --release-version"
         )
 

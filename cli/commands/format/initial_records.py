@@ -12,11 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cli.commands.features.metadata_versions import DEFAULT, name_of, parse_metadata_version
-from cli.commands.format.beginning import KRAFT_VERSION
 from cli.failures import CliError, ExitStatus
 from metadata.controller.scram import MAX_ITERATIONS, MIN_ITERATIONS
 from metadata.features import SUPPORTED_FEATURES, unmet_dependency
-from metadata.image.metadata_version import METADATA_VERSION, SCRAM
+from metadata.image.metadata_version import KRAFT_VERSION, METADATA_VERSION, SCRAM
 from wire.metadata_records.security import UserScramCredentialRecord
 from wire.schema import MetadataRecord
 

@@ -1,8 +1,8 @@
 """How `log dump` shows a row: one aligned line for the eye, or one JSON object for a program."""
 
 import json
-from datetime import UTC, datetime
 
+from cli.output import utc_text
 from spark_replay.rows import BatchRow, DamageRow, RecordRow
 from wire.safe_text import safe_json, safe_text
 
@@ -19,12 +19,9 @@ _RESET, _DIM, _CYAN, _GREEN, _YELLOW, _RED = (
 
 
 def iso_time(timestamp_ms: int) -> str:
-    """UTC with milliseconds; the bare number where no calendar has such a date."""
-    try:
-        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return str(timestamp_ms)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{timestamp_ms % 1000:03d}Z"
+    """`2026-01-31T12:00:00.000Z`; the bare number where no calendar has such a time."""
+    text = utc_text(timestamp_ms)
+    return f"{text.replace(' ', 'T')}Z" if " " in text else text
 
 
 def compact_json(value: object) -> str:

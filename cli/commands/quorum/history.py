@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,12 +154,12 @@ async def fetch_elections(
 
 def history_table(elections: "Sequence[Election]", sources: Sequence[str]) -> "Table":
     """The title names who was asked: what the others noted is not in it."""
-    from cli.output import make_table
+    from cli.output import make_table, utc_text
 
     rows: list[tuple[object, ...]] = [
         (
             election.epoch,
-            moment(election.began_ms),
+            utc_text(election.began_ms),
             election.cause.value,
             election.stood,
             "nobody" if election.winner is None else str(election.winner),
@@ -184,13 +183,3 @@ def _places(sources: Sequence[str]) -> str:
 
 def history_json(elections: "Sequence[Election]", sources: Sequence[str]) -> dict[str, object]:
     return {"sources": list(sources), "elections": [asdict(election) for election in elections]}
-
-
-def moment(timestamp_ms: int) -> str:
-    """UTC with milliseconds; the bare number where no calendar has such a date."""
-    try:
-        return (
-            datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%F %T.") + f"{timestamp_ms % 1000:03d}"
-        )
-    except (ValueError, OverflowError, OSError):
-        return str(timestamp_ms)

@@ -13,12 +13,11 @@ from typing import Any
 from cli.clients.cluster_client import ClusterClient, check_error
 from cli.clients.quorum_client import PATIENCE_MS, QuorumStatus, ReplicaLag, describe_quorum
 from cli.failures import CliError
+from metadata.image.metadata_version import DYNAMIC_QUORUM, KRAFT_VERSION, METADATA_VERSION
 from node.config.addresses import HostPort
 from wire.protocol.apis import ApiKey
 from wire.wording import counted
 
-KRAFT_VERSION = "kraft.version"
-METADATA_VERSION = "metadata.version"
 _CONTROLLERS = 2
 # How long one has to look on to see who is alive: a follower's Fetch waits at the leader for 0.5 s at most.
 LOOK_ON_S = 1.5
@@ -287,9 +286,6 @@ def resolve(
     )
 
 
-DYNAMIC_METADATA_VERSION = 21
-
-
 def add_voter_checks(view: ObservedQuorum, candidate: Candidate) -> list[PreflightCheck]:
     node_id, status = candidate.node_id, view.status
     voter = status.voter(node_id)
@@ -425,8 +421,8 @@ def upgrade_checks(view: ObservedQuorum) -> list[PreflightCheck]:
         ),
         PreflightCheck(
             name="metadata.version",
-            passed=level >= DYNAMIC_METADATA_VERSION,
-            detail=f"metadata.version is {level}; a dynamic quorum needs {DYNAMIC_METADATA_VERSION} (3.9-IV0) or later",
+            passed=level >= DYNAMIC_QUORUM,
+            detail=f"metadata.version is {level}; a dynamic quorum needs {DYNAMIC_QUORUM} (3.9-IV0) or later",
             remedy="format the cluster with a later one",
         ),
         PreflightCheck(

@@ -1,11 +1,10 @@
 """How `kquorum watch` shows a change: one line for the eye, or one JSON object for a program."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from rich.text import Text
 
-from cli.output import json_text
+from cli.output import json_text, utc_text
 from wire.proto import inspect_pb2 as pb
 
 _STYLES = {
@@ -127,10 +126,7 @@ def _ids(ids: Sequence[int]) -> str:
 
 
 def _time(timestamp_ms: int) -> str:
-    if timestamp_ms < 0:
-        return " " * 23
-    moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp_ms % 1000:03d}"
+    return utc_text(timestamp_ms) if timestamp_ms >= 0 else " " * 23
 
 
 def _subject_fields(subject: object, epoch: int) -> dict[str, object]:

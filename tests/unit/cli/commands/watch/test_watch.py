@@ -343,3 +343,13 @@ def test_a_leader_and_voters_in_words_and_in_json() -> None:
     assert json.loads(json_line(changed))["voters"] == {
         "voters": [{"id": 4, "directory_id": "abc", "endpoints": [{"name": "C", "host": "h", "port": 9193}]}]
     }
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "shown"),
+    [(0, "1970-01-01 00:00:00.000 "), (-1, " " * 24), (2**62, f"{2**62} ")],
+)
+def test_a_time_that_no_calendar_has_is_shown_as_its_number(timestamp_ms: int, shown: str) -> None:
+    change = one_change()
+    change.timestamp_ms = timestamp_ms
+    assert text_line(change).plain.startswith(shown)
