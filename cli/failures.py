@@ -38,6 +38,11 @@ class CliError(Exception):
         super().__init__(message)
 
 
+def usage_error(message: str) -> CliError:
+    """A command line that contradicts itself, the config or the cluster."""
+    return CliError(message, status=ExitStatus.USAGE)
+
+
 # (module, class) -> status; the first class of an exception's ancestry that is listed decides.
 _STATUSES: dict[tuple[str, str], ExitStatus] = {
     ("node.config.errors", "ConfigError"): ExitStatus.USAGE,

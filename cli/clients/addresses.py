@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cli.clients.security import remember_cluster
-from cli.failures import CliError, ExitStatus
+from cli.failures import CliError, ExitStatus, usage_error
 from node.config.addresses import HostPort, parse_host_port, reachable
 from node.config.model import ClusterConfig, NodeConfig
 
@@ -111,13 +111,13 @@ def grpc_addresses(
     name (`needed_by`), when there is none."""
     if listed is not None:
         if node_id is not None:
-            raise _refused("--node chooses from a config; it does not go with --grpc")
+            raise usage_error("--node chooses from a config; it does not go with --grpc")
         return _parse_listeners(listed)
     cluster = _config(config, "--grpc host:port")
     found = grpc_listeners(cluster.nodes if node_id is None else (cluster.node(node_id),))
     if not found:
         who = "no node has a" if node_id is None else f"node {node_id} has no"
-        raise _refused(f"{cluster.path}: {who} `kquorum.grpc.listener`, which {needed_by} needs")
+        raise usage_error(f"{cluster.path}: {who} `kquorum.grpc.listener`, which {needed_by} needs")
     return found
 
 
@@ -129,9 +129,5 @@ def grpc_listeners(nodes: tuple[NodeConfig, ...]) -> tuple[HostPort, ...]:
 def _parse_listeners(listed: str) -> tuple[HostPort, ...]:
     found = _parse(listed, "--grpc")
     if not found:
-        raise _refused("--grpc names no host:port")
+        raise usage_error("--grpc names no host:port")
     return found
-
-
-def _refused(message: str) -> CliError:
-    return CliError(message, status=ExitStatus.USAGE)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from cli.clients.cluster_client import ClusterClient, check_error
 from cli.clients.quorum_client import NOT_THE_LEADER
-from cli.failures import CliError, ExitStatus
+from cli.failures import CliError, ExitStatus, usage_error
 from node.config.addresses import HostPort
 from wire.protocol.apis import ApiKey
 
@@ -140,9 +140,9 @@ def parse_levels(texts: Iterable[str], metadata: str | None) -> dict[str, int]:
     for text in texts:
         name, _, level = text.partition("=")
         if not name or not level.isdecimal():
-            raise _refused(f"--feature: {text!r} is not NAME=LEVEL, such as group.version=1")
+            raise usage_error(f"--feature: {text!r} is not NAME=LEVEL, such as group.version=1")
         if name in levels:
-            raise _refused(f"the level of {name} is given twice")
+            raise usage_error(f"the level of {name} is given twice")
         levels[name] = int(level)
     return levels
 
@@ -159,7 +159,3 @@ def node_names(
             seen.add(f"node {node_id}")
             named[address] = f"node {node_id}"
     return named
-
-
-def _refused(message: str) -> CliError:
-    return CliError(message, status=ExitStatus.USAGE)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from cli.commands.features.metadata_versions import name_of
-from cli.failures import CliError, ExitStatus
+from cli.failures import usage_error
 from metadata.image.metadata_version import DYNAMIC_QUORUM, KRAFT_VERSION
 from node.config.addresses import WILDCARD_HOSTS, parse_host_port, reachable
 from node.config.model import NodeConfig
@@ -25,7 +25,7 @@ def parse_initial_controllers(text: str, listener_name: str) -> VoterSet:
     """`id@host:port:directoryId`, comma-separated (an IPv6 host in brackets). Raises CliError."""
     voters = [_parse_voter(part.strip(), listener_name) for part in text.split(",") if part.strip()]
     if not voters:
-        raise _refused("--initial-controllers names no controller")
+        raise usage_error("--initial-controllers names no controller")
     _check_distinct(voters)
     return VoterSet.of(*voters)
 
@@ -33,7 +33,7 @@ def parse_initial_controllers(text: str, listener_name: str) -> VoterSet:
 def _parse_voter(text: str, listener_name: str) -> Voter:
     match = _VOTER.fullmatch(text)
     if match is None:
-        raise _refused(
+        raise usage_error(
             f"--initial-controllers: {text!r} is not id@host:port:directoryId, such as "
             "1@controller-1:9093:JEXY6aqzQY-32P5TStzaFg (`kquorum random-uuid` makes directory ids)"
         )
@@ -41,11 +41,11 @@ def _parse_voter(text: str, listener_name: str) -> Voter:
         host, port = parse_host_port(match["address"])
         directory_id = uuid_from_text(match["directory"])
     except ValueError as error:
-        raise _refused(f"--initial-controllers: {text!r}: {error}") from error
+        raise usage_error(f"--initial-controllers: {text!r}: {error}") from error
     if host in WILDCARD_HOSTS:
-        raise _refused(f"--initial-controllers: {text!r} names no host that others can connect to")
+        raise usage_error(f"--initial-controllers: {text!r} names no host that others can connect to")
     if directory_id == ZERO_UUID:
-        raise _refused(f"--initial-controllers: {text!r} has the directory id that means none")
+        raise usage_error(f"--initial-controllers: {text!r} has the directory id that means none")
     key = ReplicaKey(int(match["id"]), directory_id)
     return Voter(key, (Endpoint(listener_name, host, port),), SUPPORTED_KRAFT_VERSIONS)
 
@@ -56,11 +56,11 @@ def _check_distinct(voters: Iterable[Voter]) -> None:
     for voter in voters:
         node_id, directory_id = voter.key.id, voter.key.directory_id
         if node_id in ids:
-            raise _refused(f"--initial-controllers names node id {node_id} twice")
+            raise usage_error(f"--initial-controllers names node id {node_id} twice")
         ids.add(node_id)
         owner = owners.setdefault(directory_id, node_id)
         if owner != node_id:
-            raise _refused(
+            raise usage_error(
                 f"--initial-controllers gives directory id {uuid_to_text(directory_id)} to node {owner} and to node "
                 f"{node_id}: each folder has its own (`kquorum random-uuid` makes one)"
             )
@@ -74,7 +74,7 @@ def check_against_config(
     listed = ", ".join(str(node_id) for node_id in voters.ids)
     for node in formatted:
         if node.is_controller and node.node_id not in voters.voters:
-            raise _refused(
+            raise usage_error(
                 f"--initial-controllers lists {listed}, but not node {node.node_id}, a controller that is to be "
                 "formatted: add it to the list, or format it with --no-initial-controllers, to be added later"
             )
@@ -84,12 +84,12 @@ def check_against_config(
         if voter is None:
             continue
         if not node.is_controller:
-            raise _refused(
+            raise usage_error(
                 f"--initial-controllers lists node {node.node_id}, which is a broker in the config"
             )
         own, given = controller_endpoints(node)[0], voter.endpoints[0]
         if own.port not in (0, given.port):
-            raise _refused(
+            raise usage_error(
                 f"--initial-controllers says that node {node.node_id} listens on {given.host}:{given.port}, but in the "
                 f"config it is {own.host}:{own.port}: the others would not find it"
             )
@@ -144,22 +144,22 @@ class Wishes:
 def choose_beginning(nodes: Sequence[NodeConfig], wishes: Wishes, new_directory_id: UUID) -> Beginning:
     """Raises CliError, naming the remedy, for options that contradict each other or the config."""
     if len(wishes.named) > 1:
-        raise _refused(f"{' and '.join(wishes.named)} exclude each other: a quorum begins in one way")
+        raise usage_error(f"{' and '.join(wishes.named)} exclude each other: a quorum begins in one way")
     static = [node for node in nodes if node.is_controller and node.controller_quorum_voters]
     if wishes.named and static:
-        raise _refused(
+        raise usage_error(
             f"{wishes.named[0]} is for a dynamic quorum, but the config of node {static[0].node_id} has "
             "controller.quorum.voters (set there, or derived from the controllers of the file), which makes a static "
             f"one: leave {wishes.named[0]} out, or set controller.quorum.bootstrap.servers in place of the voters"
         )
     if wishes.replaced_disk and not static:
-        raise _refused(
+        raise usage_error(
             "--replaced-disk is for a controller of a static quorum; in a dynamic one a new disk is a new voter: "
             "format it with --no-initial-controllers, then 'kquorum quorum remove-voter' and 'add-voter'"
         )
     open_ones = [node for node in nodes if node.is_controller and not node.controller_quorum_voters]
     if open_ones and not wishes.named:
-        raise _refused(
+        raise usage_error(
             f"controller.quorum.voters is not set on controller {open_ones[0].node_id}, so you must say how its quorum "
             f"begins, with one of {_WAYS}: alone, with the controllers you list, or as a node to be added to a quorum"
         )
@@ -179,10 +179,10 @@ def _voters(nodes: Sequence[NodeConfig], wishes: Wishes, new_directory_id: UUID)
 def _sole_voter(nodes: Sequence[NodeConfig], directory_id: UUID) -> VoterSet:
     controllers = [node for node in nodes if node.is_controller]
     if not controllers:
-        raise _refused(f"--standalone is for a controller; node {nodes[0].node_id} is only a broker")
+        raise usage_error(f"--standalone is for a controller; node {nodes[0].node_id} is only a broker")
     if len(controllers) > 1:
         ids = ", ".join(str(node.node_id) for node in controllers)
-        raise _refused(
+        raise usage_error(
             f"--standalone makes one controller a quorum of its own, but {ids} are to be formatted: name one of them "
             "with --node, and format the others with --no-initial-controllers"
         )
@@ -212,14 +212,14 @@ def _kraft_version(wishes: Wishes, has_voters: bool) -> int:
     if asked is None:
         return DYNAMIC if has_voters else STATIC
     if asked not in (STATIC, DYNAMIC):
-        raise _refused(f"--feature {KRAFT_VERSION}={asked}: there are {KRAFT_VERSION} 0 and 1")
+        raise usage_error(f"--feature {KRAFT_VERSION}={asked}: there are {KRAFT_VERSION} 0 and 1")
     if asked == STATIC and has_voters:
-        raise _refused(
+        raise usage_error(
             f"--feature {KRAFT_VERSION}=0 means a static quorum, but {wishes.named[0]} begins a dynamic one: "
             "leave one of them out"
         )
     if asked == DYNAMIC and not has_voters:
-        raise _refused(
+        raise usage_error(
             f"--feature {KRAFT_VERSION}=1 needs voters to begin with: --standalone or --initial-controllers; a static "
             "quorum is upgraded while it runs, with `kquorum quorum upgrade`"
         )
@@ -229,11 +229,7 @@ def _kraft_version(wishes: Wishes, has_voters: bool) -> int:
 def check_metadata_version(beginning: Beginning, metadata_version: int) -> None:
     """Raises CliError for a dynamic quorum below the metadata.version that knows of them."""
     if beginning.kraft_version and metadata_version < DYNAMIC_QUORUM:
-        raise _refused(
+        raise usage_error(
             f"{KRAFT_VERSION} 1 (a dynamic quorum) needs metadata.version {DYNAMIC_QUORUM} (3.9-IV0) or "
             f"later; {metadata_version} ({name_of(metadata_version)}) was asked for with --release-version"
         )
-
-
-def _refused(message: str) -> CliError:
-    return CliError(message, status=ExitStatus.USAGE)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cli.commands.features.metadata_versions import DEFAULT, name_of, parse_metadata_version
-from cli.failures import CliError, ExitStatus
+from cli.failures import CliError, ExitStatus, usage_error
 from metadata.controller.scram import MAX_ITERATIONS, MIN_ITERATIONS
 from metadata.features import SUPPORTED_FEATURES, unmet_dependency
 from metadata.image.metadata_version import KRAFT_VERSION, METADATA_VERSION, SCRAM
@@ -35,17 +35,17 @@ def parse_features(texts: Iterable[str], release_version: str | None) -> AskedFe
     for text in texts:
         name, level = _parse(text)
         if name in levels:
-            raise _refused(f"--feature gives {name} twice")
+            raise usage_error(f"--feature gives {name} twice")
         levels[name] = level
     if METADATA_VERSION in levels and release_version is not None:
-        raise _refused(
+        raise usage_error(
             f"--release-version and --feature {METADATA_VERSION} say the same thing: leave one out"
         )
     metadata_version = parse_metadata_version(release_version or str(levels.get(METADATA_VERSION, DEFAULT)))
     for name, level in levels.items():
         reason = unmet_dependency(name, level, metadata_version)
         if reason is not None:
-            raise _refused(f"--feature: {reason}; the metadata.version asked for is {metadata_version}")
+            raise usage_error(f"--feature: {reason}; the metadata.version asked for is {metadata_version}")
     return AskedFeatures(
         metadata_version=metadata_version,
         kraft_version=levels.get(KRAFT_VERSION),
@@ -58,18 +58,14 @@ def parse_features(texts: Iterable[str], release_version: str | None) -> AskedFe
 def _parse(text: str) -> tuple[str, int]:
     name, _, level = text.partition("=")
     if not level.isdecimal():
-        raise _refused(f"--feature: {text!r} is not NAME=LEVEL, such as {KRAFT_VERSION}=1")
+        raise usage_error(f"--feature: {text!r} is not NAME=LEVEL, such as {KRAFT_VERSION}=1")
     if name not in SUPPORTED_FEATURES:
         known = ", ".join(SUPPORTED_FEATURES)
-        raise _refused(f"--feature: there is no feature {name}; there are {known}")
+        raise usage_error(f"--feature: there is no feature {name}; there are {known}")
     low, high = SUPPORTED_FEATURES[name]
     if name != METADATA_VERSION and not low <= int(level) <= high:
-        raise _refused(f"--feature: {name} has the levels {low} to {high}, not {level}")
+        raise usage_error(f"--feature: {name} has the levels {low} to {high}, not {level}")
     return name, int(level)
-
-
-def _refused(message: str) -> CliError:
-    return CliError(message, status=ExitStatus.USAGE)
 
 
 _CODES = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
