@@ -5,9 +5,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from cli.errors import CliError
+from cli.clients.quorum_client import QuorumStatus, ReplicaLag
+from cli.failures import CliError
 from cli.processes import NodeFailed, wait_until
-from cli.quorum_status import QuorumStatus, ReplicaLag
 from node.config.addresses import HostPort
 from tests.jepsen.net.network import isolation
 from tests.jepsen.net.proxies import ProxyNetwork

@@ -22,11 +22,12 @@ from benchmarks._report import hardware, print_result
 from benchmarks._row_by_row import arrow_batches
 from benchmarks.audit_replay import log_batches
 from benchmarks.decode_records import log_of, partition_values, read_all
+from spark_replay.arrow_types import arrow_schema
 from spark_replay.decode import origin_of
 from spark_replay.log_columns import LogColumns
 from spark_replay.runs import scan_runs
 from spark_replay.schemas import SOURCE_ROWS
-from spark_replay.source import ROW_KINDS, arrow_schema
+from spark_replay.source import ROW_KINDS
 from spark_replay.sources import FileKind, LogFile
 from wire.compression import CompressionCodec
 from wire.metadata_records.features import NoOpRecord

@@ -33,7 +33,7 @@ BATCH_RECORDS = 1000
 TOPIC_ID = UUID(int=5 << 100)
 DIRECTORIES = (UUID(int=9 << 100), UUID(int=10 << 100))
 LOADER = ("-m", "benchmarks.replay_memory", "--replay")
-VERIFY = ("-m", "cli.main", "log", "verify")
+VERIFY = ("-m", "cli.entry", "log", "verify")
 
 
 def values() -> Iterator[bytes]:

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from cli.main import main
+from cli.entry import main
 
 _PR_SET_PDEATHSIG = 1
 

@@ -2,7 +2,7 @@
 
 It imports nothing that Python has not loaded already: an interrupt before the handler is in place shows Python's own
 traceback, and `signal`, `typing` and `enum` take 12 ms. Hence the built-in part of `signal`, and a number that
-`cli.exit_status` has a name for. The script `cli/kquorum` closes the gap before this module; what is left is Python's
+`cli.failures` has a name for. The script `cli/kquorum` closes the gap before this module; what is left is Python's
 own start.
 """
 
@@ -19,12 +19,18 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """`kquorum`, as the shell starts it."""
+    """`kquorum`, as the shell starts it. Every failure ends in one clear message and a documented exit status."""
     end_at_once_on_interrupt()
     try:
-        from cli.main import main as run_main
+        from cli.main import prepare_process, run
 
-        run_main()
+        prepare_process()
+        raise_on_interrupt()
+        try:
+            status = run(sys.argv[1:])
+        finally:
+            end_at_once_on_interrupt()
+        sys.exit(status)
     except KeyboardInterrupt:
         end_process()
 

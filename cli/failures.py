@@ -1,15 +1,47 @@
-"""Which exit status an exception means.
+"""Failures of a command: the error that a user reads, and the exit status of the process.
 
-Exceptions are told apart by name, so that this table imports none of the parts that raise them: a command
-that needs no network must not pay for one.
+The table of exit statuses names exceptions by module and class, so that it imports none of the parts that raise
+them: a command that needs no network must not pay for one.
 """
 
 import errno
 import os
+from enum import IntEnum
 from pathlib import Path
 
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+
+class ExitStatus(IntEnum):
+    """Exit statuses; the message on stderr says more."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    DAMAGED_INPUT = 3
+    FOLDER_REFUSED = 4
+    CANNOT_LISTEN = 5
+    UNREACHABLE = 6
+    MISSING_REQUIREMENT = 7
+    INTERNAL_ERROR = 70
+    IO_ERROR = 74
+    INTERRUPTED = 130
+
+
+class CliError(Exception):
+    """The message names the thing, the place and the remedy; the process ends with `status`."""
+
+    def __init__(
+        self, message: str, *, status: ExitStatus = ExitStatus.FAILED, is_in_json: bool = False
+    ) -> None:
+        """`is_in_json`: what `--json` printed has told it already."""
+        self.status = status
+        self.is_in_json = is_in_json
+        super().__init__(message)
+
+
+def usage_error(message: str) -> CliError:
+    """A command line that contradicts itself, the config or the cluster."""
+    return CliError(message, status=ExitStatus.USAGE)
+
 
 # (module, class) -> status; the first class of an exception's ancestry that is listed decides.
 _STATUSES: dict[tuple[str, str], ExitStatus] = {
@@ -28,7 +60,7 @@ _STATUSES: dict[tuple[str, str], ExitStatus] = {
 
 
 def status_of(error: BaseException) -> ExitStatus:
-    """INTERNAL_ERROR for what nobody foresaw."""
+    """INTERNAL_ERROR for an exception that the table does not name."""
     if isinstance(error, CliError):
         return error.status
     for cls in type(error).__mro__:

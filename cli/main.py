@@ -7,59 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.command_security import begin
-from cli.entry import end_at_once_on_interrupt, raise_on_interrupt
-from cli.exit_status import ExitStatus
-from cli.failures import message_of, status_of
-from cli.lazy import LazyCommand, LazyGroup
-
-_RUN, _ASK, _READ = "Run", "Ask a running cluster", "Read a log"
-
-
-class Root(LazyGroup):
-    """All commands, in the order of a cluster's life."""
-
-    commands_by_name = {  # noqa: RUF012 - ClassVar in the base
-        "format": LazyCommand(
-            "cli.commands.format:format_command", "Prepare the data folders of nodes.", _RUN
-        ),
-        "random-uuid": LazyCommand(
-            "cli.commands.random_uuid:random_uuid", "Make a cluster id or a directory id.", _RUN
-        ),
-        "certs": LazyCommand("cli.commands.certs:certs_app", "Certificates to try TLS with.", _RUN),
-        "start": LazyCommand("cli.commands.start:start", "Run one node of the config.", _RUN),
-        "up": LazyCommand("cli.commands.up:up", "Run all nodes of the config on this machine.", _RUN),
-        "demo": LazyCommand(
-            "cli.commands.demo:demo", "A quorum runs, is killed, is read and is audited.", _RUN
-        ),
-        "quorum": LazyCommand(
-            "cli.commands.quorum:quorum_app", "Who leads and votes; change the voters.", _ASK
-        ),
-        "brokers": LazyCommand("cli.commands.brokers:brokers", "The brokers and how far they follow.", _ASK),
-        "topics": LazyCommand(
-            "cli.commands.topics:topics_app", "Create, list, describe and delete topics.", _ASK
-        ),
-        "configs": LazyCommand(
-            "cli.commands.configs:configs_app", "Show and alter configs of topics, brokers and groups.", _ASK
-        ),
-        "features": LazyCommand(
-            "cli.commands.features:features_app", "The levels of features: show, upgrade, downgrade.", _ASK
-        ),
-        "watch": LazyCommand("cli.commands.watch:watch", "Changes of the metadata, live (gRPC).", _ASK),
-        "log": LazyCommand("cli.commands.log:log_app", "Read, check and compare metadata logs.", _READ),
-        "snapshot": LazyCommand(
-            "cli.commands.snapshot:snapshot_app", "List, check, compare and take snapshots.", _READ
-        ),
-        "audit": LazyCommand(
-            "cli.commands.audit:audit_app",
-            "Replay a metadata log into tables that answer questions (Spark).",
-            _READ,
-        ),
-    }
-
+from cli.clients.security import begin
+from cli.command_tree import CommandTree
+from cli.failures import ExitStatus, message_of, status_of
 
 app = typer.Typer(
-    cls=Root,
+    cls=CommandTree,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -88,18 +41,12 @@ def _root(
     """A KRaft metadata quorum in Python: run it, ask it, read its log."""
 
 
-def main() -> None:
-    """Run the command line; every failure ends in one clear message and a documented exit status."""
+def prepare_process() -> None:
+    """Settings of the whole process, before any command imports what they are for."""
     # kio loads Hypothesis wherever it is installed, to register strategies: 0.2 s that no command has a use for.
     sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     # gRPC's fork handlers crash children that Spark's start forks while gRPC is in use; none of ours goes on with it.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-    raise_on_interrupt()
-    try:
-        status = run(sys.argv[1:])
-    finally:
-        end_at_once_on_interrupt()
-    sys.exit(status)
 
 
 def run(args: list[str]) -> int:
@@ -131,7 +78,7 @@ def _interrupted() -> int:
 
 
 def _seen_enough() -> int:
-    """Whoever reads our output wants no more of it (`kquorum log dump ... | head`)."""
+    """The reader of the output closed the pipe (`kquorum log dump ... | head`), which is no failure."""
     sys.stdout = None
     return ExitStatus.OK
 
@@ -157,7 +104,7 @@ def _told(error: Exception, *, is_debugging: bool, as_json: bool) -> int:
 
 
 def _complain(message: str, status: int, *, as_json: bool) -> None:
-    """For people on standard error; whoever asked for JSON finds it on standard output as well, in one line."""
+    """A line on standard error for people; with `--json` also one JSON object on standard output."""
     from cli.output import complain, json_text
 
     if as_json:
@@ -177,7 +124,3 @@ def _asks_for_debugging(args: list[str]) -> bool:
 
 def _as_status(code: object) -> int:
     return code if isinstance(code, int) else ExitStatus.OK if code is None else ExitStatus.FAILED
-
-
-if __name__ == "__main__":
-    main()

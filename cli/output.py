@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from wire.safe_text import safe_json, safe_lines, safe_text
@@ -262,6 +263,15 @@ def as_text(value: object) -> str:
     if isinstance(value, tuple | list):
         return " ".join(str(item) for item in value)
     return str(value)
+
+
+def utc_text(timestamp_ms: int) -> str:
+    """`2026-01-31 12:00:00.000`, in UTC; the bare number where no calendar has such a time."""
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return str(timestamp_ms)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp_ms % 1000:03d}"
 
 
 def tell_waiting(text: str) -> None:

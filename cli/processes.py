@@ -43,7 +43,7 @@ def _pause(seconds: float) -> None:
 class NodeProcess:
     """One `kquorum start` of the config, its output in a file, which grows until `limit_output` is called.
 
-    It is told to die with its parent, so that not even a killed demo leaves nodes running (Linux).
+    The kernel kills it when its parent dies, so that not even a killed demo leaves nodes running (Linux).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Rich's console, which never sends to a terminal what a name or an address of somebody else's holds."""
+"""Rich's console, without the control characters that a foreign name or address may hold."""
 
 from collections.abc import Iterable
 

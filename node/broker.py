@@ -236,7 +236,7 @@ class BrokerRole:
             self.servers.append(server)
 
     async def _leave(self, runner: LifecycleRunner) -> None:
-        """The wait is bounded by the session timeout: a leader whose partition nobody else can lead would wait for
+        """The wait is bounded by the session timeout: a leader whose partition no other broker can lead would wait for
         good, and as these brokers hold no data, nothing is saved by waiting longer."""
         if not self._config.controlled_shutdown_enable or self.lifecycle.state is not BrokerState.RUNNING:
             runner.begin_shutdown()

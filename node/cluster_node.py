@@ -1,4 +1,4 @@
-"""A node at work: its replica of the log with a controller, a broker or both on top, and whoever looks on.
+"""A node at work: its replica of the log with a controller, a broker or both on top, and the listeners for operators.
 
 A process of both roles has one replica and one image: the controller is the log's state machine, and what it publishes
 as committed is what the broker serves. It leaves as Kafka's does: the broker first, whose controlled shutdown may be
@@ -165,7 +165,7 @@ class ClusterNode:
         return feed
 
     def _publish_to(self, source: NodeInspectSource) -> None:
-        """Whoever else is told of each committed image: last those that look on."""
+        """Each committed image also goes to the snapshots, to the state hashes, and last to the gRPC watches."""
 
         def publish(image: MetadataImage, delta: MetadataDelta) -> None:
             self.member.snapshots.publish(delta, image)

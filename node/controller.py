@@ -53,7 +53,7 @@ class ControllerRole:
         self.controller.session_end_observers.append(watch.handle_silence)
 
     def attach(self) -> None:
-        """Before the replica begins: it takes a while, in which nobody could vote."""
+        """Before the replica begins: it takes a while, in which the replica could not vote."""
         warm_up(controller_listener_apis())
         warm_columns()
 

@@ -1,14 +1,10 @@
 """The node's HTTP listener, where its config has one: prometheus-client is imported only then."""
 
-from typing import TYPE_CHECKING
-
+from node.running_node import RunningNode
 from node.servers import StoppableServer
 
-if TYPE_CHECKING:
-    from node.cluster_node import ClusterNode
 
-
-async def start_metrics(node: "ClusterNode") -> StoppableServer | None:
+async def start_metrics(node: RunningNode) -> StoppableServer | None:
     """None where the config has no `kquorum.metrics.listener`. Raises MetricsCannotListen."""
     address = node.config.kquorum_metrics_listener
     if address is None:

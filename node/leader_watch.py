@@ -55,7 +55,7 @@ class LeaderWatch:
             self._look_later()
 
     def close(self) -> None:
-        """Nobody is missed any more: the node leaves."""
+        """No leader is missed any more: the node leaves."""
         self._is_closed = True
         self._disarm()
 

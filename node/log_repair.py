@@ -102,7 +102,7 @@ class LogRepair:
         """Sets the damage aside, so that the log takes appends again. `is_lost` is what `look_at_folder` said;
         `with_space` finds room for what a full disk has none for.
 
-        Raises LogCorrupted when nobody else has what was lost (the log is closed then), StorageFailed or FsyncFailed.
+        Raises LogCorrupted when no other node has what was lost (the log is closed then), StorageFailed or FsyncFailed.
         """
         self._log = metadata_log
         self._with_space = with_space

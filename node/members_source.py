@@ -1,22 +1,19 @@
 """What a node tells of itself, and as the active controller of the brokers, over gRPC."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from metadata.grpc.quorum.service import BrokerLife, NodeStatus
 from metadata.grpc.source import NotTheLeader
 from metadata.members import BrokerProgress, progress_of_brokers
 from node.observability.health import why_not_ready
+from node.running_node import RunningNode
 from raft.errors import NotLeaderError
-
-if TYPE_CHECKING:
-    from node.cluster_node import ClusterNode
 
 
 class NodeMembersSource:
     """Implements metadata.grpc.quorum.service.MembersSource."""
 
-    def __init__(self, node: "ClusterNode") -> None:
+    def __init__(self, node: RunningNode) -> None:
         self._node = node
 
     def describe_node(self) -> NodeStatus:

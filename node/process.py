@@ -141,7 +141,7 @@ class _Life:
         self._ending.set_result(None)
 
     def _handle_fatal(self, error: Exception) -> None:
-        """The driver has put it into the log; whoever ends the process says it on the terminal."""
+        """The driver has put it into the log; the code that ends the process prints it on the terminal."""
         if self._ending.done():
             log.error("while stopping: %s", error)
         else:

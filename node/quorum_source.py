@@ -39,7 +39,7 @@ class NodeQuorumSource:
         except NotLeaderError:
             raise NotTheLeader(f"node {self.node_id} is stopping") from None
         assert isinstance(response, DescribeQuorumResponse), response
-        if response.error.value:  # it leads nobody, and says only who does
+        if response.error.value:  # it does not lead, and names only the leader
             return replace(response, high_watermark=self._member.driver.high_watermark)
         return response
 

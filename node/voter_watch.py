@@ -55,7 +55,7 @@ class VoterWatch:
             return
         for key in sorted(change.voters.keys - before.keys):
             self._warn_of_successor(now_ms, key)
-        # A static voter was known by its id alone; that it is given its directory id removes nobody.
+        # A static voter was known by its id alone; that it is given its directory id removes no voter.
         gone = {key for key in before.keys - change.voters.keys if key.directory_id != ZERO_DIRECTORY}
         if gone:
             task = asyncio.get_running_loop().create_task(self._look_whether_alive(now_ms, driver, gone))

@@ -9,29 +9,24 @@ bytes of a log that grows meanwhile. Rows travel to the JVM as Arrow batches.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
-    InputPartition,
 )
 from pyspark.sql.types import StructType
 
-from spark_replay.arrow_types import arrow_schema as arrow_schema
-from spark_replay.decode import origin_of, snapshot_timestamp_ms
-from spark_replay.files import is_regular, map_file, read_listed
-from spark_replay.log_columns import LogColumns
-from spark_replay.runs import scan_runs
+from spark_replay.arrow_types import arrow_schema
 from spark_replay.schemas import BATCHES, DAMAGE, RECORDS, SOURCE_ROWS
-from spark_replay.sources import FileKind, LogFile, find_log_files
-from spark_replay.splits import DEFAULT_SPLIT_BYTES, split_ranges
-from wire.batch_runs import BatchRun, one_by_one_if_compressed
+from spark_replay.sources import LogFile, find_log_files
+from spark_replay.split_reading import LogSplit, read_split, splits_of
+from spark_replay.splits import DEFAULT_SPLIT_BYTES
+from spark_replay.stream.reader import KraftLogStreamReader
 
 ROW_KINDS = {
     "records": frozenset({"record"}),
@@ -40,15 +35,6 @@ ROW_KINDS = {
     "all": frozenset({"record", "batch", "damage"}),
 }
 _OF_ONE_KIND = {"records": RECORDS, "batches": BATCHES, "damage": DAMAGE}
-
-
-@dataclass
-class LogSplit(InputPartition):  # type: ignore[misc]
-    """A piece of one file: the batches which begin in [start, end)."""
-
-    file: LogFile
-    start: int
-    end: int
 
 
 class KraftLogDataSource(DataSource):  # type: ignore[misc]
@@ -84,8 +70,6 @@ class KraftLogDataSource(DataSource):  # type: ignore[misc]
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """See `spark_replay.stream.reader`."""
-        from spark_replay.stream.reader import KraftLogStreamReader  # that module builds on this one
-
         return KraftLogStreamReader.of_options(schema, self.options, ROW_KINDS[self._rows()])
 
     def _rows(self) -> str:
@@ -129,39 +113,3 @@ class KraftLogReader(DataSourceReader):  # type: ignore[misc]
         schemas = dict.fromkeys(self._row_kinds, arrow_schema(self._schema))
         for _, batch in read_split(partition, schemas, show_secrets=self._show_secrets):
             yield batch
-
-
-def splits_of(files: Iterable[LogFile], split_bytes: int) -> list[LogSplit]:
-    """Pieces of about `split_bytes` of each file."""
-    return [split for file in files for split in _splits(file, split_bytes)]
-
-
-def _splits(file: LogFile, split_bytes: int) -> list[LogSplit]:
-    if file.size_in_bytes <= split_bytes:
-        return [LogSplit(file, 0, file.size_in_bytes)]
-    index = Path(file.path).with_suffix(".index")
-    index_bytes = read_listed(index) if file.kind is FileKind.LOG and is_regular(index) else b""
-    ranges = split_ranges(map_file(file.path)[: file.size_in_bytes], index_bytes, split_bytes)
-    return [LogSplit(file, start, end) for start, end in ranges]
-
-
-def read_split(
-    split: LogSplit, schemas: Mapping[str, Any], *, show_secrets: bool
-) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of a split, of the kinds that `schemas` has Arrow schemas for, each batch with its kind."""
-    file = split.file
-    origin, view = origin_of(file), map_file(file.path)[: file.size_in_bytes]
-    in_snapshot = file.kind is FileKind.SNAPSHOT and split.start > 0
-    columns = LogColumns(
-        schemas,
-        origin,
-        fixed={"source": file.source, "file_kind": str(file.kind)},
-        show_secrets=show_secrets,
-        snapshot_timestamp_ms=snapshot_timestamp_ms(view) if in_snapshot else None,
-    )
-    for item in scan_runs(view, origin, split.start, split.end):
-        for piece in one_by_one_if_compressed(item) if isinstance(item, BatchRun) else (item,):
-            columns.add(piece)
-            if columns.is_full:
-                yield from columns.take()
-    yield from columns.take()

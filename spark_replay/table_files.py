@@ -23,9 +23,9 @@ from spark_replay.bases import StateBase
 from spark_replay.columns import damage_columns, record_batch
 from spark_replay.rows import DamageRow
 from spark_replay.schemas import BATCHES, DAMAGE, RECORDS
-from spark_replay.source import LogSplit, read_split, splits_of
 from spark_replay.sources import LogFile
 from spark_replay.split_facts import FactsOfSplit, SplitFacts, gaps_between
+from spark_replay.split_reading import LogSplit, read_split, splits_of
 from spark_replay.splits import DEFAULT_SPLIT_BYTES
 from spark_replay.staging import STAGED, counted_from, epoch_rows, staged
 

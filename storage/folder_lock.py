@@ -10,6 +10,7 @@ import struct
 from pathlib import Path
 
 from storage.errors import FolderLocked, StorageFailed
+from storage.file_system import open_regular
 
 FILE_NAME = ".lock"
 # struct flock of 64-bit Linux: type, whence, start, length, pid.
@@ -41,12 +42,30 @@ class FolderLock:
             self._descriptor = -1
 
 
+def is_folder_in_use(folder: Path) -> bool:
+    """Whether another process holds the lock; the lock is not taken. False where the lock file cannot be opened."""
+    try:
+        descriptor = open_regular(folder / FILE_NAME)
+    except OSError:
+        return False
+    try:
+        return _conflicting_lock(descriptor) is not None
+    finally:
+        os.close(descriptor)
+
+
 def _holder_pid(descriptor: int) -> int | None:
     """Who holds the record lock; None when the kernel cannot tell (our own process, another machine)."""
-    question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    pid = _conflicting_lock(descriptor)
+    return pid if pid is not None and pid > 0 else None
+
+
+def _conflicting_lock(descriptor: int) -> int | None:
+    """The pid that the kernel names for a record lock of another process; None where there is no such lock."""
+    request = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     try:
-        answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, question)
+        answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, request)
     except OSError:
         return None
     kind, _whence, _start, _length, pid = _FLOCK.unpack(answer)
-    return pid if kind != fcntl.F_UNLCK and pid > 0 else None
+    return int(pid) if kind != fcntl.F_UNLCK else None

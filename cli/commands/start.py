@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.options import ConfigPath, DataDir
+from cli.command_tree import Command, Panel
+from cli.options import ConfigPath, DataDir
 
 
 def start(
@@ -41,3 +42,17 @@ def _only_node(node_ids: list[int]) -> int:
         known = ", ".join(str(node_id) for node_id in node_ids)
         raise typer.BadParameter(f"say which: the config has the nodes {known}", param_hint="--node")
     return node_ids[0]
+
+
+COMMAND = Command(
+    run=start,
+    summary="Run one node of the config.",
+    panel=Panel.RUN,
+    place=4,
+    examples={
+        "": (
+            "kquorum start -c quorum.toml --node 1",
+            "kquorum start -c server.properties",
+        ),
+    },
+)

@@ -51,7 +51,7 @@ def quorum_families(quorum: QuorumFigures) -> Families:
         RAFT,
         {
             "current_leader": (quorum.current_leader, "Id of the quorum's leader; -1 while unknown"),
-            "current_vote": (quorum.current_vote, "Id of who has this replica's vote; -1 for nobody"),
+            "current_vote": (quorum.current_vote, "Id of the replica that has this one's vote; -1 for none"),
             "current_epoch": (quorum.current_epoch, "The quorum's epoch"),
             "high_watermark": (
                 quorum.high_watermark,

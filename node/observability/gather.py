@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING
 
 from network.limits import ServerCounters
+from node.broker import BrokerRole
+from node.controller import ControllerRole
 from node.observability.figures import (
     BrokerFigures,
     ControllerFigures,
@@ -13,17 +14,13 @@ from node.observability.figures import (
     QuorumFigures,
 )
 from node.observability.latency import LatencyMeter
+from node.running_node import RunningNode
+from raft.replica import Replica
 from raft.roles import Candidate, Follower, Leader, Unattached
 from raft.voters import VoterSet
 
-if TYPE_CHECKING:
-    from node.broker import BrokerRole
-    from node.cluster_node import ClusterNode
-    from node.controller import ControllerRole
-    from raft.replica import Replica
 
-
-def figures_of(node: "ClusterNode") -> NodeFigures:
+def figures_of(node: RunningNode) -> NodeFigures:
     """As of now; belongs to the node's loop."""
     return NodeFigures(
         node_id=node.config.node_id,
@@ -39,7 +36,7 @@ def figures_of(node: "ClusterNode") -> NodeFigures:
     )
 
 
-def _quorum(node: "ClusterNode") -> QuorumFigures:
+def _quorum(node: RunningNode) -> QuorumFigures:
     member, replica, now_ms = node.member, node.member.node.replica, node.clock.now_ms()
     newest = replica.log.newest_snapshot
     return QuorumFigures(
@@ -61,8 +58,8 @@ def _quorum(node: "ClusterNode") -> QuorumFigures:
     )
 
 
-def quorum_state(replica: "Replica") -> str:
-    """Kafka's words: one that has voted and follows nobody "voted", a follower without a vote of its own "observer"."""
+def quorum_state(replica: Replica) -> str:
+    """Kafka's words: one that has voted and follows no leader is "voted", a follower that is no voter "observer"."""
     match replica.role:
         case Unattached() if replica.state.voted is not None:
             return "voted"
@@ -72,13 +69,13 @@ def quorum_state(replica: "Replica") -> str:
             return type(role).__name__.lower()
 
 
-def _vote(replica: "Replica") -> int:
+def _vote(replica: Replica) -> int:
     if isinstance(replica.role, Leader | Candidate):
         return replica.key.id
     return -1 if replica.state.voted is None else replica.state.voted.id
 
 
-def _unknown(voters: VoterSet, node: "ClusterNode") -> int:
+def _unknown(voters: VoterSet, node: RunningNode) -> int:
     return sum(node.member.driver.endpoint_of(voter_id) is None for voter_id in voters.ids)
 
 
@@ -86,7 +83,7 @@ def _latency(meter: LatencyMeter, now_ms: int) -> Latency:
     return Latency(average_ms=meter.average(now_ms), max_ms=meter.maximum(now_ms))
 
 
-def _controller(role: "ControllerRole") -> ControllerFigures:
+def _controller(role: ControllerRole) -> ControllerFigures:
     controller = role.controller
     return ControllerFigures(
         is_active=controller.is_active,
@@ -100,7 +97,7 @@ def _controller(role: "ControllerRole") -> ControllerFigures:
     )
 
 
-def _broker(node: "ClusterNode", role: "BrokerRole") -> BrokerFigures:
+def _broker(node: RunningNode, role: BrokerRole) -> BrokerFigures:
     lifecycle = role.lifecycle
     return BrokerFigures(
         broker_id=node.config.node_id,
@@ -113,7 +110,7 @@ def _broker(node: "ClusterNode", role: "BrokerRole") -> BrokerFigures:
     )
 
 
-def _listeners(node: "ClusterNode") -> Mapping[str, Mapping[str, int]]:
+def _listeners(node: RunningNode) -> Mapping[str, Mapping[str, int]]:
     return {
         name: {each.name: getattr(server.counters, each.name) for each in fields(ServerCounters)}
         for name, server in node.servers

@@ -11,7 +11,7 @@ from node.observability.figures import NodeFigures
 from node.observability.http_server import HttpReply
 
 JSON = "application/json"
-# Until it has gone a broker that leaves serves whom it has, but nobody should be sent to it any more.
+# Until it has gone a broker that leaves serves whom it has, but no new client should be sent to it.
 _SERVING = frozenset({BrokerState.RUNNING})
 
 

@@ -1,7 +1,7 @@
-"""A small HTTP server for those who look on: GET and HEAD, one request a connection, and little that a peer can cost.
+"""A small HTTP server for metrics and health: GET and HEAD, one request a connection, and little that a peer can cost.
 
-Who sends more than a page of headers, or takes longer than a few seconds over sending or reading, is left; and when
-the places are taken, whoever has been slowest in asking makes room. What is served is made when it is asked for.
+The server drops a client that sends more than a page of headers, or needs more than a few seconds to send or to read.
+When all places are taken, the connection that has been silent longest makes room. A response is made on request.
 """
 
 import asyncio
@@ -128,7 +128,7 @@ class HttpServer:
             writer.close()
 
     def _make_room(self) -> None:
-        """Whoever asks longest without having asked anything; at last the newcomer itself."""
+        """Drop the connection that has been open longest without a request; at last the new one itself."""
         slowest = next(iter(self._asking))
         self._asking.pop(slowest)
         slowest.transport.abort()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.commands.up.run import OUTPUT_FILE
 from cli.processes import MAX_OUTPUT_BYTES, NodeProcess, wait_until
-from cli.up_run import OUTPUT_FILE
 from node.logs import MAX_MESSAGE_CHARACTERS, NodeLogging
 from tests.attacks.rig import rig, send
 from tests.integration.test_up import SMALL, running

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from cli.exit_status import ExitStatus
+from cli.failures import ExitStatus
 from cli.main import run
 from cli.processes import NodeProcess, wait_until
 from node.config.materialise import free_ports
@@ -31,8 +31,8 @@ from raft.messages import (
 from raft.ready import QuorumState, SnapshotChunk
 from raft.voters import ReplicaKey, Voter, VoterSet, voters_record
 from storage.errors import StorageFailed
+from tests.support.fake_nodes import fake_node
 from tests.support.single_node import HOST, write_config
-from tests.unit.cli.fake_cluster import fake_node
 from tests.unit.raft.context import RaftContext, batch
 from wire.control_records import (
     ControlRecord,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli.audit.answer_files import _csv_cell
+from cli.commands.audit.answers import _csv_cell
 from cli.main import run
 from spark_replay.audit_folder import MANIFEST as AUDIT_MANIFEST
 from spark_replay.audit_folder import AuditedSource, AuditManifest, NoAudit, read_manifest, write_manifest

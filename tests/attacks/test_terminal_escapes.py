@@ -14,13 +14,13 @@ from typing import Any, Protocol
 
 import pytest
 
+from cli.commands.watch.lines import json_line, text_line
 from cli.main import run
 from cli.output import complain, console, error_console, make_table, say, show_table
-from cli.watch_lines import json_line, text_line
 from node.logs import NodeLogging, log
+from tests.support.fake_nodes import fake_node, quorum_response
 from tests.support.grpc_source import topic_id
 from tests.support.sample_logs import LogBuilder, broker, partition
-from tests.unit.cli.fake_cluster import fake_node, quorum_response
 from wire.metadata_records.cluster import BrokerEndpoint
 from wire.metadata_records.configs import ConfigRecord
 from wire.metadata_records.topics import TopicRecord
@@ -275,8 +275,8 @@ def test_no_command_has_another_way_out() -> None:
     allowed = {
         "cli/output.py",
         "cli/safe_console.py",
-        "cli/commands/log_lines.py",
-        "cli/audit/answer_files.py",
+        "cli/commands/log/dump_lines.py",
+        "cli/commands/audit/answers.py",
     }
     found = {
         f"{path.relative_to(root)}: {line.strip()}"

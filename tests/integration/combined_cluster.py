@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cli.cluster_client import ClusterClient, run_asking
-from cli.topic_client import NewTopic, TopicView, create_topic, describe_topics
+from cli.clients.cluster_client import ClusterClient, run_asking
+from cli.commands.topics.topic_client import NewTopic, TopicView, create_topic, describe_topics
 from node.config.addresses import HostPort
 from node.config.materialise import LOOPBACK, free_ports
 from tests.support.cluster import Cluster, Overrides

@@ -5,7 +5,7 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-from cli.errors import CliError
+from cli.failures import CliError
 from cli.processes import wait_until
 from raft.adapters.file_log import FOLDER_NAME
 from tests.support.cluster import Cluster

@@ -11,11 +11,11 @@ from typing import Any, Self
 
 import pytest
 
-from cli.cluster_client import ClusterClient, run_asking
-from cli.errors import CliError
+from cli.clients.cluster_client import ClusterClient, run_asking
+from cli.clients.quorum_client import ReplicaLag
+from cli.commands.topics.topic_client import NewTopic, create_topic
+from cli.failures import CliError
 from cli.main import run
-from cli.quorum_status import ReplicaLag
-from cli.topic_client import NewTopic, create_topic
 from node.config.addresses import HostPort
 from tests.support.cluster import Cluster, Overrides
 

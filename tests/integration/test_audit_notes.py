@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.exit_status import ExitStatus
+from cli.failures import ExitStatus
 from cli.main import run
 from tests.support.cluster import Cluster
 from wire.record_batch import check_batch, read_records, write_batch

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from cli.cluster_client import ClusterClient, run_asking
-from cli.errors import CliError
+from cli.clients.cluster_client import ClusterClient, run_asking
+from cli.commands.brokers.members_grpc import wait_applied
+from cli.commands.topics.topic_client import describe_topics
+from cli.failures import CliError
 from cli.main import run
-from cli.members_client import wait_applied
 from cli.processes import wait_until
-from cli.topic_client import describe_topics
 from node.config.addresses import HostPort
 from node.config.materialise import LOOPBACK, free_ports
 from tests.support.cluster import Cluster

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from broker.adapters.clean_shutdown import previous_broker_epoch
-from cli.exit_status import ExitStatus
+from cli.failures import ExitStatus
 from cli.processes import wait_until
 from tests.integration.combined_cluster import CombinedCluster
 

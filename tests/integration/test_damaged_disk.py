@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import pytest
 
-from cli.exit_status import ExitStatus
+from cli.failures import ExitStatus
 from cli.processes import wait_until
 from raft.adapters.quorum_state_file import FILE_NAME as QUORUM_STATE
 from tests.integration.damaged_files import (

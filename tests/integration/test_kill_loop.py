@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from cli.log_check.folder import the_log
+from cli.commands.log.files import the_log
 from raft.adapters.file_log import FOLDER_NAME
 from storage.recovery_point import FILE_NAME as RECOVERY_POINT
 from tests.kill_loop.folders import check_folders, log_content

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.audit.live_copy import LiveCopy
-from cli.audit.live_log import followed, local_copies
+from cli.commands.audit.live_log import LiveCopy, followed, local_copies
 from cli.main import run
 from cli.processes import wait_until
 from node.config.addresses import HostPort

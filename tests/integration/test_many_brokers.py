@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from cli.members_client import describe_brokers, wait_applied
+from cli.commands.brokers.members_grpc import describe_brokers, wait_applied
 from network.connection import KafkaConnection
 from node.config.addresses import HostPort
 from node.config.materialise import LOOPBACK, free_ports

@@ -12,7 +12,7 @@ from typing import IO
 
 import pytest
 
-from cli.cluster_client import ClusterClient, run_asking
+from cli.clients.cluster_client import ClusterClient, run_asking
 from cli.processes import wait_until
 from node.config.addresses import HostPort
 from node.config.materialise import LOOPBACK

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cli.formatting import format_nodes
-from cli.metadata_versions import DEFAULT
+from cli.commands.features.metadata_versions import DEFAULT
+from cli.commands.format.formatting import format_nodes
 from cli.processes import wait_until
 from node.config.load import load_config
 from tests.support.cluster import CLUSTER_ID, Cluster

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.exit_status import ExitStatus
+from cli.failures import ExitStatus
 from cli.processes import wait_until
 from raft.adapters.file_log import FOLDER_NAME
 from storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.cluster_client import ClusterClient, run_asking
-from cli.formatting import format_nodes
-from cli.metadata_versions import DEFAULT
+from cli.clients.cluster_client import ClusterClient, run_asking
+from cli.commands.features.metadata_versions import DEFAULT
+from cli.commands.format.formatting import format_nodes
+from cli.commands.topics.topic_client import PartitionView, describe_topics
 from cli.processes import wait_until
-from cli.topic_client import PartitionView, describe_topics
 from node.config.addresses import HostPort
 from node.config.load import load_config
 from node.config.materialise import LOOPBACK

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.cluster_client import ClusterClient, run_asking
+from cli.clients.cluster_client import ClusterClient, run_asking
+from cli.commands.topics.topic_client import NewTopic, create_topic, describe_topics
 from cli.main import run
 from cli.processes import wait_until
-from cli.topic_client import NewTopic, create_topic, describe_topics
 from node.config.addresses import HostPort
 from raft.adapters.file_log import FOLDER_NAME
 from snapshots.naming import snapshot_id_of

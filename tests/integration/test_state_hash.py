@@ -8,9 +8,9 @@ import grpc
 import pytest
 from crc32c import crc32c
 
+from cli.clients.quorum_client import ReplicaState
 from cli.main import run
 from cli.processes import wait_until
-from cli.quorum_states import ReplicaState
 from metadata.state_hash.comparison import reports_of
 from tests.integration.damaged_files import metadata_folder
 from tests.support.cluster import Cluster

@@ -37,7 +37,7 @@ listeners = "PLAINTEXT://127.0.0.1:9092"
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "cli.main", *arguments]
+    return [sys.executable, "-m", "cli.entry", *arguments]
 
 
 class Up:

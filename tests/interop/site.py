@@ -15,12 +15,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cli.cluster_client import ClusterClient, run_asking
-from cli.errors import CliError
+from cli.clients.cluster_client import ClusterClient, run_asking
+from cli.clients.quorum_client import QuorumStatus, describe_quorum
+from cli.commands.topics.topic_client import NewTopic, TopicView, create_topic, delete_topic, describe_topics
+from cli.failures import CliError
 from cli.main import run as run_kquorum
 from cli.processes import NodeProcess, wait_until
-from cli.quorum_status import QuorumStatus, describe_quorum
-from cli.topic_client import NewTopic, TopicView, create_topic, delete_topic, describe_topics
 from node.config.addresses import HostPort
 from node.config.materialise import free_ports
 from tests.interop.kafka_process import PROJECT_ROOT, Kafka, KafkaServer

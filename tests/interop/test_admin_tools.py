@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.metadata_versions import name_of
+from cli.commands.features.metadata_versions import name_of
 from cli.processes import wait_until
 from snapshots.bootstrap import DEFAULT_METADATA_VERSION
 from tests.interop.kafka_process import Kafka

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.clients.quorum_client import QuorumStatus
 from cli.processes import wait_until
-from cli.quorum_status import QuorumStatus
 from snapshots.naming import snapshot_id_of
 from tests.interop.dumps import Dumped, assert_same_dumps, dump_with_ours
 from tests.interop.kafka_process import Kafka

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from cli.errors import CliError
+from cli.failures import CliError
 from tests.jepsen.cluster import NODES_FOLDER
 from tests.jepsen.members import Members
 from tests.jepsen.store import TEST_FILE, runs
@@ -65,7 +65,9 @@ def replay(folders: Sequence[Path]) -> dict[Path, str]:
 
     Raises CliError where Spark cannot be started: without Java, say.
     """
-    from cli.audit.spark import quiet_spark  # Spark takes a second to import, and most runs need none
+    from cli.commands.audit.spark import (
+        quiet_spark,  # Spark takes a second to import, and most runs need none
+    )
     from spark_replay.session import LOCAL_MASTER
 
     failed: dict[Path, str] = {}

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.errors import CliError
-from cli.log_check.folder import MetadataLogFiles, the_log
-from cli.log_check.mapped import MappedFile
-from cli.log_check.states import Moment, state_at
-from cli.log_check.verification import verify_log
+from cli.commands.log.files import FileCopy, MetadataLogFiles, the_log
+from cli.commands.log.states import Moment, state_at
+from cli.commands.log.verification import verify_log
+from cli.failures import CliError
 from metadata.log_check.findings import Severity
 from raft.adapters.file_log import FOLDER_NAME
 from tests.kill_loop.ledger import Ledger
@@ -39,7 +38,7 @@ class LogContent:
 def log_content(name: str, log: MetadataLogFiles) -> LogContent:
     batches = {}
     for segment in log.segments:
-        for found in walk_batches(MappedFile(Path(segment.path)).view):
+        for found in walk_batches(FileCopy(Path(segment.path)).view):
             if isinstance(found, ScannedBatch):
                 header = found.header
                 batches[header.base_offset] = (header.next_offset, header.partition_leader_epoch, header.crc)

@@ -8,11 +8,10 @@ from random import Random
 from threading import Event
 from typing import Any
 
-from cli.cluster_client import ClusterClient, run_asking
-from cli.errors import CliError
-from cli.exit_status import ExitStatus
+from cli.clients.cluster_client import ClusterClient, run_asking
+from cli.commands.topics.topic_client import NewTopic, create_topic
+from cli.failures import CliError, ExitStatus
 from cli.processes import NodeFailed, wait_until
-from cli.topic_client import NewTopic, create_topic
 from node.config.addresses import HostPort
 from raft.adapters.file_log import FOLDER_NAME
 from tests.kill_loop.folders import check_folders

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cli.log_check.snapshot_files import load_snapshot
+from cli.commands.log.states import load_snapshot
 from metadata.log_check.findings import Findings, Severity
 from snapshots.naming import CHECKPOINT_SUFFIX, PART_SUFFIX, snapshot_id_of
 

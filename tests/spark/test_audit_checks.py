@@ -173,7 +173,7 @@ def test_the_command_says_all_of_one_log_as_json_and_by_its_exit_status(
         def stop(self) -> None:
             """Left running for the other tests."""
 
-    monkeypatch.setattr("cli.audit.spark.start_session", lambda work, **options: Unstopped())
+    monkeypatch.setattr("cli.commands.audit.spark.start_session", lambda work, **options: Unstopped())
     command = ["audit", "check", str(planted.out), "--only", "replay", "--json"]
     assert run([*command, "--source", PLANTED + "removed-topic"]) == 1
     told = json.loads(capsys.readouterr().out)

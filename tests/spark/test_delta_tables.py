@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.audit.delta_jars import jars_folder
+from cli.commands.audit.spark import jars_folder
 from spark_replay.delta import DeltaMissing, delta_settings
 from tests.support.sample_logs import write_sample
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 def kquorum(*args: object) -> "subprocess.CompletedProcess[str]":
     """In a process of its own: Delta has to be there when its Java starts."""
-    program = [sys.executable, "-m", "cli.main", "audit", *map(str, args)]
+    program = [sys.executable, "-m", "cli.entry", "audit", *map(str, args)]
     return subprocess.run(program, capture_output=True, text=True, check=False)
 
 

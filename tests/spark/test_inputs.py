@@ -114,7 +114,7 @@ def test_addresses_that_lead_nowhere(spark: Any, tmp_path: Path) -> None:
 def test_several_folders_and_an_address_as_a_user_names_them(tmp_path: Path) -> None:
     first, second = (write_sample(tmp_path / name, torn=False) for name in ("a", "b"))
     out = tmp_path / "out"
-    program = [sys.executable, "-m", "cli.main", "audit", "build", str(first), f"file://{second}"]
+    program = [sys.executable, "-m", "cli.entry", "audit", "build", str(first), f"file://{second}"]
     done = subprocess.run(
         [*program, "--out", str(out), "--master", "local[1]"], capture_output=True, text=True, check=False
     )

@@ -35,7 +35,7 @@ def ask(
         assert captured.out.replace("\n", "").isprintable()
         return status, captured.out, captured.err
 
-    monkeypatch.setattr("cli.audit.spark.start_session", start_session)
+    monkeypatch.setattr("cli.commands.audit.spark.start_session", start_session)
     return asked
 
 

@@ -29,7 +29,9 @@ class Unstopped:
 
 @pytest.fixture(autouse=True)
 def shared_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.audit.spark.start_session", lambda work_folder, **options: Unstopped(spark))
+    monkeypatch.setattr(
+        "cli.commands.audit.spark.start_session", lambda work_folder, **options: Unstopped(spark)
+    )
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ class Stream:
     """A process of `audit stream` in a group of its own, so that Spark's Java dies with it."""
 
     def __init__(self, log: Path, out: Path) -> None:
-        command = [sys.executable, "-m", "cli.main", "audit", "stream", str(log), "--out", str(out)]
+        command = [sys.executable, "-m", "cli.entry", "audit", "stream", str(log), "--out", str(out)]
         self._said = out.parent / "said"
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(

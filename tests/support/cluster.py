@@ -17,12 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from cli.cluster_client import ClusterClient
-from cli.errors import CliError
-from cli.formatting import format_nodes
-from cli.metadata_versions import DEFAULT
+from cli.clients.cluster_client import ClusterClient
+from cli.clients.quorum_client import QuorumStatus, describe_quorum
+from cli.commands.features.metadata_versions import DEFAULT
+from cli.commands.format.formatting import format_nodes
+from cli.failures import CliError
 from cli.processes import NodeFailed, NodeProcess, wait_until
-from cli.quorum_status import QuorumStatus, describe_quorum
 from network.security.client_security import ClientSecurity
 from node.config.addresses import HostPort
 from node.config.load import load_config

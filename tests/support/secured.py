@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from cli.formatting import format_nodes
-from cli.metadata_versions import DEFAULT
-from cli.scram_options import parse_scram_users
+from cli.commands.features.metadata_versions import DEFAULT
+from cli.commands.format.formatting import format_nodes
+from cli.commands.format.initial_records import parse_scram_users
 from node.config.load import load_config
 from node.config.materialise import free_ports
 from tests.support.certificates import cluster_certificates, issued, write

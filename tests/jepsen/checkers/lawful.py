@@ -6,9 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
-from cli.errors import CliError
-from cli.log_check.folder import MetadataLogFiles, the_log
-from cli.log_check.states import State, first_state
+from cli.commands.log.files import MetadataLogFiles, the_log
+from cli.commands.log.states import State, first_state
+from cli.failures import CliError
 from metadata.image.cluster import ClusterImage
 from metadata.image.configs import TOPIC, ConfigResource
 from metadata.image.delta import MetadataDelta

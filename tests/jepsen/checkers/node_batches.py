@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from cli.log_check.folder import MetadataLogFiles, the_log
+from cli.commands.log.files import MetadataLogFiles, the_log
 from raft.voters import VoterSet, voter_set_of
 from tests.jepsen.cluster import NODES_FOLDER
 from wire.control_records import VotersRecord, decode_control_record_lenient

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from cli.log_check.folder import MetadataLogFiles, the_log
-from cli.log_check.verification import verify_log
+from cli.commands.log.files import MetadataLogFiles, the_log
+from cli.commands.log.verification import verify_log
 from metadata.log_check.findings import CheckResult, Severity
 from tests.jepsen.checkers.verdicts import VALID_KEY, Results, Verdict
 from tests.jepsen.cluster import NODES_FOLDER

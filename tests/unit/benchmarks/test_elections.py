@@ -22,8 +22,7 @@ from benchmarks._quorum_writer import (
     Writer,
     WriteRefusedError,
 )
-from cli.quorum_states import ReplicaState
-from cli.quorum_status import ReplicaLag
+from cli.clients.quorum_client import ReplicaLag, ReplicaState
 from tests.jepsen.errors import not_sent
 from wire.protocol.apis import ApiKey
 from wire.protocol.entities import ErrorCode

@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
-from cli.commands.examples import EXAMPLES
-from cli.lazy import load
-from cli.main import Root, run
+from cli.command_tree import command_names, find, load
+from cli.main import run
+
+EXAMPLES = {
+    f"{name} {inner}".strip(): lines
+    for name in command_names()
+    for inner, lines in find(name).examples.items()
+}
 
 
 @pytest.fixture(autouse=True)
@@ -19,8 +24,8 @@ def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def commands() -> Iterator[str]:
     """Every command that runs something, as it is typed."""
-    for name, command in Root.commands_by_name.items():
-        inner = getattr(load(name, command), "commands", {})
+    for name in command_names():
+        inner = getattr(load(name), "commands", {})
         yield from (f"{name} {each}" for each in inner) if inner else (name,)
 
 
@@ -48,7 +53,7 @@ def test_a_narrow_terminal_shows_every_option_whole(
     out = capsys.readouterr().out
     shown = out.replace("\n", " ").split()
     name, *parts = command.split()
-    loaded: Any = load(name, Root.commands_by_name[name])
+    loaded: Any = load(name)
     for part in parts:
         loaded = loaded.commands[part]
     shown_options = [option for option in loaded.params if not getattr(option, "hidden", False)]
@@ -61,13 +66,13 @@ def test_a_narrow_terminal_shows_every_option_whole(
     assert [line for line in lines if len(line) > 60 and line.strip() not in EXAMPLES[command]] == []
 
 
-@pytest.mark.parametrize("name", sorted(Root.commands_by_name))
+@pytest.mark.parametrize("name", command_names())
 def test_what_stands_in_brackets_is_shown(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rich takes it for markup and leaves it out."""
     for each in (command for command in commands() if command.split()[0] == name):
-        loaded: Any = load(name, Root.commands_by_name[name])
+        loaded: Any = load(name)
         for part in each.split()[1:]:
             loaded = loaded.commands[part]
         texts = [loaded.help, *(getattr(option, "help", None) for option in loaded.params)]

@@ -1,40 +1,16 @@
 """Tables: what is never broken, and what is wrapped where."""
 
-import io
-import re
 import sys
 
 import pytest
 
 from cli import output
 from cli.output import complain, console, make_table, print_table, share_room
+from tests.support.terminals import SENTENCE, on_a_terminal, widest, without_colours
 from wire.wording import counted
 
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
 FOLDER = "/srv/a-rather-long-name-of-a-folder/with-another-one-in-it/data/node-1"
-SENTENCE = "node 4 does not fetch from the leader; the observers are: none, " * 2
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int | None = None) -> Terminal:
-    """Of 80 columns and without colours, or of this width and with them: rich takes a dumb one to have 80."""
-    terminal = Terminal()
-    if width is None:
-        monkeypatch.setenv("TERM", "dumb")
-        monkeypatch.delenv("COLUMNS", raising=False)
-    else:
-        monkeypatch.setenv("TERM", "xterm")
-        monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr(sys, "stdout", terminal)
-    return terminal
-
-
-def without_colours(text: str) -> str:
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def test_what_is_piped_is_neither_wrapped_nor_padded(capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,10 +109,6 @@ def test_numbers_and_their_nouns() -> None:
 def test_a_line_is_said_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     output.say(f"[red] {FOLDER} {FOLDER}")
     assert capsys.readouterr().out == f"[red] {FOLDER} {FOLDER}\n"
-
-
-def widest(text: str) -> int:
-    return max(len(line.rstrip()) for line in text.splitlines())
 
 
 def test_what_can_be_spared_is_left_out_of_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

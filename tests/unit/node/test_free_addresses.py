@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.exit_status import ExitStatus
+from cli.failures import ExitStatus
 from cli.main import run
 from network.errors import CannotListen, PortInUse
 from node.config.load import load_config
@@ -60,7 +60,7 @@ def test_who_cannot_listen_takes_no_part(tmp_path: Path, taken_port: int, which:
     path = config(tmp_path, listeners, *lines)
     assert run(["format", "-c", str(path)]) == 0
     done = subprocess.run(
-        [sys.executable, "-m", "cli.main", "start", "-c", str(path)],
+        [sys.executable, "-m", "cli.entry", "start", "-c", str(path)],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},

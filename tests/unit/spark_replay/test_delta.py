@@ -12,7 +12,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from cli.errors import CliError
+from cli.failures import CliError
 from cli.main import run
 from spark_replay.delta import JARS, DeltaJar, DeltaMissing, delta_jars, delta_settings, forget
 from tests.support.sample_logs import write_sample
@@ -65,8 +65,8 @@ def test_without_the_package_the_remedy_is_said_in_one_line_before_anything_is_w
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", version)
-    monkeypatch.setattr("cli.audit.build_run.check_java", lambda: None)
-    monkeypatch.setattr("cli.audit.spark.check_java", lambda: None)
+    monkeypatch.setattr("cli.commands.audit.build.check_java", lambda: None)
+    monkeypatch.setattr("cli.commands.audit.spark.check_java", lambda: None)
     log = write_sample(tmp_path / "sample")
     assert run(["audit", "build", str(log), "--out", str(tmp_path / "out"), "--format", "delta"]) == 7
     error = capsys.readouterr().err
@@ -110,15 +110,15 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
     monkeypatch.setattr(pyspark, "__version__", "4.0.1")
     monkeypatch.setattr("spark_replay.delta._jars_are_there", lambda: False)
     monkeypatch.setitem(JARS, "4.0.1", tuple(jars))
-    monkeypatch.setattr("cli.audit.build_run.check_java", lambda: None)
-    monkeypatch.setattr("cli.audit.spark.check_java", lambda: None)
+    monkeypatch.setattr("cli.commands.audit.build.check_java", lambda: None)
+    monkeypatch.setattr("cli.commands.audit.spark.check_java", lambda: None)
     monkeypatch.setenv("KQUORUM_DELTA_JARS", str(tmp_path / "jars"))
     asked: list[str] = []
     handler = type("Handler", (_Registry,), {"asked": asked})
     with ThreadingHTTPServer(
         ("127.0.0.1", 0), partial(handler, directory=str(tmp_path / "central"))
     ) as server:
-        monkeypatch.setattr("cli.audit.delta_jars.CENTRAL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr("cli.commands.audit.spark.CENTRAL", f"http://127.0.0.1:{server.server_port}")
         serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         serving.start()
         yield asked
@@ -135,7 +135,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
         seen.append(settings)
         raise CliError("Spark would start here")
 
-    monkeypatch.setattr("cli.audit.spark.start_session", start)
+    monkeypatch.setattr("cli.commands.audit.spark.start_session", start)
     return seen
 
 

@@ -10,19 +10,13 @@ from uuid import UUID
 
 import pytest
 
+from spark_replay.arrow_types import arrow_schema
 from spark_replay.decode import RecordDecoder, batch_row, origin_of, scan
 from spark_replay.files import map_file
 from spark_replay.log_columns import ROWS_PER_ARROW_BATCH
 from spark_replay.rows import DamageRow, RecordRow, Row
 from spark_replay.schemas import SOURCE_ROWS, TABLES
-from spark_replay.source import (
-    ROW_KINDS,
-    KraftLogDataSource,
-    KraftLogReader,
-    arrow_schema,
-    files_of_listing,
-    listing_of,
-)
+from spark_replay.source import ROW_KINDS, KraftLogDataSource, KraftLogReader, files_of_listing, listing_of
 from spark_replay.sources import FileKind, LogFile, find_log_files, log_file
 from tests.spark.random_history import write_random_history
 from tests.support.batches import batch_of

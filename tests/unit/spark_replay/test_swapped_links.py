@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.log_check.folder import find_logs
-from cli.log_check.side_files import SideFiles
-from cli.log_check.verification import verify_log
+from cli.commands.log.files import find_logs
+from cli.commands.log.verification import SideFiles, verify_log
 from metadata.log_check.findings import Findings
 from metadata.log_check.log_checker import LogFacts
 from spark_replay import sources

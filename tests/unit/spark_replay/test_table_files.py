@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_replay.source import LogSplit, splits_of
 from spark_replay.sources import find_log_files
 from spark_replay.split_facts import SplitFacts
+from spark_replay.split_reading import LogSplit, splits_of
 from spark_replay.table_files import (
     SCHEMAS,
     WRITTEN,

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.exit_status import ExitStatus
-from cli.failures import message_of, status_of
+from cli.failures import ExitStatus, message_of, status_of
 from storage.errors import StorageFailed
 from storage.file_system import POSIX
 from storage.meta_properties import read_meta_properties

@@ -8,9 +8,9 @@ from typing import Any, cast
 import grpc
 import pytest
 
-from cli.errors import CliError
-from cli.quorum_grpc import transfer_leadership
-from cli.watch_stream import ChangeStream
+from cli.clients.grpc_client import transfer_leadership
+from cli.commands.watch.stream import ChangeStream
+from cli.failures import CliError
 from metadata.authorizer.authorizer import Authorizer, AuthorizerConfig
 from metadata.authorizer.codes import Operation
 from metadata.authorizer.gate import RequestAuthorizer

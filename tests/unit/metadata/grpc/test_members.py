@@ -9,10 +9,16 @@ from uuid import UUID
 import grpc
 import pytest
 
-from cli.applied_everywhere import lagging_words
-from cli.broker_rows import BrokerRow, problems_of, table_of
-from cli.errors import CliError
-from cli.members_client import describe_brokers, describe_nodes, row_of, wait_applied, what_it_says
+from cli.commands.brokers.members_grpc import (
+    describe_brokers,
+    describe_nodes,
+    row_of,
+    wait_applied,
+    what_it_says,
+)
+from cli.commands.brokers.rows import BrokerRow, problems_of, table_of
+from cli.commands.topics.wait_all import lagging_words
+from cli.failures import CliError
 from metadata.grpc.quorum.service import BrokerLife, NodeStatus
 from metadata.grpc.server import start_inspect_server
 from metadata.grpc.source import NotTheLeader

@@ -5,8 +5,9 @@ from collections.abc import AsyncGenerator, Sequence
 import grpc
 import pytest
 
-from cli.errors import CliError
-from cli.quorum_grpc import fetch_elections, transfer_leadership
+from cli.clients.grpc_client import transfer_leadership
+from cli.commands.quorum.history import fetch_elections
+from cli.failures import CliError
 from metadata.grpc.quorum.service import TransferRefused
 from metadata.grpc.server import start_inspect_server
 from metadata.grpc.source import LogUnreadable, NotTheLeader

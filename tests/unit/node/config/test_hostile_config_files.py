@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli import command_security
+from cli.clients import security as command_security
 from cli.main import run
 from node.config.errors import ConfigError
 from node.config.load import load_config

@@ -196,7 +196,7 @@ def test_a_key_without_effect_is_named_nowhere() -> None:
     unread = {each.name for each in FILE_CONFIGS.values() if not each.used_by.is_read}
     without_effect = {name for name in unread | REMOVED.keys() if "." in name}
     for place, tree in trees("broker", "cli", "metadata", "network", "node", "raft", "snapshots", "storage"):
-        if not place.startswith("metadata/configs/") and place != "cli/command_keys.py":
+        if not place.startswith("metadata/configs/") and place != "cli/clients/client_keys.py":
             assert strings(tree) & without_effect <= NAMED_FOR_ANOTHER_REASON.get(place, set()), place
 
 

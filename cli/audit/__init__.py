@@ -1,1 +1,0 @@
-"""The commands `kquorum audit ...`: what they share, and the work of each."""

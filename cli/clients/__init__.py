@@ -1,0 +1,1 @@
+"""How every command asks a cluster: addresses, security, requests of Kafka's protocol, gRPC calls."""

@@ -1,0 +1,1 @@
+"""`kquorum audit`: replay a metadata log into tables that answer questions (Spark)."""

@@ -1,0 +1,1 @@
+"""The questions of `kquorum audit`: one file computes the answer to one question."""

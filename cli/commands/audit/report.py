@@ -1,0 +1,104 @@
+"""The work of `audit report`: check where the page goes, gather, render, and put it there whole or not at all."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cli.commands.audit.query import asking
+from cli.failures import CliError, ExitStatus
+from spark_replay.audit_folder import is_audit
+from spark_replay.report.check_facts import check_facts
+from spark_replay.report.facts import Checks, ReportFacts
+from spark_replay.report.gather import gather
+from spark_replay.report.highlights import highlights
+from spark_replay.report.page import GENERATOR, render
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRequest:
+    """Which log, which time (milliseconds since the epoch, inclusive), and where the page goes."""
+
+    path: Path
+    out: Path
+    source: str | None
+    since_ms: int | None
+    until_ms: int | None
+    with_checks: bool
+    master: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenReport:
+    """`is_damaged`: the page was made from a log with places that could not be read."""
+
+    facts: ReportFacts
+    out: Path
+    size_in_bytes: int
+    is_damaged: bool
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "report": str(self.out),
+            "size_in_bytes": self.size_in_bytes,
+            "source": self.facts.log.source,
+            "since_ms": self.facts.window.start_ms if self.facts.window else None,
+            "until_ms": self.facts.window.end_ms if self.facts.window else None,
+            "highlights": [asdict(each) for each in highlights(self.facts)],
+        }
+
+
+def write_report(request: ReportRequest) -> WrittenReport:
+    """Raises CliError for everything that a user can put right."""
+    _check(request)
+    with asking(request.path, source=request.source, master=request.master) as question:
+        tables, source = question.tables, question.source
+        checks = check_facts(tables, source, progress=tables.progress) if request.with_checks else Checks()
+        facts = gather(
+            tables,
+            source,
+            since_ms=request.since_ms,
+            until_ms=request.until_ms,
+            checks=checks,
+            progress=tables.progress,
+        )
+    page = render(facts).encode()
+    _put(request.out, page)
+    return WrittenReport(
+        facts=facts,
+        out=request.out,
+        size_in_bytes=len(page),
+        is_damaged=facts.log.damage_total > 0 and not is_audit(request.path),
+    )
+
+
+def _check(request: ReportRequest) -> None:
+    """What can be wrong without any look at the log."""
+    out = request.out
+    if request.since_ms is not None and request.until_ms is not None and request.since_ms > request.until_ms:
+        raise CliError("--since is later than --until", status=ExitStatus.USAGE)
+    if out.is_dir():
+        raise CliError(f"--out {out} is a folder; name a file in it", status=ExitStatus.USAGE)
+    if not out.parent.is_dir():
+        raise CliError(
+            f"--out {out}: there is no folder {out.parent}; make it first", status=ExitStatus.USAGE
+        )
+    if out.exists() and not _is_report(out):
+        raise CliError(f"--out {out} exists and is no report; name another file", status=ExitStatus.USAGE)
+
+
+def _is_report(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return GENERATOR.encode() in file.read(4096)
+    except OSError as error:
+        raise CliError(f"--out {path} cannot be read: {error.strerror}", status=ExitStatus.USAGE) from None
+
+
+def _put(out: Path, page: bytes) -> None:
+    unfinished = out.with_name(f".{out.name}.unfinished")
+    try:
+        unfinished.write_bytes(page)
+        unfinished.replace(out)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise CliError(f"--out {out} cannot be written: {error.strerror}", status=ExitStatus.FAILED) from None

@@ -1,0 +1,1 @@
+"""`kquorum brokers`: the brokers and how far they follow."""

@@ -1,0 +1,92 @@
+"""`kquorum brokers`: the members of the cluster, fenced ones included, and how far each follows."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.command_tree import Command, Panel
+from cli.options import (
+    AsJson,
+    BootstrapController,
+    BootstrapServer,
+    GrpcListeners,
+    MaybeConfigPath,
+    TimeoutMs,
+)
+
+if TYPE_CHECKING:
+    from cli.commands.brokers.rows import Members
+    from node.config.addresses import HostPort
+
+
+def brokers(
+    config: MaybeConfigPath = None,
+    bootstrap_server: BootstrapServer = None,
+    bootstrap_controller: BootstrapController = None,
+    grpc: GrpcListeners = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Exit status 1 when a broker is fenced, lags or says it is not well."),
+    ] = False,
+    max_lag: Annotated[
+        int, typer.Option("--max-lag", min=0, help="How many records behind --check calls lagging.")
+    ] = 1000,
+    timeout_ms: TimeoutMs = 5000,
+    as_json: AsJson = False,
+) -> None:
+    """The registered brokers: address, rack, state, and how far each has applied the metadata log.
+
+    The active controller tells over gRPC, where the config or --grpc says where; else a broker tells, and the
+    controllers how far each follows. A broker that no longer hears the quorum says so itself.
+    """
+    from cli.clients.cluster_client import run_asking
+    from cli.commands.brokers.members import ask_members
+    from cli.commands.brokers.rows import SPARE_COLUMNS, problems_of, table_of
+    from cli.failures import CliError
+    from cli.output import print_json, print_table
+
+    listeners = _grpc_listeners(config, grpc, is_elsewhere=bool(bootstrap_server or bootstrap_controller))
+    members: Members = run_asking(
+        ask_members(
+            listeners, config, bootstrap_server, bootstrap_controller, timeout_ms, falls_back=grpc is None
+        )
+    )
+    if as_json:
+        print_json(asdict(members))
+    else:
+        print_table(f"cluster {members.cluster_id}", *table_of(members.brokers), spare=SPARE_COLUMNS)
+    problems = list(problems_of(members.brokers, max_lag)) if check else []
+    if problems:
+        raise CliError("; ".join(problems), is_in_json=True)
+
+
+def _grpc_listeners(config: Path | None, listed: str | None, *, is_elsewhere: bool) -> "tuple[HostPort, ...]":
+    """Empty where neither an option nor the config names one: then the command uses Kafka's protocol."""
+    from cli.clients.addresses import grpc_addresses
+    from cli.failures import CliError
+
+    if listed is not None:
+        return grpc_addresses(config, listed, needed_by="this command")
+    if is_elsewhere:
+        return ()
+    try:
+        return grpc_addresses(config, None, needed_by="this command")
+    except CliError:
+        return ()
+
+
+COMMAND = Command(
+    run=brokers,
+    summary="The brokers and how far they follow.",
+    panel=Panel.ASK,
+    place=2,
+    examples={
+        "": (
+            "kquorum brokers -c quorum.toml",
+            "kquorum brokers -b localhost:9092",
+            "kquorum brokers --grpc localhost:9291 --check --max-lag 100",
+        ),
+    },
+)

@@ -1,0 +1,154 @@
+"""The brokers of a cluster and how far each follows: from the active controller, else from any node that answers."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.clients.addresses import broker_addresses, controller_addresses, known_controllers
+from cli.clients.cluster_client import ClusterClient, check_error
+from cli.commands.brokers.rows import BrokerRow, Members
+from cli.failures import CliError, ExitStatus
+from cli.output import complain, tell_waiting
+from node.config.addresses import HostPort
+from wire.protocol.apis import ApiKey
+from wire.protocol.warm_up import warm_up
+
+if TYPE_CHECKING:
+    from cli.clients.quorum_client import QuorumStatus, ReplicaLag
+
+
+# A node tells of itself at once, or it hangs.
+NODES_MS = 1_000
+_BROKERS = 1  # DescribeCluster's endpoint type (KIP-919)
+
+
+async def ask_members(
+    listeners: Sequence[HostPort],
+    config: Path | None,
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None,
+    timeout_ms: int,
+    *,
+    falls_back: bool,
+) -> Members:
+    """Over gRPC where there are `listeners`. Without them, or while no controller leads and `falls_back`, over Kafka's
+    protocol. All of it together has `timeout_ms`. Raises CliError or ConfigError."""
+    if not listeners:
+        return await _over_kafka(config, bootstrap_server, bootstrap_controller, timeout_ms)
+    from cli.commands.brokers.members_grpc import describe_brokers, describe_nodes, what_it_says
+
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_ms / 1000
+    first_ms = max(timeout_ms // 2, 1) if falls_back else timeout_ms
+    describing = loop.create_task(describe_nodes(listeners, min(first_ms, NODES_MS)))
+    try:
+        members = await describe_brokers(listeners, first_ms)
+    except CliError as error:
+        if not falls_back:
+            raise
+        members = await _instead(error, config, bootstrap_server, bootstrap_controller, deadline)
+    finally:
+        nodes = await describing
+    rows = tuple(
+        replace(row, says=what_it_says(nodes[row.broker_id])) if row.broker_id in nodes else row
+        for row in members.brokers
+    )
+    return replace(members, brokers=rows)
+
+
+async def _instead(
+    refused: CliError,
+    config: Path | None,
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None,
+    deadline: float,
+) -> Members:
+    """Without gRPC. Where that fails too, both reasons are told."""
+    if refused.status is ExitStatus.FAILED:
+        complain(f"asking as Kafka's clients do, for over gRPC {refused}", style="yellow", label="note")
+    warm_up((ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_QUORUM))
+    left_ms = max(round((deadline - asyncio.get_running_loop().time()) * 1000), 1)
+    try:
+        return await _over_kafka(config, bootstrap_server, bootstrap_controller, left_ms)
+    except CliError as error:
+        status = ExitStatus.FAILED if ExitStatus.FAILED in (refused.status, error.status) else error.status
+        raise CliError(f"{error}; over gRPC {refused}", status=status) from error
+
+
+async def _over_kafka(
+    config: Path | None, bootstrap_server: str | None, bootstrap_controller: str | None, timeout_ms: int
+) -> Members:
+    addresses = broker_addresses(config, bootstrap_server)
+    asks_quorum = bootstrap_controller is not None or bootstrap_server is None
+    controllers = controller_addresses(config, bootstrap_controller) if asks_quorum else ()
+    known = known_controllers(config, bootstrap_controller) if asks_quorum else None
+    async with ClusterClient(addresses, timeout_ms, tell=tell_waiting) as client:
+        cluster = await _describe_cluster(client)
+        source, rest_ms = client.answered_by, client.remaining_ms
+    if known is None:
+        return _members(cluster, None)
+    async with ClusterClient(controllers, rest_ms, known=known, tell=tell_waiting) as client:
+        quorum = await _maybe_quorum(client)
+    if quorum is None:
+        complain(
+            f"no controller answers as leader: this is what the broker at {source} knew last; "
+            "`kquorum quorum status` says more",
+            style="yellow",
+            label="note",
+        )
+    return _members(cluster, quorum)
+
+
+async def _describe_cluster(client: ClusterClient) -> Any:
+    response = await client.ask(
+        ApiKey.DESCRIBE_CLUSTER,
+        {
+            "include_cluster_authorized_operations": False,
+            "endpoint_type": _BROKERS,
+            "include_fenced_brokers": True,
+        },
+    )
+    check_error(int(response.error_code), response.error_message, "the cluster cannot be described")
+    return response
+
+
+async def _maybe_quorum(client: ClusterClient) -> "QuorumStatus | None":
+    """None while no controller leads: the brokers are shown all the same."""
+    from cli.clients.quorum_client import describe_quorum
+
+    try:
+        return await describe_quorum(client)
+    except CliError:
+        return None
+
+
+def _members(cluster: Any, quorum: "QuorumStatus | None") -> Members:
+    """How far a broker follows is known from its Fetches, and of a kquorum broker from the state that it reports."""
+    replicas = (
+        {} if quorum is None else {each.replica_id: each for each in (*quorum.observers, *quorum.voters)}
+    )
+    return Members(
+        cluster_id=cluster.cluster_id,
+        committed_offset=None if quorum is None else quorum.high_watermark - 1,
+        brokers=tuple(
+            _row(broker, replicas.get(int(broker.broker_id)))
+            for broker in sorted(cluster.brokers, key=lambda broker: int(broker.broker_id))
+        ),
+    )
+
+
+def _row(broker: Any, replica: "ReplicaLag | None") -> BrokerRow:
+    fenced = bool(getattr(broker, "is_fenced", False))
+    state = None if replica is None else replica.state
+    return BrokerRow(
+        broker_id=int(broker.broker_id),
+        host=broker.host,
+        port=int(broker.port),
+        rack=broker.rack,
+        fenced=fenced,
+        state="fenced" if fenced else "active",
+        applied_offset=None if state is None else state.offset,
+        lag=None if replica is None else replica.lag,
+    )

@@ -1,0 +1,1 @@
+"""`kquorum certs`: certificates to try TLS with."""

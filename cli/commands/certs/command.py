@@ -1,0 +1,97 @@
+"""`kquorum certs`: certificates to try TLS with."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.command_tree import Command, Panel
+from cli.options import MaybeConfigPath
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from node.config.model import NodeConfig
+
+certs_app = typer.Typer(help="Certificates to try TLS with.", no_args_is_help=True, add_completion=False)
+
+
+@certs_app.callback()
+def _certs() -> None:
+    """Certificates to try TLS with."""
+
+
+@certs_app.command("make")
+def make(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the PEM files go.")],
+    config: MaybeConfigPath = None,
+    client: Annotated[
+        list[str] | None,
+        typer.Option("--client", metavar="NAME", help="A certificate for this client; may be repeated."),
+    ] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option("--host", metavar="HOST", help="Every node is reached under this too; may be repeated."),
+    ] = None,
+    days: Annotated[int, typer.Option("--days", min=1, max=3650, help="How long they are good.")] = 30,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace those that are there.")] = False,
+) -> None:
+    """Make an authority (ca.pem), a certificate with its key for each node of the config (node-ID.pem, with the hosts
+    of its listeners) and one for each client (client.pem, unless others are named).
+
+    For trying things out: the key of the authority (ca.key) lies beside them. In a config, ssl.keystore.location is
+    node-{node.id}.pem and ssl.truststore.location is ca.pem.
+    """
+    import time
+    from datetime import UTC, datetime
+
+    from cli.clients.addresses import DEFAULT_CONFIG
+    from cli.commands.certs.certificates import AUTHORITY_FILE, Authority, make_certificates
+    from cli.failures import CliError, ExitStatus
+    from cli.output import console
+    from node.config.load import load_config
+
+    if (folder / AUTHORITY_FILE).exists() and not overwrite:
+        raise CliError(
+            f"{folder} has an authority already, and certificates of two authorities do not go together: name another "
+            "folder, or replace all of them with --overwrite",
+            status=ExitStatus.USAGE,
+        )
+    nodes = load_config(config or DEFAULT_CONFIG).nodes
+    clients = list(dict.fromkeys(client or ["client"]))
+    authority = Authority("kquorum demo authority", datetime.fromtimestamp(time.time(), UTC), days)
+    issued = make_certificates(
+        folder, [(node.node_id, _hosts(node, host or ())) for node in nodes], clients, authority
+    )
+    out = console()
+    out.print(f"{folder / AUTHORITY_FILE}: the authority, good for {days} days", soft_wrap=True)
+    for each in issued:
+        where = f", at {', '.join(each.hosts)}" if each.hosts else ""
+        out.print(f"{each.path}: User:{each.subject}{where}", soft_wrap=True)
+
+
+def _hosts(node: "NodeConfig", more: "Sequence[str]") -> tuple[str, ...]:
+    """Where a node is reached: what its listeners say, and this machine for those on every interface."""
+    from node.config.exposure import is_loopback
+    from node.endpoints import reachable_host
+
+    listeners = (*node.advertised_listeners, *node.listeners)
+    hosts = [reachable_host(listener.host) for listener in listeners]
+    if node.kquorum_grpc_listener is not None:
+        hosts.append(reachable_host(node.kquorum_grpc_listener.host))
+    loopback = ["localhost", "127.0.0.1"] if any(map(is_loopback, hosts)) else []
+    return tuple(dict.fromkeys([*hosts, *loopback, *more]))
+
+
+COMMAND = Command(
+    run=certs_app,
+    summary="Certificates to try TLS with.",
+    panel=Panel.RUN,
+    place=3,
+    examples={
+        "make": (
+            "kquorum certs make certs -c examples/secured.toml --client admin",
+            "kquorum certs make certs -c quorum.toml --host broker.example.org",
+        ),
+    },
+)

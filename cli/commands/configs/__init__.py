@@ -1,0 +1,1 @@
+"""`kquorum configs`: show and alter configs of topics, brokers and groups."""

@@ -1,0 +1,159 @@
+"""Configs as a client of the cluster sees and changes them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cli.clients.cluster_client import ClusterClient, check_error
+from cli.failures import CliError, ExitStatus
+from node.config.addresses import HostPort, reachable
+from wire.protocol.apis import ApiKey
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+_REQUEST_TIMED_OUT = 7
+# DescribeConfigsResponse, ConfigSource and ConfigType.
+SOURCES = {
+    1: "topic",
+    2: "broker",
+    3: "cluster",
+    4: "config file",
+    5: "default",
+    6: "broker logger",
+    7: "client metrics",
+    8: "group",
+}
+DEFAULT_SOURCE = SOURCES[5]
+_TYPES = {
+    1: "boolean",
+    2: "string",
+    3: "int",
+    4: "short",
+    5: "long",
+    6: "double",
+    7: "list",
+    8: "class",
+    9: "password",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Whose configs are meant: `type` is Kafka's number; a broker without a name is all brokers."""
+
+    type: int
+    name: str
+    words: str
+
+
+def topic_resource(name: str) -> Resource:
+    return Resource(2, name, f"topic {name}")
+
+
+def broker_resource(node_id: int) -> Resource:
+    return Resource(4, str(node_id), f"broker {node_id}")
+
+
+ALL_BROKERS = Resource(4, "", "all brokers")
+
+
+def client_metrics_resource(name: str) -> Resource:
+    return Resource(16, name, f"client metrics {name}")
+
+
+def group_resource(name: str) -> Resource:
+    return Resource(32, name, f"group {name}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigView:
+    """One config; the value of a sensitive one is not told."""
+
+    name: str
+    value: str | None
+    source: str
+    type: str
+    is_sensitive: bool
+    read_only: bool
+    documentation: str | None
+    synonyms: tuple[Mapping[str, object], ...]
+
+
+async def describe_configs(client: ClusterClient, resource: Resource) -> tuple[ConfigView, ...]:
+    """By name. Raises CliError for a refusal."""
+    body = {
+        "resources": [
+            {"resource_type": resource.type, "resource_name": resource.name, "configuration_keys": None}
+        ],
+        "include_synonyms": True,
+        "include_documentation": True,
+    }
+    result = (await client.ask(ApiKey.DESCRIBE_CONFIGS, body)).results[0]
+    what = f"configs of {resource.words} cannot be described"
+    check_error(int(result.error_code), result.error_message, what)
+    return tuple(sorted((_view(config) for config in result.configs), key=lambda config: config.name))
+
+
+def _view(config: Any) -> ConfigView:
+    source = int(config.config_source)
+    config_type = int(getattr(config, "config_type", 0))
+    return ConfigView(
+        name=config.name,
+        value=config.value,
+        source=SOURCES.get(source, f"source {source}"),
+        type=_TYPES.get(config_type, "unknown"),
+        is_sensitive=bool(config.is_sensitive),
+        read_only=bool(config.read_only),
+        documentation=getattr(config, "documentation", None),
+        synonyms=tuple(
+            {"name": each.name, "value": each.value, "source": SOURCES.get(int(each.source), "unknown")}
+            for each in config.synonyms
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`kind` is SET, DELETE, APPEND or SUBTRACT; a DELETE has no value."""
+
+    kind: int
+    key: str
+    value: str | None = None
+
+
+async def alter_configs(
+    client: ClusterClient, resource: Resource, operations: Sequence[Operation], *, validate_only: bool
+) -> None:
+    """Raises CliError for a refusal."""
+    body = {
+        "resources": [
+            {
+                "resource_type": resource.type,
+                "resource_name": resource.name,
+                "configs": [
+                    {"name": each.key, "config_operation": each.kind, "value": each.value}
+                    for each in operations
+                ],
+            }
+        ],
+        "validate_only": validate_only,
+    }
+    doubt = f"the configs of {resource.words} may have been altered all the same: look with `kquorum configs describe`"
+    asking = {} if validate_only else {"doubt": doubt}
+    result = (await client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, body, **asking)).responses[0]
+    code = int(result.error_code)
+    if code == _REQUEST_TIMED_OUT and not validate_only:
+        reason = result.error_message or "the controller did not answer in time"
+        raise CliError(f"{reason}; {doubt}", status=ExitStatus.UNREACHABLE)
+    kind = "would not be altered" if validate_only else "were not altered"
+    check_error(code, result.error_message, f"configs of {resource.words} {kind}")
+
+
+async def broker_address(client: ClusterClient, node_id: int) -> HostPort:
+    """Only a broker itself tells its configs. Raises CliError when it is not among the live ones."""
+    body = {"topics": [], "allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
+    brokers = (await client.ask(ApiKey.METADATA, body)).brokers
+    for broker in brokers:
+        if int(broker.node_id) == node_id:
+            return reachable(broker.host, int(broker.port))
+    there = ", ".join(sorted((str(int(broker.node_id)) for broker in brokers), key=int)) or "none"
+    raise CliError(f"broker {node_id} is not there or fenced; live brokers: {there} (`kquorum brokers`)")

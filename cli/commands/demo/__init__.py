@@ -1,0 +1,1 @@
+"""`kquorum demo`: a quorum runs, is killed, is read and is audited."""

@@ -1,0 +1,1 @@
+"""`kquorum features`: the levels of features: show, upgrade, downgrade."""

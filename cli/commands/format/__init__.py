@@ -1,0 +1,1 @@
+"""`kquorum format`: prepare the data folders of nodes."""

@@ -1,0 +1,1 @@
+"""`kquorum log`: read, check and compare metadata logs."""

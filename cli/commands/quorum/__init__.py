@@ -1,0 +1,1 @@
+"""`kquorum quorum`: who leads and votes; change the voters."""

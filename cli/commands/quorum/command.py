@@ -1,0 +1,254 @@
+"""`kquorum quorum`: who leads, how far the others follow, who votes, and why there were elections."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.command_tree import Command, Panel
+from cli.options import (
+    AsJson,
+    BootstrapController,
+    BootstrapServer,
+    GrpcListeners,
+    MaybeConfigPath,
+    Reason,
+    TimeoutMs,
+)
+
+if TYPE_CHECKING:
+    from cli.clients.quorum_client import QuorumStatus
+
+quorum_app = typer.Typer(help="Who leads, who votes, and why.", no_args_is_help=True, add_completion=False)
+NodeId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The node's id.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only look whether it could be done.")]
+Wait = Annotated[
+    bool,
+    typer.Option("--wait", help="Wait, within the time limit, for what only needs time (catching up, say)."),
+]
+
+
+@quorum_app.callback()
+def _quorum() -> None:
+    """Who leads the quorum, how far the others follow, who votes, and why there were elections."""
+
+
+@quorum_app.command()
+def status(
+    config: MaybeConfigPath = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: TimeoutMs = 5000,
+    as_json: AsJson = False,
+) -> None:
+    """Leader, epoch, high watermark, and the lag of every voter and observer, as the leader knows them.
+
+    With no leader: what each controller knows, what is needed, and exit status 6. A node whose metadata is not the
+    leader's at the same offset is named, with exit status 1.
+    """
+    from cli.clients.addresses import known_controllers, quorum_addresses
+    from cli.clients.cluster_client import ClusterClient, Unanswered, run_asking
+    from cli.clients.quorum_client import describe_quorum, differing_states
+    from cli.commands.quorum.status import no_leader, quorum_table, silent_voters
+    from cli.failures import CliError
+    from cli.output import print_json, say, show_table, tell_waiting
+
+    addresses = quorum_addresses(config, bootstrap_controller, bootstrap_server)
+    known = known_controllers(config, bootstrap_controller or bootstrap_server)
+
+    async def ask() -> "QuorumStatus":
+        async with ClusterClient(addresses, timeout_ms, known=known, tell=tell_waiting) as client:
+            return await describe_quorum(client)
+
+    try:
+        found = run_asking(ask())
+    except Unanswered as error:
+        raise no_leader(error, known, as_json=as_json, asks_brokers=bool(bootstrap_server)) from error
+    if as_json:
+        print_json(found.as_json())
+    else:
+        show_table(quorum_table(found, time.time_ns() // 1_000_000))
+        if silent := silent_voters(found):
+            say(silent, style="yellow")
+    if differing := differing_states(found.leader_id, found.states):
+        raise CliError(differing, is_in_json=True)
+
+
+@quorum_app.command("add-voter")
+def add_voter(
+    node_id: NodeId,
+    endpoint: Annotated[
+        str | None,
+        typer.Option("--endpoint", metavar="HOST:PORT", help="Its controller listener; else looked up."),
+    ] = None,
+    directory_id: Annotated[
+        str | None,
+        typer.Option("--directory-id", help="Insist on this one; else that which it fetches with."),
+    ] = None,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    reason: Reason = None,
+    config: MaybeConfigPath = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: TimeoutMs = 30_000,
+    as_json: AsJson = False,
+) -> None:
+    """Make a running controller a voter, once it follows the log closely.
+
+    The node was formatted with --no-initial-controllers (or --initial-controllers) and runs; its directory id and
+    listener are looked up. Exit status 1 when the pre-flight says no, with the reason and the remedy.
+    """
+    from cli.commands.quorum.voters import Target, run_add_voter, show_outcome
+
+    target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
+    outcome = run_add_voter(
+        target, node_id, endpoint=endpoint, directory_id=directory_id, dry_run=dry_run, wait=wait
+    )
+    show_outcome(outcome, dry_run=dry_run, as_json=as_json)
+
+
+@quorum_app.command("remove-voter")
+def remove_voter(
+    node_id: NodeId,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    reason: Reason = None,
+    config: MaybeConfigPath = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: TimeoutMs = 30_000,
+    as_json: AsJson = False,
+) -> None:
+    """Take a voter out of the quorum; it may be dead, or lead.
+
+    The node goes on as an observer while it runs, and does not come back by itself. Exit status 1 when the pre-flight
+    says no.
+    """
+    from cli.commands.quorum.voters import Target, run_remove_voter, show_outcome
+
+    target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
+    outcome = run_remove_voter(target, node_id, dry_run=dry_run, wait=wait)
+    show_outcome(outcome, dry_run=dry_run, as_json=as_json)
+
+
+@quorum_app.command("transfer-leadership")
+def transfer_leadership(
+    node_id: NodeId,
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    config: MaybeConfigPath = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    grpc: GrpcListeners = None,
+    timeout_ms: TimeoutMs = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Hand the leadership over to another voter, which takes milliseconds.
+
+    Asked of the leader over gRPC (kquorum.grpc.listener in the config, or --grpc): Kafka's protocol has no word for it.
+    """
+    from cli.commands.quorum.voters import Target, run_transfer, show_outcome
+
+    target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms)
+    outcome = run_transfer(target, node_id, grpc=grpc, dry_run=dry_run, wait=wait)
+    show_outcome(outcome, dry_run=dry_run, as_json=as_json)
+
+
+@quorum_app.command()
+def upgrade(
+    dry_run: DryRun = False,
+    wait: Wait = False,
+    reason: Reason = None,
+    config: MaybeConfigPath = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: TimeoutMs = 30_000,
+    as_json: AsJson = False,
+) -> None:
+    """Make a static quorum dynamic: its voters go into the log and can be changed from then on.
+
+    This is `kafka-features upgrade --feature kraft.version=1`; there is no way back. controller.quorum.voters has no
+    effect afterwards, and controller.quorum.bootstrap.servers should take its place.
+    """
+    from cli.commands.quorum.voters import Target, run_upgrade, show_outcome
+
+    target = Target(config, bootstrap_controller, bootstrap_server, timeout_ms, reason)
+    outcome = run_upgrade(target, dry_run=dry_run, wait=wait)
+    show_outcome(outcome, dry_run=dry_run, as_json=as_json)
+
+
+@quorum_app.command()
+def history(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[DIR]...", help="Data folders to read instead of asking nodes."),
+    ] = None,
+    from_epoch: Annotated[
+        int, typer.Option("--from-epoch", min=0, help="Only this epoch and later ones.")
+    ] = 0,
+    config: MaybeConfigPath = None,
+    grpc: GrpcListeners = None,
+    timeout_ms: TimeoutMs = 5000,
+    as_json: AsJson = False,
+) -> None:
+    """For every epoch: why it began, who stood, who won, and how long there was no leader.
+
+    From what the nodes noted (asked over gRPC) and the leader changes in the log; or, with folders, from their files,
+    also those of Apache Kafka, whose nodes write no such notes: then the history has only what the log holds.
+    """
+    from cli.clients.addresses import grpc_addresses
+    from cli.commands.quorum.history import history_json, history_table, read_folders
+    from cli.output import complain, print_json, show_table
+    from raft.elections_history import merge
+
+    if folders:
+        noted = read_folders(folders)
+    else:
+        from cli.clients.cluster_client import run_asking
+        from cli.commands.quorum.history import fetch_elections
+
+        addresses = grpc_addresses(config, grpc, needed_by="the history of a running quorum")
+        noted = run_asking(
+            fetch_elections(
+                addresses, from_epoch, timeout_ms, lambda text: complain(text, style="yellow", label="note")
+            )
+        )
+    found = merge(
+        (event for place in noted for event in place.events),
+        (change for place in noted for change in place.leader_changes),
+    )
+    found = tuple(election for election in found if election.epoch >= from_epoch)
+    if as_json:
+        print_json(history_json(found, [place.place for place in noted]))
+    else:
+        show_table(history_table(found, [place.place for place in noted]))
+
+
+COMMAND = Command(
+    run=quorum_app,
+    summary="Who leads and votes; change the voters.",
+    panel=Panel.ASK,
+    place=1,
+    examples={
+        "status": (
+            "kquorum quorum status -c quorum.toml",
+            "kquorum quorum status --bootstrap-controller localhost:9191 --json",
+        ),
+        "add-voter": (
+            "kquorum quorum add-voter 4 -c quorum.toml --dry-run",
+            "kquorum quorum add-voter 4 --bootstrap-controller localhost:9191 --wait",
+        ),
+        "remove-voter": (
+            "kquorum quorum remove-voter 3 -c quorum.toml --dry-run",
+            "kquorum quorum remove-voter 3 --bootstrap-controller localhost:9191",
+        ),
+        "transfer-leadership": ("kquorum quorum transfer-leadership 2 -c quorum.toml",),
+        "upgrade": ("kquorum quorum upgrade -c quorum.toml --dry-run",),
+        "history": (
+            "kquorum quorum history -c quorum.toml",
+            "kquorum quorum history kquorum-data/node-1 kquorum-data/node-2",
+        ),
+    },
+)

@@ -1,0 +1,561 @@
+"""`quorum add-voter | remove-voter | transfer-leadership | upgrade`: check, request, wait for the commit, print."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.clients.addresses import DEFAULT_CONFIG, KnownControllers, known_controllers, quorum_addresses
+from cli.clients.cluster_client import ClusterClient, PendingRequest, Unanswered, check_error, run_asking
+from cli.clients.quorum_client import NOT_THE_LEADER, QuorumStatus, ReplicaLag
+from cli.clients.security import remember_cluster
+from cli.commands.quorum.status import leaderless_of
+from cli.commands.quorum.voter_checks import (
+    LOOK_ON_S,
+    Candidate,
+    ObservedQuorum,
+    PreflightCheck,
+    add_voter_checks,
+    look,
+    remove_voter_checks,
+    resolve,
+    size_in_words,
+    transfer_checks,
+    upgrade_checks,
+)
+from cli.failures import CliError, ExitStatus
+from cli.output import print_json, say, show_table, tell_waiting
+from node.config.addresses import HostPort, parse_host_port
+from node.config.load import load_config
+from node.config.model import ClusterConfig, NodeConfig
+from node.endpoints import advertised_controllers
+from wire.protocol.apis import ApiKey
+from wire.uuids import uuid_from_text
+from wire.wording import counted
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The cluster that a command was pointed at."""
+
+    config: Path | None
+    bootstrap_controller: str | None
+    bootstrap_server: str | None
+    timeout_ms: int
+    reason: str | None = None
+
+    def addresses(self) -> tuple[HostPort, ...]:
+        return quorum_addresses(self.config, self.bootstrap_controller, self.bootstrap_server)
+
+    def known(self) -> KnownControllers:
+        return known_controllers(self.config, self.bootstrap_controller or self.bootstrap_server)
+
+    def cluster(self) -> ClusterConfig | None:
+        """The config, where one was named or nothing else says where the cluster is."""
+        if self.config is None and (self.bootstrap_controller or self.bootstrap_server):
+            return None
+        cluster = load_config(self.config or DEFAULT_CONFIG)
+        remember_cluster(cluster)
+        return cluster
+
+    @property
+    def cluster_id(self) -> str | None:
+        cluster = self.cluster()
+        return None if cluster is None else cluster.cluster_id
+
+
+PAUSE_S = 0.1
+LOOK_AGAIN_S = 0.02
+LAST_LOOK_S = 0.3  # before the time is up: a look that the end of the time cuts off tells nothing
+# While nodes are restarted one by one, two of three may refuse connections for a moment.
+LOST_FOR_S = 1.0
+_NONE, _REQUEST_TIMED_OUT, _DUPLICATE_VOTER, _VOTER_NOT_FOUND = 0, 7, 126, 127
+_UPGRADE_ONLY = 1
+DOUBT = "the request may have been carried out: look with `kquorum quorum status`"
+Look = Callable[[ObservedQuorum], list[PreflightCheck]]
+
+
+class LostMajority:
+    """Whether there has been no majority in every round for so long, hence in two rounds at least."""
+
+    def __init__(self) -> None:
+        self._since_s: float | None = None
+
+    def lasts(self, now_s: float, *, is_lost: bool) -> bool:
+        """To be called after each round."""
+        if not is_lost:
+            self._since_s = None
+            return False
+        if self._since_s is None:
+            self._since_s = now_s
+        return now_s - self._since_s >= LOST_FOR_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """`after` is None where nothing was done: for want of a passed pre-flight, or by wish."""
+
+    command: str
+    checks: Sequence[PreflightCheck]
+    before: QuorumStatus
+    after: QuorumStatus | None = None
+    took_ms: int | None = None
+
+    @property
+    def passed(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+    @property
+    def nothing_to_do(self) -> str | None:
+        """Why, where what was asked for is so already."""
+        return next((check.detail for check in self.checks if check.is_wished), None)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "command": self.command,
+            "preflight_passed": self.passed,
+            "done": self.after is not None,
+            "took_ms": self.took_ms,
+            "nothing_to_do": self.nothing_to_do,
+            "checks": [check.as_json() for check in self.checks],
+            "before": self.before.as_json(),
+            "after": None if self.after is None else self.after.as_json(),
+        }
+
+
+async def preflight(
+    client: ClusterClient, checks_of: Look, *, wait: bool, tell: Callable[[str], None]
+) -> tuple[ObservedQuorum, list[PreflightCheck]]:
+    """The checks, once it could be seen who is alive; with `wait` they are made again, until the time is up, while
+    only waiting can help."""
+    loop = asyncio.get_running_loop()
+    first = await look(client)
+    looked_on_at = loop.time() + LOOK_ON_S
+    if any(check.is_wished for check in checks_of(first)):
+        return first, checks_of(first)
+    deadline = max(looked_on_at, client.deadline - LAST_LOOK_S) if wait else looked_on_at
+    told: set[str] = set()
+    while True:
+        view = await look(client, first)
+        checks = checks_of(view)
+        failed = [check for check in checks if not check.passed]
+        is_hopeless = any(not check.may_pass_later for check in failed)
+        if loop.time() >= (looked_on_at if is_hopeless else deadline):
+            return view, checks
+        if all(not check.may_pass_later for check in failed):
+            return view, checks  # nothing failed, or nothing that looking on would change
+        for check in failed if loop.time() >= looked_on_at else ():
+            if check.name not in told:
+                told.add(check.name)
+                tell(f"waiting: {check.detail}")
+        await asyncio.sleep(PAUSE_S)
+
+
+def voters_of(view: ObservedQuorum, known: KnownControllers) -> KnownControllers:
+    """Should the leader be lost, the voters that it named tell whether there can be another one."""
+    places = {HostPort(node.host, node.port): node.node_id for node in view.status.nodes}
+    voters = frozenset(voter.replica_id for voter in view.status.voters)
+    return KnownControllers({**places, **known.ids}, voters)
+
+
+async def add_voter(
+    client: ClusterClient, cluster_id: str | None, candidate: Candidate, listener: str
+) -> None:
+    """Returns once the leader says that it is committed. Raises CliError for a refusal."""
+    assert candidate.directory_id is not None
+    assert candidate.endpoint is not None
+    body = {
+        "cluster_id": cluster_id,
+        "timeout": client.remaining_ms,
+        "voter_id": candidate.node_id,
+        "voter_directory_id": uuid_from_text(candidate.directory_id),
+        "listeners": [{"name": listener, "host": candidate.endpoint.host, "port": candidate.endpoint.port}],
+        "ack_when_committed": True,
+    }
+    what = f"node {candidate.node_id} was not added to the voters"
+    await _change(client, ApiKey.ADD_RAFT_VOTER, body, what, done=_DUPLICATE_VOTER)
+
+
+async def remove_voter(
+    client: ClusterClient, cluster_id: str | None, node_id: int, directory_id: str | None
+) -> None:
+    """Returns once the leader says that it is committed. Raises CliError for a refusal."""
+    body = {
+        "cluster_id": cluster_id,
+        "voter_id": node_id,
+        "voter_directory_id": None if directory_id is None else uuid_from_text(directory_id),
+    }
+    what = f"node {node_id} was not removed from the voters"
+    await _change(client, ApiKey.REMOVE_RAFT_VOTER, body, what, done=_VOTER_NOT_FOUND)
+
+
+async def _change(
+    client: ClusterClient, api_key: ApiKey, body: Mapping[str, object], what: str, *, done: int
+) -> None:
+    """Ask until it is done or refused for good.
+
+    REQUEST_TIMED_OUT is the leader's "not now" (another change is under way, say) as well as its "not yet committed".
+    In the second case the next request finds the work done, which the error `done` then tells. So may a leader that
+    steps down have begun it.
+    """
+    leader = client.answered_by
+    was_asked = False
+    loop = asyncio.get_running_loop()
+    lost = LostMajority()
+
+    def is_hopeless(pending: PendingRequest) -> bool:
+        is_lost = client.known.lack_a_majority(answering=pending.refused, silent=pending.silent)
+        return lost.lasts(loop.time(), is_lost=is_lost) and client.leader_timeout_ms is not None
+
+    while True:
+        try:
+            response = await client.ask(
+                api_key,
+                body,
+                accept=_is_from_leader,
+                refusal=lambda _: "answers, but does not lead",
+                is_hopeless=is_hopeless,
+                doubt=DOUBT,
+                wanted="the leader to commit the change",
+            )
+        except Unanswered as error:
+            error.pending.may_be_done |= was_asked or leader in client.refused_by
+            raise
+        was_asked = was_asked or client.was_in_doubt or leader in client.refused_by
+        code = int(response.error_code)
+        if code == _NONE or (was_asked and code == done):
+            return
+        if code != _REQUEST_TIMED_OUT:
+            check_error(code, response.error_message, what)
+        if loop.time() >= client.deadline - PAUSE_S:
+            reason = f" ({response.error_message})" if response.error_message else ""
+            raise CliError(
+                f"the leader did not say within {client.timeout_ms} ms that it is done{reason}; {DOUBT}",
+                status=ExitStatus.UNREACHABLE,
+            )
+        was_asked = True
+        await asyncio.sleep(PAUSE_S)
+
+
+def _is_from_leader(response: Any) -> bool:
+    return int(response.error_code) not in NOT_THE_LEADER
+
+
+async def upgrade(client: ClusterClient, *, validate_only: bool) -> None:
+    """kraft.version 0 to 1, as `kafka-features upgrade --feature kraft.version=1` asks for it. Raises CliError."""
+    update = {
+        "feature": "kraft.version",
+        "max_version_level": 1,
+        "upgrade_type": _UPGRADE_ONLY,
+        "allow_downgrade": False,
+    }
+    body = {"timeout": client.remaining_ms, "feature_updates": [update], "validate_only": validate_only}
+    response = await client.ask(
+        ApiKey.UPDATE_FEATURES, body, accept=_is_from_leader, doubt=None if validate_only else DOUBT
+    )
+    what = "kraft.version cannot be upgraded" if validate_only else "kraft.version was not upgraded"
+    check_error(int(response.error_code), response.error_message, what)
+    for result in getattr(response, "results", ()):
+        check_error(int(result.error_code), result.error_message, what)
+
+
+async def wait_for(
+    client: ClusterClient, is_reached: Callable[[ObservedQuorum], bool], what: str
+) -> ObservedQuorum:
+    """The first view in which it is so. Raises CliError when it is not in time: it may still come."""
+    try:
+        while True:
+            view = await look(client)
+            if is_reached(view):
+                return view
+            if asyncio.get_running_loop().time() >= client.deadline:
+                break
+            await asyncio.sleep(LOOK_AGAIN_S)
+    except Unanswered as error:
+        missed = f": {error}"  # which says how long it was asked for, where the time was up
+    else:
+        missed = f" within {client.timeout_ms} ms"
+    raise CliError(
+        f"{what} was agreed to, but did not show{missed}; see `kquorum quorum status`",
+        status=ExitStatus.FAILED,
+    )
+
+
+DEFAULT_LISTENER = "CONTROLLER"
+Work = Callable[[ClusterClient, ObservedQuorum], Awaitable[Callable[[ObservedQuorum], bool]]]
+
+
+def run_add_voter(
+    target: Target, node_id: int, *, endpoint: str | None, directory_id: str | None, dry_run: bool, wait: bool
+) -> Outcome:
+    typed = None if endpoint is None else _parse_endpoint(endpoint)
+    _check_directory_id(directory_id)
+    cluster = target.cluster()
+    node = _node(cluster, node_id)
+    listener = _listener_name(cluster)
+
+    def candidate(view: ObservedQuorum) -> Candidate:
+        return resolve(
+            view,
+            node_id,
+            directory_id=directory_id,
+            endpoint=typed,
+            configured=None if node is None else _configured_place(node),
+            is_configured_controller=None if node is None else node.is_controller,
+        )
+
+    async def work(client: ClusterClient, view: ObservedQuorum) -> Callable[[ObservedQuorum], bool]:
+        await add_voter(client, target.cluster_id, candidate(view), listener)
+        return lambda now: now.status.voter(node_id) is not None
+
+    return _run(
+        target,
+        f"add-voter {node_id}",
+        lambda view: add_voter_checks(view, candidate(view)),
+        work,
+        dry_run=dry_run,
+        wait=wait,
+    )
+
+
+def run_remove_voter(target: Target, node_id: int, *, dry_run: bool, wait: bool) -> Outcome:
+    async def work(client: ClusterClient, view: ObservedQuorum) -> Callable[[ObservedQuorum], bool]:
+        voter = view.status.voter(node_id)
+        await remove_voter(client, target.cluster_id, node_id, None if voter is None else voter.directory_id)
+        return lambda now: now.status.voter(node_id) is None and now.status.leader_id != node_id
+
+    return _run(
+        target,
+        f"remove-voter {node_id}",
+        lambda view: remove_voter_checks(view, node_id),
+        work,
+        dry_run=dry_run,
+        wait=wait,
+        ask_last=node_id,
+    )
+
+
+def run_transfer(target: Target, node_id: int, *, grpc: str | None, dry_run: bool, wait: bool) -> Outcome:
+    from cli.clients.addresses import grpc_addresses
+    from cli.clients.grpc_client import transfer_leadership
+
+    listeners = grpc_addresses(target.config, grpc, needed_by="a transfer of leadership")
+
+    async def work(client: ClusterClient, view: ObservedQuorum) -> Callable[[ObservedQuorum], bool]:
+        leader = _node(target.cluster(), view.status.leader_id)
+        first = (
+            [] if leader is None or leader.kquorum_grpc_listener is None else [leader.kquorum_grpc_listener]
+        )
+        order = sorted(listeners, key=lambda address: address not in first)
+        await transfer_leadership(order, node_id, client.remaining_ms, tell=tell_waiting)
+        return lambda now: now.status.leader_id == node_id
+
+    return _run(
+        target,
+        f"transfer-leadership {node_id}",
+        lambda view: transfer_checks(view, node_id),
+        work,
+        dry_run=dry_run,
+        wait=wait,
+    )
+
+
+def run_upgrade(target: Target, *, dry_run: bool, wait: bool) -> Outcome:
+    async def work(client: ClusterClient, _view: ObservedQuorum) -> Callable[[ObservedQuorum], bool]:
+        await upgrade(client, validate_only=False)
+        return lambda now: now.kraft_version >= 1
+
+    async def ask_leader(client: ClusterClient) -> PreflightCheck:
+        try:
+            await upgrade(client, validate_only=True)
+        except CliError as error:
+            remedy = "see what the leader says"
+            return PreflightCheck(
+                name="the leader agrees", passed=False, detail=str(error), remedy=remedy, may_pass_later=True
+            )
+        return PreflightCheck(
+            name="the leader agrees", passed=True, detail="it would upgrade kraft.version to 1"
+        )
+
+    return _run(target, "upgrade", upgrade_checks, work, dry_run=dry_run, wait=wait, last_check=ask_leader)
+
+
+def _run(
+    target: Target,
+    command: str,
+    checks_of: Look,
+    work: Work,
+    *,
+    dry_run: bool,
+    wait: bool,
+    last_check: Callable[[ClusterClient], Coroutine[Any, Any, PreflightCheck]] | None = None,
+    ask_last: int | None = None,
+) -> Outcome:
+    """`ask_last` is a node that may well be dead or hang. All of it ends with the time limit."""
+    known = target.known()
+    addresses = sorted(target.addresses(), key=lambda address: known.ids.get(address, -1) == ask_last)
+
+    async def find_leader() -> None:
+        """Without a majority of the voters there is no leader: what cannot begin is not waited for to the end, nor what
+        loses its leader then."""
+        nonlocal known
+        limit_ms = min(LEADER_TIMEOUT_MS, target.timeout_ms)
+        async with ClusterClient(addresses, limit_ms, known=known, tell=tell_waiting) as client:
+            known = voters_of(await look(client), known)
+
+    async def ask() -> Outcome:
+        if not wait:
+            await find_leader()
+        loop = asyncio.get_running_loop()
+        async with ClusterClient(
+            addresses,
+            target.timeout_ms,
+            known=known,
+            tell=tell_waiting,
+            reason=target.reason,
+            leader_timeout_ms=None if wait else LEADER_TIMEOUT_MS,
+        ) as client:
+            view, checks = await preflight(client, checks_of, wait=wait, tell=tell_waiting)
+            if last_check is not None and all(check.passed for check in checks):
+                checks.append(await last_check(client))
+            looked = Outcome(command=command, checks=checks, before=view.status)
+            if dry_run or not looked.passed:
+                return looked
+            began = loop.time()
+            is_reached = await work(client, view)
+            after = await _seen(client, is_reached, command)
+            took_ms = round((loop.time() - began) * 1000)
+        return Outcome(
+            command=command, checks=checks, before=view.status, after=after.status, took_ms=took_ms
+        )
+
+    try:
+        return run_asking(ask())
+    except Unanswered as error:
+        pending, is_refused = error.pending, error.status is ExitStatus.FAILED
+        is_mute = pending.doubt is not None and not pending.refused
+        if is_mute or target.bootstrap_server or is_refused:
+            raise
+        doubt = f"; {pending.doubt}" if pending.doubt and pending.may_be_done else ""
+        raise CliError(leaderless_of(error, known).summary + doubt, status=ExitStatus.UNREACHABLE) from error
+
+
+# Longer than an election with the default timeouts takes.
+LEADER_TIMEOUT_MS = 6_000
+
+
+async def _seen(
+    client: ClusterClient, is_reached: Callable[[ObservedQuorum], bool], command: str
+) -> ObservedQuorum:
+    try:
+        return await wait_for(client, is_reached, command)
+    except asyncio.CancelledError:
+        tell_waiting(f"{command} was agreed to: see `kquorum quorum status`")
+        raise
+
+
+def _node(cluster: ClusterConfig | None, node_id: int) -> NodeConfig | None:
+    nodes = () if cluster is None else cluster.nodes
+    return next((node for node in nodes if node.node_id == node_id), None)
+
+
+def _listener_name(cluster: ClusterConfig | None) -> str:
+    """The name of the quorum's listener, which is the same for all nodes of a cluster."""
+    names = [
+        name for node in (() if cluster is None else cluster.nodes) for name in node.controller_listener_names
+    ]
+    return names[0] if names else DEFAULT_LISTENER
+
+
+def _configured_place(node: NodeConfig) -> HostPort | None:
+    listeners = advertised_controllers(node) if node.is_controller else ()
+    return HostPort(listeners[0].host, listeners[0].port) if listeners and listeners[0].host else None
+
+
+def _parse_endpoint(text: str) -> HostPort:
+    try:
+        return parse_host_port(text)
+    except ValueError as error:
+        raise CliError(f"--endpoint: {error}", status=ExitStatus.USAGE) from error
+
+
+def _check_directory_id(text: str | None) -> None:
+    try:
+        if text is not None:
+            uuid_from_text(text)
+    except ValueError as error:
+        raise CliError(f"--directory-id: {error}", status=ExitStatus.USAGE) from error
+
+
+def checks_table(command: str, checks: "Sequence[PreflightCheck]") -> "Table":
+    """A row for each point of a pre-flight, the remedies where they are needed."""
+    from cli.output import make_table
+
+    rows = [
+        ("ok" if check.passed else "NO", check.name, check.detail, "" if check.passed else check.remedy)
+        for check in checks
+    ]
+    return make_table(f"{command}: pre-flight", ("", "check", "~found", "~remedy"), rows)
+
+
+def voters_table(before: QuorumStatus, after: QuorumStatus) -> "Table":
+    """Who voted before, who votes now."""
+    from cli.output import make_table
+
+    then = {voter.replica_id: voter for voter in before.voters}
+    now = {voter.replica_id: voter for voter in after.voters}
+    rows = [
+        (
+            node_id,
+            (now.get(node_id) or then[node_id]).directory_id,
+            _place(after, node_id) or _place(before, node_id),
+            _standing(before, then.get(node_id), node_id),
+            _standing(after, now.get(node_id), node_id),
+        )
+        for node_id in sorted(then.keys() | now.keys())
+    ]
+    return make_table(
+        size_in_words(len(now)),
+        ("#node", "directory id", "listener", "before", "after"),
+        rows,
+        spare=("before",),
+    )
+
+
+def _place(status: QuorumStatus, node_id: int) -> str | None:
+    place = status.place_of(node_id)
+    return None if place is None else str(place)
+
+
+def _standing(status: QuorumStatus, voter: ReplicaLag | None, node_id: int) -> str:
+    if voter is None:
+        return "-"
+    return "leader" if status.leader_id == node_id else "voter"
+
+
+def show_outcome(outcome: Outcome, *, dry_run: bool, as_json: bool) -> None:
+    """Raises CliError when the pre-flight said no, after telling what it found."""
+    if as_json:
+        print_json(outcome.as_json())
+    else:
+        _show_in_words(outcome, dry_run=dry_run)
+    if not outcome.passed and outcome.nothing_to_do is None:
+        failed = [check.name for check in outcome.checks if not check.passed]
+        message = f"{outcome.command} is not possible now: {counted(len(failed), 'check')} failed ({', '.join(failed)})"
+        raise CliError(message, status=ExitStatus.FAILED, is_in_json=True)
+
+
+def _show_in_words(outcome: Outcome, *, dry_run: bool) -> None:
+    if outcome.nothing_to_do is not None:
+        say(f"nothing to do: {outcome.nothing_to_do}")
+        return
+    show_table(checks_table(outcome.command, outcome.checks))
+    if outcome.after is not None:
+        show_table(voters_table(outcome.before, outcome.after))
+        say(f"done in {outcome.took_ms} ms")
+    elif dry_run and outcome.passed:
+        say("nothing was changed: this was a dry run")

@@ -1,0 +1,1 @@
+"""`kquorum snapshot`: list, check, compare and take snapshots."""

@@ -1,0 +1,1 @@
+"""`kquorum topics`: create, list, describe and delete topics."""

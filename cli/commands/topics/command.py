@@ -1,0 +1,253 @@
+"""`kquorum topics`: create, list, describe and delete topics through a broker."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.command_tree import Command, Panel
+from cli.options import AsJson, BootstrapServer, GrpcListeners, MaybeConfigPath, Reason, TimeoutMs
+
+if TYPE_CHECKING:
+    from cli.clients.cluster_client import ClusterClient
+    from cli.commands.topics.topic_client import TopicView
+
+Consistency = Annotated[
+    str | None,
+    typer.Option(
+        "--consistency", metavar="PROMISE", help="linearizable, committed or local; read over gRPC."
+    ),
+]
+topics_app = typer.Typer(
+    help="Create, list, describe and delete topics.", no_args_is_help=True, add_completion=False
+)
+
+
+@topics_app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="The topic's name.")],
+    partitions: Annotated[
+        int, typer.Option("--partitions", "-p", help="How many; -1 for num.partitions of the cluster.")
+    ] = -1,
+    replication_factor: Annotated[
+        int,
+        typer.Option("--replication-factor", "-r", help="-1 for default.replication.factor of the cluster."),
+    ] = -1,
+    topic_config: Annotated[
+        list[str] | None, typer.Option("--topic-config", metavar="KEY=VALUE", help="May be repeated.")
+    ] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="An existing topic is no error.")
+    ] = False,
+    wait_all: Annotated[
+        bool,
+        typer.Option("--wait-all", help="Wait until every broker that is not fenced knows of it (gRPC)."),
+    ] = False,
+    reason: Reason = None,
+    config: MaybeConfigPath = None,
+    bootstrap_server: BootstrapServer = None,
+    grpc: GrpcListeners = None,
+    timeout_ms: TimeoutMs = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Create a topic; returns when it is committed by the quorum, or with --wait-all when all brokers have it."""
+    from cli.clients.cluster_client import ask_brokers
+    from cli.commands.topics.topic_client import NewTopic, create_topic
+    from cli.commands.topics.wait_all import WaitForAll
+    from cli.output import print_json, say
+
+    waiting = WaitForAll(config, grpc, timeout_ms) if wait_all else None
+
+    topic = NewTopic(
+        name=name,
+        partitions=partitions,
+        replication_factor=replication_factor,
+        configs=dict(_key_and_value(item) for item in topic_config or ()),
+    )
+    is_new = ask_brokers(
+        config,
+        bootstrap_server,
+        timeout_ms,
+        lambda client: create_topic(client, topic, timeout_ms, if_not_exists=if_not_exists),
+        reason,
+    )
+    done = f"topic {name} was created" if is_new else f"topic {name} was there already"
+    everywhere = None if waiting is None else waiting.run(done)
+    if as_json:
+        print_json({"name": name, "created": is_new} | ({} if everywhere is None else everywhere.as_json()))
+    else:
+        say(done if everywhere is None else f"{done}, and {everywhere.words}")
+
+
+@topics_app.command("list")
+def list_topics(
+    consistency: Consistency = None,
+    config: MaybeConfigPath = None,
+    bootstrap_server: BootstrapServer = None,
+    grpc: GrpcListeners = None,
+    timeout_ms: TimeoutMs = 20_000,
+    as_json: AsJson = False,
+) -> None:
+    """List the topics, one line each.
+
+    A broker tells what it has applied. With --consistency a node tells over gRPC and keeps a promise: linearizable (all
+    that was committed when asked, from the leader), committed (all that the node knows to be), local (its own log, also
+    what may yet be lost).
+    """
+    from cli.output import print_json, print_table
+    from wire.wording import counted
+
+    found = _read(None, consistency, config, bootstrap_server, grpc, timeout_ms)
+    if as_json:
+        print_json([_summary(item) for item in found])
+        return
+    rows = [tuple(_summary(item).values()) for item in found]
+    columns = ("topic", "id", "#partitions", "#replicas", "#no\nleader", "#short\nisr")
+    print_table(counted(len(found), "topic"), columns, rows, spare=("id",))
+
+
+@topics_app.command()
+def describe(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")],
+    consistency: Consistency = None,
+    config: MaybeConfigPath = None,
+    bootstrap_server: BootstrapServer = None,
+    grpc: GrpcListeners = None,
+    timeout_ms: TimeoutMs = 5000,
+    as_json: AsJson = False,
+) -> None:
+    """Show each partition's leader, epoch, replicas and in-sync replicas; --consistency as for `list`."""
+    from cli.output import print_json
+
+    found = _read(names, consistency, config, bootstrap_server, grpc, timeout_ms)
+    if as_json:
+        print_json([asdict(topic) for topic in found])
+        return
+    for topic in found:
+        _show(topic)
+
+
+def _show(topic: "TopicView") -> None:
+    from cli.output import print_table
+
+    rows = [
+        (
+            item.partition_id,
+            "none" if item.leader < 0 else str(item.leader),
+            item.leader_epoch,
+            item.replicas,
+            item.isr,
+        )
+        for item in topic.partitions
+    ]
+    columns = ("#partition", "#leader", "#epoch", "replicas", "isr")
+    print_table(f"{topic.name} ({topic.topic_id})", columns, rows, spare=("#epoch",))
+
+
+@topics_app.command()
+def delete(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The topics.")],
+    reason: Reason = None,
+    config: MaybeConfigPath = None,
+    bootstrap_server: BootstrapServer = None,
+    timeout_ms: TimeoutMs = 10_000,
+    as_json: AsJson = False,
+) -> None:
+    """Delete topics, in the order given; stops at the first that is refused."""
+    from cli.clients.cluster_client import ask_brokers
+    from cli.commands.topics.topic_client import delete_topic
+    from cli.failures import CliError
+    from cli.output import print_json, say
+
+    deleted: list[str] = []
+
+    async def delete_all(client: "ClusterClient") -> None:
+        for name in names:
+            await delete_topic(client, name, timeout_ms)
+            deleted.append(name)
+            if not as_json:
+                say(f"topic {name} was deleted")
+
+    try:
+        ask_brokers(config, bootstrap_server, timeout_ms, delete_all, reason)
+    except CliError as error:
+        if not as_json or not deleted:
+            raise
+        # Otherwise the document would not tell that some are gone.
+        raise CliError(f"{error}; deleted before: {', '.join(deleted)}", status=error.status) from error
+    if as_json:
+        print_json([{"name": name, "deleted": True} for name in names])
+
+
+def _summary(topic: "TopicView") -> dict[str, object]:
+    """A topic's line, in the order of the columns."""
+    return {
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "partitions": len(topic.partitions),
+        "replicas": max((len(partition.replicas) for partition in topic.partitions), default=0),
+        "no_leader": sum(partition.leader < 0 for partition in topic.partitions),
+        "short_isr": sum(len(partition.isr) < len(partition.replicas) for partition in topic.partitions),
+    }
+
+
+def _read(
+    names: list[str] | None,
+    consistency: str | None,
+    config: Path | None,
+    bootstrap_server: str | None,
+    grpc: str | None,
+    timeout_ms: int,
+) -> "tuple[TopicView, ...]":
+    """From a broker; or, where a promise or a gRPC listener was asked for, from a node's image."""
+    from cli.clients.cluster_client import ask_brokers
+
+    if consistency is None and grpc is None:
+        from cli.commands.topics.topic_client import describe_topics
+
+        return ask_brokers(
+            config, bootstrap_server, timeout_ms, lambda client: describe_topics(client, names)
+        )
+    from cli.clients.addresses import grpc_addresses
+    from cli.clients.cluster_client import run_asking
+    from cli.commands.topics.image_reads import CONSISTENCIES, read_topics
+
+    promise = consistency or "committed"
+    if promise not in CONSISTENCIES:
+        known = ", ".join(CONSISTENCIES)
+        raise typer.BadParameter(f"{consistency!r} is none of {known}", param_hint="--consistency")
+    if bootstrap_server is not None:
+        raise typer.BadParameter(
+            "brokers make no promise over Kafka's protocol; name gRPC listeners with --grpc or --config",
+            param_hint="--bootstrap-server",
+        )
+    addresses = grpc_addresses(config, grpc, needed_by=f"a {promise} read")
+    return run_asking(read_topics(addresses, names, promise, timeout_ms))
+
+
+def _key_and_value(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise typer.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--topic-config")
+    return key, value
+
+
+COMMAND = Command(
+    run=topics_app,
+    summary="Create, list, describe and delete topics.",
+    panel=Panel.ASK,
+    place=3,
+    examples={
+        "create": (
+            "kquorum topics create orders -p 6 -r 3 -c quorum.toml",
+            "kquorum topics create orders --wait-all -c quorum.toml",
+        ),
+        "list": (
+            "kquorum topics list -b localhost:9092",
+            "kquorum topics list --consistency linearizable -c quorum.toml",
+        ),
+        "describe": ("kquorum topics describe orders -b localhost:9092 --json",),
+        "delete": ("kquorum topics delete orders -b localhost:9092",),
+    },
+)

@@ -1,0 +1,1 @@
+"""`kquorum up`: run all nodes of the config on this machine."""

@@ -1,0 +1,1 @@
+"""`kquorum watch`: changes of the metadata, live (gRPC)."""

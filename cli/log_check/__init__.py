@@ -1,1 +1,0 @@
-"""Reading the files of a metadata folder for the commands that examine it."""
