@@ -1,7 +1,7 @@
 """The source of a decoder: `decode(buffer, position) -> (entity, position after it)`.
 
-Fixed-width neighbours are read by one `struct` call, and short lengths without a call. The entity is built as
-a draft (see `wire.drafts`) and becomes an instance of its frozen class at the end.
+Fixed-width neighbours are read by one `struct` call, and short lengths without a call. The entity of a frozen class is
+built as a draft (see `wire.drafts`) and becomes an instance of its class at the end.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,11 @@ from wire.codegen.runtime import ElementsLeft
 from wire.drafts import draft_of
 
 _ELEMENTS = "elements"
+_SLICES = {
+    "string": "buffer[position:end].decode()",
+    "bytes": "buffer[position:end]",
+    "records": "memoryview(buffer)[position:end]",
+}
 
 
 def write_decoder(lines: Lines, plan: StructPlan, elements: ElementsLeft | None = None) -> None:
@@ -22,11 +27,13 @@ def write_decoder(lines: Lines, plan: StructPlan, elements: ElementsLeft | None 
     if elements is not None:
         lines.constant(_ELEMENTS, elements)
     lines.constant("Entity", plan.cls)
-    lines.constant("Draft", draft_of(plan.cls))
+    is_frozen: bool = vars(plan.cls)["__dataclass_params__"].frozen
+    if is_frozen:
+        lines.constant("Draft", draft_of(plan.cls))
     with lines.block("def decode(buffer, position):"):
         if plan.keeps_unknown_tags and not plan.fields and not plan.absent:
             _add_shared_instance(lines, plan.cls)
-        lines.add("size = len(buffer)", "entity = Draft()")
+        lines.add("size = len(buffer)", "entity = Draft()" if is_frozen else "entity = new(Entity)")
         for is_fixed, fields in groupby(plan.positional, key=is_single_fixed):
             if is_fixed:
                 _add_fixed_run(lines, tuple(fields))
@@ -37,7 +44,9 @@ def write_decoder(lines: Lines, plan: StructPlan, elements: ElementsLeft | None 
             lines.add(f"entity.{name} = {lines.constant(f'default_{name}', default)}")
         if plan.flexible:
             _add_tagged(lines, plan)
-        lines.add("entity.__class__ = Entity", "return entity, position")
+        if is_frozen:
+            lines.add("entity.__class__ = Entity")
+        lines.add("return entity, position")
 
 
 def is_single_fixed(field: FieldPlan) -> bool:
@@ -71,7 +80,7 @@ def _add_variable(lines: Lines, field: FieldPlan, flexible: bool) -> None:
         _add_struct(lines, field, target)
         return
     compact = flexible and not field.legacy
-    length_layout = "i" if field.is_array or field.kind == "bytes" else "h"
+    length_layout = "h" if field.kind == "string" and not field.is_array else "i"
     add_length(
         lines, compact=compact, layout=length_layout, is_text=field.kind == "string" and not field.is_array
     )
@@ -106,8 +115,7 @@ def _add_text_or_bytes(lines: Lines, kind: str, store: str) -> None:
     lines.add("end = position + length")
     with lines.block("if end > size:"):
         lines.add("raise underflow(length, buffer, position)")
-    suffix = ".decode()" if kind == "string" else ""
-    lines.add(store.format(f"buffer[position:end]{suffix}"), "position = end")
+    lines.add(store.format(_SLICES[kind]), "position = end")
 
 
 def _add_elements(lines: Lines, field: FieldPlan, target: str, compact: bool) -> None:

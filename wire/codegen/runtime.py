@@ -57,6 +57,36 @@ def write_tagged(
         out += value
 
 
+LEAST_SPLICED: Final = 2048
+
+
+class MessageBuffer(bytearray):
+    """A message that is being encoded, without its long record batches: these are kept as they are in `spliced`, with
+    the number of bytes in front of each, so that they are copied at most once, when the parts are joined."""
+
+    __slots__ = ("spliced",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spliced: list[tuple[int, bytes | memoryview]] = []
+
+    def splice(self, data: bytes | memoryview) -> None:
+        self.spliced.append((len(self), data))
+
+    def parts(self) -> list[bytes | memoryview]:
+        """What the message is made of, in order."""
+        if not self.spliced:
+            return [bytes(self)]
+        parts: list[bytes | memoryview] = []
+        start = 0
+        with memoryview(self) as view:
+            for position, data in self.spliced:
+                parts += (bytes(view[start:position]), data)
+                start = position
+            parts.append(bytes(view[start:]))
+        return parts
+
+
 class ElementsLeft:
     """How many elements of arrays, and unknown tagged fields, may still be read: a byte can stand for an object a
     hundred times its size. Each thread that reads has a count of its own."""
@@ -138,6 +168,8 @@ NAMESPACE: Final[Mapping[str, object]] = {
     "wrong_tag_size": wrong_tag_size,
     "forbidden_tag": forbidden_tag,
     "absent_field": absent_field,
+    "new": object.__new__,
+    "LEAST_SPLICED": LEAST_SPLICED,
     "unpack_array": struct.unpack_from,
     "pack_array": struct.pack,
 }

@@ -16,6 +16,8 @@ def write_encoder(lines: Lines, plan: StructPlan) -> None:
             "pass" if not plan.fields and not plan.flexible else f"# {plan.cls.__name__} v{plan.version}"
         )
         for name, default in plan.absent:
+            if plan.refused is not None and name not in plan.refused:
+                continue
             constant = lines.constant(f"default_{name}", default)
             with lines.block(f"if entity.{name} != {constant}:"):
                 lines.add(f"raise absent_field(entity, '{name}', {plan.version})")
@@ -55,7 +57,7 @@ def _null(lines: Lines, field: FieldPlan, compact: bool, out: str) -> str:
         return f"{out}.append(255)"
     if compact:
         return f"{out}.append(0)"
-    layout = "i" if field.is_array or field.kind == "bytes" else "h"
+    layout = "h" if field.kind == "string" and not field.is_array else "i"
     return f"{out} += {lines.packer('pack', layout)}(-1)"
 
 
@@ -79,7 +81,11 @@ def _add_text_or_bytes(lines: Lines, kind: str, value: str, compact: bool, out: 
         "write_text_length" if is_text else "write_uvarint",
         out,
     )
-    lines.add(f"{out} += raw")
+    if kind == "records":
+        # Batches go out as they are, beside the buffer: see `runtime.MessageBuffer`.
+        lines.add(f"if length < LEAST_SPLICED: {out} += raw", f"else: {out}.splice(raw)")
+    else:
+        lines.add(f"{out} += raw")
 
 
 def _add_length(lines: Lines, sized: str, compact: bool, layout: str, long_writer: str, out: str) -> None:
