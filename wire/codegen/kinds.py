@@ -112,7 +112,7 @@ FIXED: Final[Mapping[str, FixedKind]] = {
     "uuid_or_none": FixedKind(
         "16s", 16, "uuid_or_none({0})", f"(ZERO_BYTES if {{0}} is None else {_UUID_BYTES})", None
     ),
-    "error_code": FixedKind("h", 2, "error_code_of({0})", "{0}._value_", None),
+    "error_code": FixedKind("h", 2, "error_code_of({0})", zero=None),
     "timedelta_i32": FixedKind("i", 4, "duration_of({0})", "milliseconds_of({0})", dt.timedelta(0)),
     "timedelta_i64": FixedKind("q", 8, "duration_of({0})", "milliseconds_of({0})", dt.timedelta(0)),
     "datetime_i64": FixedKind("q", 8, "instant_of({0})", "since_epoch({0})", _EPOCH),

@@ -83,7 +83,7 @@ def _add_text_or_bytes(lines: Lines, kind: str, value: str, compact: bool, out: 
     )
     if kind == "records":
         # Batches go out as they are, beside the buffer: see `runtime.MessageBuffer`.
-        lines.add(f"if length < LEAST_SPLICED: {out} += raw", f"else: {out}.splice(raw)")
+        lines.add(f"if len(raw) < LEAST_SPLICED: {out} += raw", f"else: {out}.splice(raw)")
     else:
         lines.add(f"{out} += raw")
 
