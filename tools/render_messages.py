@@ -5,6 +5,7 @@ see `wire.message_schema`. TARGET is the folder that stands for the root of the 
 """
 
 import datetime as dt
+import re
 import shutil
 import subprocess
 import sys
@@ -267,7 +268,7 @@ def module_text(title: str, messages: Sequence[MergedMessage], api_key: int | No
         head += ["from uuid import UUID", ""]
     if "ErrorCode" in text:
         head += ["from kio.schema.errors import ErrorCode", ""]
-    names |= {"Records"} if "Records" in text else set()
+    names |= {"Records"} if re.search(r"\bRecords\b", text) else set()
     head.append(f"from wire.message_schema import {', '.join(sorted(names, key=_import_order))}")
     if "ZERO_UUID" in text:
         head.append("from wire.uuids import ZERO_UUID")

@@ -9,6 +9,7 @@ import struct
 from typing import Final, TypeVar
 
 from wire.codegen.compiler import Decoder, Encoder, compile_decoder, compile_encoder
+from wire.codegen.plan import StructPlan
 from wire.codegen.runtime import ElementsLeft, MessageBuffer
 from wire.errors import BufferUnderflow, DecodeError
 from wire.message_schema import Message, plan_of
@@ -17,18 +18,26 @@ from wire.primitives import Buffer
 M = TypeVar("M", bound=Message)
 _Key = tuple[type[Message], int]
 
-_ENCODERS: Final[dict[_Key, Encoder]] = {}
+_ENCODERS: Final[dict[_Key, tuple[Encoder, bool]]] = {}
 _DECODERS: Final[dict[_Key, Decoder]] = {}
 _BOUNDED: Final[dict[_Key, Decoder]] = {}
 _ELEMENTS: Final = ElementsLeft()
 
 
-def encoder_of(cls: type[Message], version: int) -> Encoder:
-    """Raises UnsupportedVersion."""
-    encoder = _ENCODERS.get((cls, version))
-    if encoder is None:
-        encoder = _ENCODERS[cls, version] = compile_encoder(plan_of(cls, version))
-    return encoder
+def encoder_of(cls: type[Message], version: int) -> tuple[Encoder, bool]:
+    """The encoder, and whether the message has record batches. Raises UnsupportedVersion."""
+    found = _ENCODERS.get((cls, version))
+    if found is None:
+        plan = plan_of(cls, version)
+        found = _ENCODERS[cls, version] = compile_encoder(plan), _has_records(plan)
+    return found
+
+
+def _has_records(plan: StructPlan) -> bool:
+    return any(
+        field.kind == "records" or (field.nested is not None and _has_records(field.nested))
+        for field in plan.fields
+    )
 
 
 def decoder_of(cls: type[Message], version: int) -> Decoder:
@@ -53,19 +62,27 @@ def encode(message: Message, version: int) -> bytes:
     Raises ValueError if a value does not fit its field, and UnsupportedVersion if the version does not exist or if it
     lacks a field of a request that is set and may not be ignored: both are mistakes of the caller, not of a peer.
     """
-    parts = encode_parts(message, version)
-    return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
+    out = _encoded(message, version)
+    return b"".join(out.parts()) if type(out) is MessageBuffer and out.spliced else bytes(out)
 
 
 def encode_parts(message: Message, version: int) -> list[bytes | memoryview]:
     """As `encode`, in pieces to be sent one after the other. Each long record batch is a piece, which is not copied."""
-    encoder = encoder_of(type(message), version)
-    out = MessageBuffer()
+    out = _encoded(message, version)
+    return out.parts() if isinstance(out, MessageBuffer) else [bytes(out)]
+
+
+def _encoded(message: Message, version: int) -> bytearray:
+    encoder, has_records = encoder_of(type(message), version)
+    out = bytearray()
+    if has_records:
+        out = MessageBuffer()
+        out.spliced = None
     try:
         encoder(message, out)
     except (struct.error, AttributeError, TypeError) as error:
         raise ValueError(f"{type(message).__name__} version {version} cannot be encoded: {error}") from error
-    return out.parts()
+    return out
 
 
 def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> tuple[M, int]:

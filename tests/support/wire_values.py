@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from wire.codegen.kinds import FIXED
 from wire.codegen.plan import FieldPlan, StructPlan
-from wire.codegen.runtime import LEAST_SPLICED
+from wire.codegen.runtime import MOST_COPIED
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 SAMPLE_UUID = UUID("00112233-4455-6677-8899-aabbccddeeff")
@@ -48,7 +48,7 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "datetime_or_none": st.none() | _INSTANTS,
     "string": _TEXT,
     "bytes": st.binary(max_size=200),
-    "records": st.binary(max_size=200).map(lambda data: data + bytes(LEAST_SPLICED * (len(data) % 2))),
+    "records": st.binary(max_size=200).map(lambda data: data + bytes(MOST_COPIED * (len(data) % 2))),
 }
 _SAMPLES: dict[str, Any] = {
     "bool": True,

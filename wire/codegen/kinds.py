@@ -4,10 +4,11 @@ The expressions are templates of generated source; the functions they name are i
 """
 
 import datetime as dt
-from collections.abc import Mapping
+import struct
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from wire.errors import DecodeError
@@ -94,6 +95,22 @@ def error_code_of(code: int) -> "ErrorCode":
         return ErrorCode(code)
     except ValueError:
         return ErrorCode.unknown_server_error
+
+
+# Arrays of fewer elements than these have a packer of their own for each length.
+MOST_PACKED: Final = 16
+
+
+@cache
+def array_packers(length_layout: str, layout: str) -> tuple[Callable[..., bytes], ...]:
+    """By the number of elements: what packs an array's length and its elements."""
+    return tuple(struct.Struct(f">{length_layout}{count}{layout}").pack for count in range(MOST_PACKED))
+
+
+@cache
+def array_unpackers(layout: str) -> tuple[Callable[[bytes, int], tuple[Any, ...]], ...]:
+    """By the number of elements: what unpacks an array's elements."""
+    return tuple(struct.Struct(f">{count}{layout}").unpack_from for count in range(MOST_PACKED))
 
 
 _UUID_BYTES = '{0}.int.to_bytes(16, "big")'

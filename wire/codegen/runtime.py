@@ -57,33 +57,36 @@ def write_tagged(
         out += value
 
 
-LEAST_SPLICED: Final = 2048
+# A buffer grows up to this size with the record batches of its message; then long batches stand beside it.
+MOST_COPIED: Final = 32_768
+LEAST_SPLICED: Final = 2_048
 
 
 class MessageBuffer(bytearray):
-    """A message that is being encoded, without its long record batches: these are kept as they are in `spliced`, with
+    """A message that is being encoded, without its long record batches. These are kept as they are in `spliced`, with
     the number of bytes in front of each, so that they are copied at most once, when the parts are joined."""
 
     __slots__ = ("spliced",)
+    spliced: (
+        list[tuple[int, bytes | memoryview]] | None
+    )  # None until there is one; set by the caller, as that is faster
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.spliced: list[tuple[int, bytes | memoryview]] = []
-
-    def splice(self, data: bytes | memoryview) -> None:
+    def add_batches(self, data: bytes | memoryview) -> None:
+        if len(data) < LEAST_SPLICED or len(self) + len(data) < MOST_COPIED:
+            self += data
+            return
+        if self.spliced is None:
+            self.spliced = []
         self.spliced.append((len(self), data))
 
     def parts(self) -> list[bytes | memoryview]:
         """What the message is made of, in order."""
-        if not self.spliced:
-            return [bytes(self)]
         parts: list[bytes | memoryview] = []
         start = 0
-        with memoryview(self) as view:
-            for position, data in self.spliced:
-                parts += (bytes(view[start:position]), data)
-                start = position
-            parts.append(bytes(view[start:]))
+        for position, data in self.spliced or ():
+            parts += (bytes(self[start:position]), data)
+            start = position
+        parts.append(bytes(self[start:]) if start else bytes(self))
         return parts
 
 
@@ -169,7 +172,6 @@ NAMESPACE: Final[Mapping[str, object]] = {
     "forbidden_tag": forbidden_tag,
     "absent_field": absent_field,
     "new": object.__new__,
-    "LEAST_SPLICED": LEAST_SPLICED,
     "unpack_array": struct.unpack_from,
     "pack_array": struct.pack,
 }

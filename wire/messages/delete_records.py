@@ -2,7 +2,7 @@
 
 from kio.schema.errors import ErrorCode
 
-from wire.message_schema import Records, Request, Response, Struct, kafka, message, struct
+from wire.message_schema import Request, Response, Struct, kafka, message, struct
 
 
 @struct
