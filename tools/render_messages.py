@@ -258,8 +258,12 @@ def module_text(title: str, messages: Sequence[MergedMessage], api_key: int | No
             body += _struct_lines(struct, message, [f"@{decorator}"], "Struct")
         lowest, highest = message.top.versions[0], message.top.versions[-1]
         key = "" if api_key is None else f", api_key={api_key}"
+        base = message.base
+        if base == "Request":
+            key += f", response={messages[0].top.name}"
+            base = f"Request[{messages[0].top.name}]"
         decorator = f"@message(versions=({lowest}, {highest}), flexible_since={message.flexible_since}{key})"
-        body += _struct_lines(message.top, message, [decorator], message.base)
+        body += _struct_lines(message.top, message, [decorator], base)
     text = "\n".join(body)
     lowest, highest = messages[0].top.versions[0], messages[0].top.versions[-1]
     versions = f"version {lowest}" if lowest == highest else f"versions {lowest} to {highest}"
@@ -346,7 +350,7 @@ def modules() -> dict[str, str]:
     for api_key, name in sorted(api_key_map.items()):
         pair = [
             merged(base, {version: _kio_class(api_key, version, kind) for version in schema_name_map[name]})
-            for base, kind in (("Request", EntityType.request), ("Response", EntityType.response))
+            for base, kind in (("Response", EntityType.response), ("Request", EntityType.request))
         ]
         found[name] = module_text(f"{api_name(api_key)} ({api_key})", pair, api_key)
     for name in DATA:
@@ -377,17 +381,31 @@ def _data_class(name: str, version: int) -> type[Any]:
 
 
 def _index_text() -> str:
-    entries = [f'    {key}: "{name}",' for key, name in sorted(api_key_map.items())]
     lines = [
-        '"""The module of each API. Written by `make messages`; do not edit."""',
+        '"""The messages of each API by its key. Written by `make messages`; do not edit."""',
         "",
         "from collections.abc import Mapping",
-        "from typing import Final",
+        "from typing import Final, NamedTuple",
         "",
-        "MODULES: Final[Mapping[int, str]] = {",
-        *entries,
-        "}",
+        "",
+        "class ApiMessages(NamedTuple):",
+        '    """The names of their module and classes, and the lowest and the highest version."""',
+        "",
+        "    module: str",
+        "    request: str",
+        "    response: str",
+        "    versions: tuple[int, int]",
+        "",
+        "",
+        "MESSAGES: Final[Mapping[int, ApiMessages]] = {",
     ]
+    for key, name in sorted(api_key_map.items()):
+        versions = schema_name_map[name]
+        newest = versions[max(versions)]
+        classes = [newest[kind].partition(":")[2] for kind in (EntityType.request, EntityType.response)]
+        arguments = f'"{name}", "{classes[0]}", "{classes[1]}", ({min(versions)}, {max(versions)})'
+        lines.append(f"    {key}: ApiMessages({arguments}),")
+    lines.append("}")
     return "\n".join(lines) + "\n"
 
 

@@ -13,7 +13,7 @@ make. Arrays are tuples, so that defaults can be shared. Do not change a message
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Final, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast, dataclass_transform
 
 from wire.codegen.plan import FieldPlan, StructPlan
 from wire.errors import UnsupportedVersion
@@ -28,6 +28,7 @@ __all__ = (
     "kafka",
     "message",
     "plan_of",
+    "response_type_of",
     "struct",
 )
 
@@ -57,20 +58,27 @@ class Message(Struct):
         return cls.flexible_since is not None and version >= cls.flexible_since
 
 
-class Request(Message):
-    """To encode one raises UnsupportedVersion if a field is set that the version lacks, unless Kafka's schema marks the
-    field as ignorable: what the peer does not read would change the meaning."""
-
-    __slots__ = ()
-    api_key: ClassVar[int]
-
-
 class Response(Message):
     """Fields that the version lacks are left out without an error: a handler answers with the fields of the newest
     version."""
 
     __slots__ = ()
     api_key: ClassVar[int]
+
+
+R = TypeVar("R", bound=Response)
+R_co = TypeVar("R_co", bound=Response, covariant=True)
+
+
+class Request(Message, Generic[R_co]):
+    """A request that is answered with `R_co`.
+
+    To encode one raises UnsupportedVersion if a field is set that the version lacks, unless Kafka's schema marks the
+    field as ignorable: what the peer does not read would change the meaning."""
+
+    __slots__ = ()
+    api_key: ClassVar[int]
+    response_type: ClassVar[type[Response]]
 
 
 class Data(Message):
@@ -150,9 +158,13 @@ def frozen_struct(cls: type[S]) -> type[S]:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(kafka,))
 def message(
-    *, versions: tuple[int, int], flexible_since: int | None, api_key: int | None = None
+    *,
+    versions: tuple[int, int],
+    flexible_since: int | None,
+    api_key: int | None = None,
+    response: type[Response] | None = None,
 ) -> Callable[[type[M]], type[M]]:
-    """Make a dataclass of a message; all but Data have an API key."""
+    """Make a dataclass of a message; all but Data have an API key, and a request has a response."""
 
     def make(cls: type[M]) -> type[M]:
         made = dataclass(slots=True, kw_only=True)(cls)
@@ -160,9 +172,16 @@ def message(
         made.flexible_since = flexible_since
         if api_key is not None:
             made.api_key = api_key  # type: ignore[attr-defined]
+        if response is not None:
+            made.response_type = response  # type: ignore[attr-defined]
         return made
 
     return make
+
+
+def response_type_of(cls: type[Request[R]]) -> type[R]:
+    """The class of the answers to requests of `cls`."""
+    return cast(type[R], cls.response_type)
 
 
 def plan_of(cls: type[Message], version: int) -> StructPlan:

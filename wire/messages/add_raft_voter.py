@@ -8,6 +8,13 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 from wire.uuids import ZERO_UUID
 
 
+@message(versions=(0, 1), flexible_since=0, api_key=80)
+class AddRaftVoterResponse(Response):
+    throttle_time_ms: int = kafka("int32", default=0)
+    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
+    error_message: str | None = kafka("string", default="", nullable=True)
+
+
 @struct
 class Listener(Struct):
     name: str = kafka("string", default="")
@@ -15,18 +22,11 @@ class Listener(Struct):
     port: int = kafka("uint16", default=0)
 
 
-@message(versions=(0, 1), flexible_since=0, api_key=80)
-class AddRaftVoterRequest(Request):
+@message(versions=(0, 1), flexible_since=0, api_key=80, response=AddRaftVoterResponse)
+class AddRaftVoterRequest(Request[AddRaftVoterResponse]):
     cluster_id: str | None = kafka("string", default="", nullable=True)
     timeout_ms: int = kafka("int32", default=0)
     voter_id: int = kafka("int32", default=0)
     voter_directory_id: UUID = kafka("uuid", default=ZERO_UUID)
     listeners: tuple[Listener, ...] = kafka([Listener], default=())
     ack_when_committed: bool = kafka("bool", default=True, since=1)
-
-
-@message(versions=(0, 1), flexible_since=0, api_key=80)
-class AddRaftVoterResponse(Response):
-    throttle_time_ms: int = kafka("int32", default=0)
-    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
-    error_message: str | None = kafka("string", default="", nullable=True)

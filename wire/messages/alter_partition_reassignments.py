@@ -6,25 +6,6 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 
 
 @struct
-class ReassignablePartition(Struct):
-    partition_index: int = kafka("int32", default=0)
-    replicas: tuple[int, ...] | None = kafka("[]int32", default=None, nullable=True)
-
-
-@struct
-class ReassignableTopic(Struct):
-    name: str = kafka("string", default="")
-    partitions: tuple[ReassignablePartition, ...] = kafka([ReassignablePartition], default=())
-
-
-@message(versions=(0, 1), flexible_since=0, api_key=45)
-class AlterPartitionReassignmentsRequest(Request):
-    timeout_ms: int = kafka("int32", default=60000)
-    allow_replication_factor_change: bool = kafka("bool", default=True, since=1)
-    topics: tuple[ReassignableTopic, ...] = kafka([ReassignableTopic], default=())
-
-
-@struct
 class ReassignablePartitionResponse(Struct):
     partition_index: int = kafka("int32", default=0)
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
@@ -44,3 +25,22 @@ class AlterPartitionReassignmentsResponse(Response):
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
     error_message: str | None = kafka("string", default="", nullable=True)
     responses: tuple[ReassignableTopicResponse, ...] = kafka([ReassignableTopicResponse], default=())
+
+
+@struct
+class ReassignablePartition(Struct):
+    partition_index: int = kafka("int32", default=0)
+    replicas: tuple[int, ...] | None = kafka("[]int32", default=None, nullable=True)
+
+
+@struct
+class ReassignableTopic(Struct):
+    name: str = kafka("string", default="")
+    partitions: tuple[ReassignablePartition, ...] = kafka([ReassignablePartition], default=())
+
+
+@message(versions=(0, 1), flexible_since=0, api_key=45, response=AlterPartitionReassignmentsResponse)
+class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResponse]):
+    timeout_ms: int = kafka("int32", default=60000)
+    allow_replication_factor_change: bool = kafka("bool", default=True, since=1)
+    topics: tuple[ReassignableTopic, ...] = kafka([ReassignableTopic], default=())

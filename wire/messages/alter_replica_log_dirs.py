@@ -6,23 +6,6 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 
 
 @struct
-class AlterReplicaLogDirTopic(Struct):
-    name: str = kafka("string", default="")
-    partitions: tuple[int, ...] = kafka("[]int32", default=())
-
-
-@struct
-class AlterReplicaLogDir(Struct):
-    path: str = kafka("string", default="")
-    topics: tuple[AlterReplicaLogDirTopic, ...] = kafka([AlterReplicaLogDirTopic], default=())
-
-
-@message(versions=(1, 2), flexible_since=2, api_key=34)
-class AlterReplicaLogDirsRequest(Request):
-    dirs: tuple[AlterReplicaLogDir, ...] = kafka([AlterReplicaLogDir], default=())
-
-
-@struct
 class AlterReplicaLogDirPartitionResult(Struct):
     partition_index: int = kafka("int32", default=0)
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
@@ -40,3 +23,20 @@ class AlterReplicaLogDirTopicResult(Struct):
 class AlterReplicaLogDirsResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     results: tuple[AlterReplicaLogDirTopicResult, ...] = kafka([AlterReplicaLogDirTopicResult], default=())
+
+
+@struct
+class AlterReplicaLogDirTopic(Struct):
+    name: str = kafka("string", default="")
+    partitions: tuple[int, ...] = kafka("[]int32", default=())
+
+
+@struct
+class AlterReplicaLogDir(Struct):
+    path: str = kafka("string", default="")
+    topics: tuple[AlterReplicaLogDirTopic, ...] = kafka([AlterReplicaLogDirTopic], default=())
+
+
+@message(versions=(1, 2), flexible_since=2, api_key=34, response=AlterReplicaLogDirsResponse)
+class AlterReplicaLogDirsRequest(Request[AlterReplicaLogDirsResponse]):
+    dirs: tuple[AlterReplicaLogDir, ...] = kafka([AlterReplicaLogDir], default=())

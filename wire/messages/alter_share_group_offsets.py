@@ -9,28 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
-class AlterShareGroupOffsetsRequestPartition(Struct):
-    partition_index: int = kafka("int32", default=0)
-    start_offset: int = kafka("int64", default=0)
-
-
-@struct
-class AlterShareGroupOffsetsRequestTopic(Struct):
-    topic_name: str = kafka("string", default="")
-    partitions: tuple[AlterShareGroupOffsetsRequestPartition, ...] = kafka(
-        [AlterShareGroupOffsetsRequestPartition], default=()
-    )
-
-
-@message(versions=(0, 0), flexible_since=0, api_key=91)
-class AlterShareGroupOffsetsRequest(Request):
-    group_id: str = kafka("string", default="")
-    topics: tuple[AlterShareGroupOffsetsRequestTopic, ...] = kafka(
-        [AlterShareGroupOffsetsRequestTopic], default=()
-    )
-
-
-@struct
 class AlterShareGroupOffsetsResponsePartition(Struct):
     partition_index: int = kafka("int32", default=0)
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
@@ -53,4 +31,26 @@ class AlterShareGroupOffsetsResponse(Response):
     error_message: str | None = kafka("string", default=None, nullable=True)
     responses: tuple[AlterShareGroupOffsetsResponseTopic, ...] = kafka(
         [AlterShareGroupOffsetsResponseTopic], default=()
+    )
+
+
+@struct
+class AlterShareGroupOffsetsRequestPartition(Struct):
+    partition_index: int = kafka("int32", default=0)
+    start_offset: int = kafka("int64", default=0)
+
+
+@struct
+class AlterShareGroupOffsetsRequestTopic(Struct):
+    topic_name: str = kafka("string", default="")
+    partitions: tuple[AlterShareGroupOffsetsRequestPartition, ...] = kafka(
+        [AlterShareGroupOffsetsRequestPartition], default=()
+    )
+
+
+@message(versions=(0, 0), flexible_since=0, api_key=91, response=AlterShareGroupOffsetsResponse)
+class AlterShareGroupOffsetsRequest(Request[AlterShareGroupOffsetsResponse]):
+    group_id: str = kafka("string", default="")
+    topics: tuple[AlterShareGroupOffsetsRequestTopic, ...] = kafka(
+        [AlterShareGroupOffsetsRequestTopic], default=()
     )

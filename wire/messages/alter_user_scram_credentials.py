@@ -6,6 +6,21 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 
 
 @struct
+class AlterUserScramCredentialsResult(Struct):
+    user: str = kafka("string", default="")
+    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
+    error_message: str | None = kafka("string", default="", nullable=True)
+
+
+@message(versions=(0, 0), flexible_since=0, api_key=51)
+class AlterUserScramCredentialsResponse(Response):
+    throttle_time_ms: int = kafka("int32", default=0)
+    results: tuple[AlterUserScramCredentialsResult, ...] = kafka(
+        [AlterUserScramCredentialsResult], default=()
+    )
+
+
+@struct
 class ScramCredentialDeletion(Struct):
     name: str = kafka("string", default="")
     mechanism: int = kafka("int8", default=0)
@@ -20,22 +35,7 @@ class ScramCredentialUpsertion(Struct):
     salted_password: bytes = kafka("bytes", default=b"", is_secret=True)
 
 
-@message(versions=(0, 0), flexible_since=0, api_key=51)
-class AlterUserScramCredentialsRequest(Request):
+@message(versions=(0, 0), flexible_since=0, api_key=51, response=AlterUserScramCredentialsResponse)
+class AlterUserScramCredentialsRequest(Request[AlterUserScramCredentialsResponse]):
     deletions: tuple[ScramCredentialDeletion, ...] = kafka([ScramCredentialDeletion], default=())
     upsertions: tuple[ScramCredentialUpsertion, ...] = kafka([ScramCredentialUpsertion], default=())
-
-
-@struct
-class AlterUserScramCredentialsResult(Struct):
-    user: str = kafka("string", default="")
-    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
-    error_message: str | None = kafka("string", default="", nullable=True)
-
-
-@message(versions=(0, 0), flexible_since=0, api_key=51)
-class AlterUserScramCredentialsResponse(Response):
-    throttle_time_ms: int = kafka("int32", default=0)
-    results: tuple[AlterUserScramCredentialsResult, ...] = kafka(
-        [AlterUserScramCredentialsResult], default=()
-    )

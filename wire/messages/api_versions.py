@@ -5,12 +5,6 @@ from kio.schema.errors import ErrorCode
 from wire.message_schema import Request, Response, Struct, kafka, message, struct
 
 
-@message(versions=(0, 4), flexible_since=3, api_key=18)
-class ApiVersionsRequest(Request):
-    client_software_name: str = kafka("string", default="", since=3, is_ignorable=True)
-    client_software_version: str = kafka("string", default="", since=3, is_ignorable=True)
-
-
 @struct
 class ApiVersion(Struct):
     api_key: int = kafka("int16", default=0)
@@ -45,3 +39,9 @@ class ApiVersionsResponse(Response):
         [FinalizedFeatureKey], default=(), since=3, tag=2
     )
     zk_migration_ready: bool = kafka("bool", default=False, since=3, tag=3)
+
+
+@message(versions=(0, 4), flexible_since=3, api_key=18, response=ApiVersionsResponse)
+class ApiVersionsRequest(Request[ApiVersionsResponse]):
+    client_software_name: str = kafka("string", default="", since=3, is_ignorable=True)
+    client_software_version: str = kafka("string", default="", since=3, is_ignorable=True)

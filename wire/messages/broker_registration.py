@@ -8,6 +8,14 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 from wire.uuids import ZERO_UUID
 
 
+@message(versions=(0, 4), flexible_since=0, api_key=62)
+class BrokerRegistrationResponse(Response):
+    throttle_time_ms: int = kafka("int32", default=0)
+    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
+    broker_epoch: int = kafka("int64", default=-1)
+    session_ends_in_ms: int = kafka("int32", default=-1, tag=7002)
+
+
 @struct
 class Listener(Struct):
     name: str = kafka("string", default="")
@@ -23,8 +31,8 @@ class Feature(Struct):
     max_supported_version: int = kafka("int16", default=0)
 
 
-@message(versions=(0, 4), flexible_since=0, api_key=62)
-class BrokerRegistrationRequest(Request):
+@message(versions=(0, 4), flexible_since=0, api_key=62, response=BrokerRegistrationResponse)
+class BrokerRegistrationRequest(Request[BrokerRegistrationResponse]):
     broker_id: int = kafka("int32", default=0)
     cluster_id: str = kafka("string", default="")
     incarnation_id: UUID = kafka("uuid", default=ZERO_UUID)
@@ -34,11 +42,3 @@ class BrokerRegistrationRequest(Request):
     is_migrating_zk_broker: bool = kafka("bool", default=False, since=1)
     log_dirs: tuple[UUID, ...] = kafka("[]uuid", default=(), since=2, is_ignorable=True)
     previous_broker_epoch: int = kafka("int64", default=-1, since=3, is_ignorable=True)
-
-
-@message(versions=(0, 4), flexible_since=0, api_key=62)
-class BrokerRegistrationResponse(Response):
-    throttle_time_ms: int = kafka("int32", default=0)
-    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
-    broker_epoch: int = kafka("int64", default=-1)
-    session_ends_in_ms: int = kafka("int32", default=-1, tag=7002)

@@ -8,12 +8,6 @@ from wire.message_schema import Request, Response, Struct, frozen_struct, kafka,
 from wire.uuids import ZERO_UUID
 
 
-@message(versions=(0, 1), flexible_since=0, api_key=69)
-class ConsumerGroupDescribeRequest(Request):
-    group_ids: tuple[str, ...] = kafka("[]string", default=())
-    include_authorized_operations: bool = kafka("bool", default=False)
-
-
 @struct
 class TopicPartitions(Struct):
     topic_id: UUID = kafka("uuid", default=ZERO_UUID)
@@ -58,3 +52,9 @@ class DescribedGroup(Struct):
 class ConsumerGroupDescribeResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     groups: tuple[DescribedGroup, ...] = kafka([DescribedGroup], default=())
+
+
+@message(versions=(0, 1), flexible_since=0, api_key=69, response=ConsumerGroupDescribeResponse)
+class ConsumerGroupDescribeRequest(Request[ConsumerGroupDescribeResponse]):
+    group_ids: tuple[str, ...] = kafka("[]string", default=())
+    include_authorized_operations: bool = kafka("bool", default=False)

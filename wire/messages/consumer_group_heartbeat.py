@@ -9,28 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
-class RequestTopicPartitions(Struct):
-    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
-    partitions: tuple[int, ...] = kafka("[]int32", default=())
-
-
-@message(versions=(0, 1), flexible_since=0, api_key=68)
-class ConsumerGroupHeartbeatRequest(Request):
-    group_id: str = kafka("string", default="")
-    member_id: str = kafka("string", default="")
-    member_epoch: int = kafka("int32", default=0)
-    instance_id: str | None = kafka("string", default=None, nullable=True)
-    rack_id: str | None = kafka("string", default=None, nullable=True)
-    rebalance_timeout_ms: int = kafka("int32", default=-1)
-    subscribed_topic_names: tuple[str, ...] | None = kafka("[]string", default=None, nullable=True)
-    subscribed_topic_regex: str | None = kafka("string", default=None, since=1, nullable=True)
-    server_assignor: str | None = kafka("string", default=None, nullable=True)
-    topic_partitions: tuple[RequestTopicPartitions, ...] | None = kafka(
-        [RequestTopicPartitions], default=(), nullable=True
-    )
-
-
-@struct
 class ResponseTopicPartitions(Struct):
     topic_id: UUID = kafka("uuid", default=ZERO_UUID)
     partitions: tuple[int, ...] = kafka("[]int32", default=())
@@ -50,3 +28,25 @@ class ConsumerGroupHeartbeatResponse(Response):
     member_epoch: int = kafka("int32", default=0)
     heartbeat_interval_ms: int = kafka("int32", default=0)
     assignment: Assignment | None = kafka(Assignment, default=None, nullable=True)
+
+
+@struct
+class RequestTopicPartitions(Struct):
+    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
+    partitions: tuple[int, ...] = kafka("[]int32", default=())
+
+
+@message(versions=(0, 1), flexible_since=0, api_key=68, response=ConsumerGroupHeartbeatResponse)
+class ConsumerGroupHeartbeatRequest(Request[ConsumerGroupHeartbeatResponse]):
+    group_id: str = kafka("string", default="")
+    member_id: str = kafka("string", default="")
+    member_epoch: int = kafka("int32", default=0)
+    instance_id: str | None = kafka("string", default=None, nullable=True)
+    rack_id: str | None = kafka("string", default=None, nullable=True)
+    rebalance_timeout_ms: int = kafka("int32", default=-1)
+    subscribed_topic_names: tuple[str, ...] | None = kafka("[]string", default=None, nullable=True)
+    subscribed_topic_regex: str | None = kafka("string", default=None, since=1, nullable=True)
+    server_assignor: str | None = kafka("string", default=None, nullable=True)
+    topic_partitions: tuple[RequestTopicPartitions, ...] | None = kafka(
+        [RequestTopicPartitions], default=(), nullable=True
+    )

@@ -8,6 +8,13 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 from wire.uuids import ZERO_UUID
 
 
+@message(versions=(0, 0), flexible_since=0, api_key=70)
+class ControllerRegistrationResponse(Response):
+    throttle_time_ms: int = kafka("int32", default=0)
+    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
+    error_message: str | None = kafka("string", default="", nullable=True)
+
+
 @struct
 class Listener(Struct):
     name: str = kafka("string", default="")
@@ -23,17 +30,10 @@ class Feature(Struct):
     max_supported_version: int = kafka("int16", default=0)
 
 
-@message(versions=(0, 0), flexible_since=0, api_key=70)
-class ControllerRegistrationRequest(Request):
+@message(versions=(0, 0), flexible_since=0, api_key=70, response=ControllerRegistrationResponse)
+class ControllerRegistrationRequest(Request[ControllerRegistrationResponse]):
     controller_id: int = kafka("int32", default=0)
     incarnation_id: UUID = kafka("uuid", default=ZERO_UUID)
     zk_migration_ready: bool = kafka("bool", default=False)
     listeners: tuple[Listener, ...] = kafka([Listener], default=())
     features: tuple[Feature, ...] = kafka([Feature], default=())
-
-
-@message(versions=(0, 0), flexible_since=0, api_key=70)
-class ControllerRegistrationResponse(Response):
-    throttle_time_ms: int = kafka("int32", default=0)
-    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
-    error_message: str | None = kafka("string", default="", nullable=True)

@@ -5,20 +5,6 @@ from kio.schema.errors import ErrorCode
 from wire.message_schema import Request, Response, Struct, kafka, message, struct
 
 
-@struct
-class CreatableRenewers(Struct):
-    principal_type: str = kafka("string", default="")
-    principal_name: str = kafka("string", default="")
-
-
-@message(versions=(1, 3), flexible_since=2, api_key=38)
-class CreateDelegationTokenRequest(Request):
-    owner_principal_type: str | None = kafka("string", default="", since=3, nullable=True)
-    owner_principal_name: str | None = kafka("string", default="", since=3, nullable=True)
-    renewers: tuple[CreatableRenewers, ...] = kafka([CreatableRenewers], default=())
-    max_lifetime_ms: int = kafka("int64", default=0)
-
-
 @message(versions=(1, 3), flexible_since=2, api_key=38)
 class CreateDelegationTokenResponse(Response):
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
@@ -32,3 +18,17 @@ class CreateDelegationTokenResponse(Response):
     token_id: str = kafka("string", default="")
     hmac: bytes = kafka("bytes", default=b"", is_secret=True)
     throttle_time_ms: int = kafka("int32", default=0)
+
+
+@struct
+class CreatableRenewers(Struct):
+    principal_type: str = kafka("string", default="")
+    principal_name: str = kafka("string", default="")
+
+
+@message(versions=(1, 3), flexible_since=2, api_key=38, response=CreateDelegationTokenResponse)
+class CreateDelegationTokenRequest(Request[CreateDelegationTokenResponse]):
+    owner_principal_type: str | None = kafka("string", default="", since=3, nullable=True)
+    owner_principal_name: str | None = kafka("string", default="", since=3, nullable=True)
+    renewers: tuple[CreatableRenewers, ...] = kafka([CreatableRenewers], default=())
+    max_lifetime_ms: int = kafka("int64", default=0)

@@ -6,6 +6,19 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 
 
 @struct
+class CreatePartitionsTopicResult(Struct):
+    name: str = kafka("string", default="")
+    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
+    error_message: str | None = kafka("string", default=None, nullable=True)
+
+
+@message(versions=(0, 3), flexible_since=2, api_key=37)
+class CreatePartitionsResponse(Response):
+    throttle_time_ms: int = kafka("int32", default=0)
+    results: tuple[CreatePartitionsTopicResult, ...] = kafka([CreatePartitionsTopicResult], default=())
+
+
+@struct
 class CreatePartitionsAssignment(Struct):
     broker_ids: tuple[int, ...] = kafka("[]int32", default=())
 
@@ -19,21 +32,8 @@ class CreatePartitionsTopic(Struct):
     )
 
 
-@message(versions=(0, 3), flexible_since=2, api_key=37)
-class CreatePartitionsRequest(Request):
+@message(versions=(0, 3), flexible_since=2, api_key=37, response=CreatePartitionsResponse)
+class CreatePartitionsRequest(Request[CreatePartitionsResponse]):
     topics: tuple[CreatePartitionsTopic, ...] = kafka([CreatePartitionsTopic], default=())
     timeout_ms: int = kafka("int32", default=0)
     validate_only: bool = kafka("bool", default=False)
-
-
-@struct
-class CreatePartitionsTopicResult(Struct):
-    name: str = kafka("string", default="")
-    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
-    error_message: str | None = kafka("string", default=None, nullable=True)
-
-
-@message(versions=(0, 3), flexible_since=2, api_key=37)
-class CreatePartitionsResponse(Response):
-    throttle_time_ms: int = kafka("int32", default=0)
-    results: tuple[CreatePartitionsTopicResult, ...] = kafka([CreatePartitionsTopicResult], default=())

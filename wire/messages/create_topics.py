@@ -9,34 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
-class CreatableReplicaAssignment(Struct):
-    partition_index: int = kafka("int32", default=0)
-    broker_ids: tuple[int, ...] = kafka("[]int32", default=())
-
-
-@struct
-class CreatableTopicConfig(Struct):
-    name: str = kafka("string", default="")
-    value: str | None = kafka("string", default="", nullable=True)
-
-
-@struct
-class CreatableTopic(Struct):
-    name: str = kafka("string", default="")
-    num_partitions: int = kafka("int32", default=0)
-    replication_factor: int = kafka("int16", default=0)
-    assignments: tuple[CreatableReplicaAssignment, ...] = kafka([CreatableReplicaAssignment], default=())
-    configs: tuple[CreatableTopicConfig, ...] = kafka([CreatableTopicConfig], default=())
-
-
-@message(versions=(2, 7), flexible_since=5, api_key=19)
-class CreateTopicsRequest(Request):
-    topics: tuple[CreatableTopic, ...] = kafka([CreatableTopic], default=())
-    timeout_ms: int = kafka("int32", default=60000)
-    validate_only: bool = kafka("bool", default=False)
-
-
-@struct
 class CreatableTopicConfigs(Struct):
     name: str = kafka("string", default="")
     value: str | None = kafka("string", default="", nullable=True)
@@ -63,3 +35,31 @@ class CreatableTopicResult(Struct):
 class CreateTopicsResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     topics: tuple[CreatableTopicResult, ...] = kafka([CreatableTopicResult], default=())
+
+
+@struct
+class CreatableReplicaAssignment(Struct):
+    partition_index: int = kafka("int32", default=0)
+    broker_ids: tuple[int, ...] = kafka("[]int32", default=())
+
+
+@struct
+class CreatableTopicConfig(Struct):
+    name: str = kafka("string", default="")
+    value: str | None = kafka("string", default="", nullable=True)
+
+
+@struct
+class CreatableTopic(Struct):
+    name: str = kafka("string", default="")
+    num_partitions: int = kafka("int32", default=0)
+    replication_factor: int = kafka("int16", default=0)
+    assignments: tuple[CreatableReplicaAssignment, ...] = kafka([CreatableReplicaAssignment], default=())
+    configs: tuple[CreatableTopicConfig, ...] = kafka([CreatableTopicConfig], default=())
+
+
+@message(versions=(2, 7), flexible_since=5, api_key=19, response=CreateTopicsResponse)
+class CreateTopicsRequest(Request[CreateTopicsResponse]):
+    topics: tuple[CreatableTopic, ...] = kafka([CreatableTopic], default=())
+    timeout_ms: int = kafka("int32", default=60000)
+    validate_only: bool = kafka("bool", default=False)

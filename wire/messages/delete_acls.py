@@ -6,22 +6,6 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 
 
 @struct
-class DeleteAclsFilter(Struct):
-    resource_type_filter: int = kafka("int8", default=0)
-    resource_name_filter: str | None = kafka("string", default="", nullable=True)
-    pattern_type_filter: int = kafka("int8", default=3)
-    principal_filter: str | None = kafka("string", default="", nullable=True)
-    host_filter: str | None = kafka("string", default="", nullable=True)
-    operation: int = kafka("int8", default=0)
-    permission_type: int = kafka("int8", default=0)
-
-
-@message(versions=(1, 3), flexible_since=2, api_key=31)
-class DeleteAclsRequest(Request):
-    filters: tuple[DeleteAclsFilter, ...] = kafka([DeleteAclsFilter], default=())
-
-
-@struct
 class DeleteAclsMatchingAcl(Struct):
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
     error_message: str | None = kafka("string", default="", nullable=True)
@@ -45,3 +29,19 @@ class DeleteAclsFilterResult(Struct):
 class DeleteAclsResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     filter_results: tuple[DeleteAclsFilterResult, ...] = kafka([DeleteAclsFilterResult], default=())
+
+
+@struct
+class DeleteAclsFilter(Struct):
+    resource_type_filter: int = kafka("int8", default=0)
+    resource_name_filter: str | None = kafka("string", default="", nullable=True)
+    pattern_type_filter: int = kafka("int8", default=3)
+    principal_filter: str | None = kafka("string", default="", nullable=True)
+    host_filter: str | None = kafka("string", default="", nullable=True)
+    operation: int = kafka("int8", default=0)
+    permission_type: int = kafka("int8", default=0)
+
+
+@message(versions=(1, 3), flexible_since=2, api_key=31, response=DeleteAclsResponse)
+class DeleteAclsRequest(Request[DeleteAclsResponse]):
+    filters: tuple[DeleteAclsFilter, ...] = kafka([DeleteAclsFilter], default=())

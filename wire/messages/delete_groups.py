@@ -5,11 +5,6 @@ from kio.schema.errors import ErrorCode
 from wire.message_schema import Request, Response, Struct, kafka, message, struct
 
 
-@message(versions=(0, 2), flexible_since=2, api_key=42)
-class DeleteGroupsRequest(Request):
-    groups_names: tuple[str, ...] = kafka("[]string", default=())
-
-
 @struct
 class DeletableGroupResult(Struct):
     group_id: str = kafka("string", default="")
@@ -20,3 +15,8 @@ class DeletableGroupResult(Struct):
 class DeleteGroupsResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     results: tuple[DeletableGroupResult, ...] = kafka([DeletableGroupResult], default=())
+
+
+@message(versions=(0, 2), flexible_since=2, api_key=42, response=DeleteGroupsResponse)
+class DeleteGroupsRequest(Request[DeleteGroupsResponse]):
+    groups_names: tuple[str, ...] = kafka("[]string", default=())

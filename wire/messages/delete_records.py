@@ -6,24 +6,6 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 
 
 @struct
-class DeleteRecordsPartition(Struct):
-    partition_index: int = kafka("int32", default=0)
-    offset: int = kafka("int64", default=0)
-
-
-@struct
-class DeleteRecordsTopic(Struct):
-    name: str = kafka("string", default="")
-    partitions: tuple[DeleteRecordsPartition, ...] = kafka([DeleteRecordsPartition], default=())
-
-
-@message(versions=(0, 2), flexible_since=2, api_key=21)
-class DeleteRecordsRequest(Request):
-    topics: tuple[DeleteRecordsTopic, ...] = kafka([DeleteRecordsTopic], default=())
-    timeout_ms: int = kafka("int32", default=0)
-
-
-@struct
 class DeleteRecordsPartitionResult(Struct):
     partition_index: int = kafka("int32", default=0)
     low_watermark: int = kafka("int64", default=0)
@@ -40,3 +22,21 @@ class DeleteRecordsTopicResult(Struct):
 class DeleteRecordsResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     topics: tuple[DeleteRecordsTopicResult, ...] = kafka([DeleteRecordsTopicResult], default=())
+
+
+@struct
+class DeleteRecordsPartition(Struct):
+    partition_index: int = kafka("int32", default=0)
+    offset: int = kafka("int64", default=0)
+
+
+@struct
+class DeleteRecordsTopic(Struct):
+    name: str = kafka("string", default="")
+    partitions: tuple[DeleteRecordsPartition, ...] = kafka([DeleteRecordsPartition], default=())
+
+
+@message(versions=(0, 2), flexible_since=2, api_key=21, response=DeleteRecordsResponse)
+class DeleteRecordsRequest(Request[DeleteRecordsResponse]):
+    topics: tuple[DeleteRecordsTopic, ...] = kafka([DeleteRecordsTopic], default=())
+    timeout_ms: int = kafka("int32", default=0)

@@ -9,19 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
-class DeleteShareGroupOffsetsRequestTopic(Struct):
-    topic_name: str = kafka("string", default="")
-
-
-@message(versions=(0, 0), flexible_since=0, api_key=92)
-class DeleteShareGroupOffsetsRequest(Request):
-    group_id: str = kafka("string", default="")
-    topics: tuple[DeleteShareGroupOffsetsRequestTopic, ...] = kafka(
-        [DeleteShareGroupOffsetsRequestTopic], default=()
-    )
-
-
-@struct
 class DeleteShareGroupOffsetsResponseTopic(Struct):
     topic_name: str = kafka("string", default="")
     topic_id: UUID = kafka("uuid", default=ZERO_UUID)
@@ -36,4 +23,17 @@ class DeleteShareGroupOffsetsResponse(Response):
     error_message: str | None = kafka("string", default=None, nullable=True)
     responses: tuple[DeleteShareGroupOffsetsResponseTopic, ...] = kafka(
         [DeleteShareGroupOffsetsResponseTopic], default=()
+    )
+
+
+@struct
+class DeleteShareGroupOffsetsRequestTopic(Struct):
+    topic_name: str = kafka("string", default="")
+
+
+@message(versions=(0, 0), flexible_since=0, api_key=92, response=DeleteShareGroupOffsetsResponse)
+class DeleteShareGroupOffsetsRequest(Request[DeleteShareGroupOffsetsResponse]):
+    group_id: str = kafka("string", default="")
+    topics: tuple[DeleteShareGroupOffsetsRequestTopic, ...] = kafka(
+        [DeleteShareGroupOffsetsRequestTopic], default=()
     )

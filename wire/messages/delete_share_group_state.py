@@ -9,23 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
-class PartitionData(Struct):
-    partition: int = kafka("int32", default=0)
-
-
-@struct
-class DeleteStateData(Struct):
-    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
-    partitions: tuple[PartitionData, ...] = kafka([PartitionData], default=())
-
-
-@message(versions=(0, 0), flexible_since=0, api_key=86)
-class DeleteShareGroupStateRequest(Request):
-    group_id: str = kafka("string", default="")
-    topics: tuple[DeleteStateData, ...] = kafka([DeleteStateData], default=())
-
-
-@struct
 class PartitionResult(Struct):
     partition: int = kafka("int32", default=0)
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
@@ -41,3 +24,20 @@ class DeleteStateResult(Struct):
 @message(versions=(0, 0), flexible_since=0, api_key=86)
 class DeleteShareGroupStateResponse(Response):
     results: tuple[DeleteStateResult, ...] = kafka([DeleteStateResult], default=())
+
+
+@struct
+class PartitionData(Struct):
+    partition: int = kafka("int32", default=0)
+
+
+@struct
+class DeleteStateData(Struct):
+    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
+    partitions: tuple[PartitionData, ...] = kafka([PartitionData], default=())
+
+
+@message(versions=(0, 0), flexible_since=0, api_key=86, response=DeleteShareGroupStateResponse)
+class DeleteShareGroupStateRequest(Request[DeleteShareGroupStateResponse]):
+    group_id: str = kafka("string", default="")
+    topics: tuple[DeleteStateData, ...] = kafka([DeleteStateData], default=())

@@ -9,19 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
-class DeleteTopicState(Struct):
-    name: str | None = kafka("string", default=None, nullable=True)
-    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
-
-
-@message(versions=(1, 6), flexible_since=4, api_key=20)
-class DeleteTopicsRequest(Request):
-    topic_names: tuple[str, ...] = kafka("[]string", default=(), until=5, is_ignorable=True)
-    topics: tuple[DeleteTopicState, ...] = kafka([DeleteTopicState], default=(), since=6)
-    timeout_ms: int = kafka("int32", default=0)
-
-
-@struct
 class DeletableTopicResult(Struct):
     name: str | None = kafka("string", default="", nullable_since=6)
     topic_id: UUID = kafka("uuid", default=ZERO_UUID, since=6)
@@ -33,3 +20,16 @@ class DeletableTopicResult(Struct):
 class DeleteTopicsResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     responses: tuple[DeletableTopicResult, ...] = kafka([DeletableTopicResult], default=())
+
+
+@struct
+class DeleteTopicState(Struct):
+    name: str | None = kafka("string", default=None, nullable=True)
+    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
+
+
+@message(versions=(1, 6), flexible_since=4, api_key=20, response=DeleteTopicsResponse)
+class DeleteTopicsRequest(Request[DeleteTopicsResponse]):
+    topic_names: tuple[str, ...] = kafka("[]string", default=(), until=5, is_ignorable=True)
+    topics: tuple[DeleteTopicState, ...] = kafka([DeleteTopicState], default=(), since=6)
+    timeout_ms: int = kafka("int32", default=0)

@@ -6,19 +6,6 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 
 
 @struct
-class ComponentData(Struct):
-    entity_type: str = kafka("string", default="")
-    match_type: int = kafka("int8", default=0)
-    match: str | None = kafka("string", default="", nullable=True)
-
-
-@message(versions=(0, 1), flexible_since=1, api_key=48)
-class DescribeClientQuotasRequest(Request):
-    components: tuple[ComponentData, ...] = kafka([ComponentData], default=())
-    strict: bool = kafka("bool", default=False)
-
-
-@struct
 class EntityData(Struct):
     entity_type: str = kafka("string", default="")
     entity_name: str | None = kafka("string", default="", nullable=True)
@@ -42,3 +29,16 @@ class DescribeClientQuotasResponse(Response):
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
     error_message: str | None = kafka("string", default="", nullable=True)
     entries: tuple[EntryData, ...] | None = kafka([EntryData], default=(), nullable=True)
+
+
+@struct
+class ComponentData(Struct):
+    entity_type: str = kafka("string", default="")
+    match_type: int = kafka("int8", default=0)
+    match: str | None = kafka("string", default="", nullable=True)
+
+
+@message(versions=(0, 1), flexible_since=1, api_key=48, response=DescribeClientQuotasResponse)
+class DescribeClientQuotasRequest(Request[DescribeClientQuotasResponse]):
+    components: tuple[ComponentData, ...] = kafka([ComponentData], default=())
+    strict: bool = kafka("bool", default=False)

@@ -5,13 +5,6 @@ from kio.schema.errors import ErrorCode
 from wire.message_schema import Request, Response, Struct, kafka, message, struct
 
 
-@message(versions=(0, 2), flexible_since=0, api_key=60)
-class DescribeClusterRequest(Request):
-    include_cluster_authorized_operations: bool = kafka("bool", default=False)
-    endpoint_type: int = kafka("int8", default=1, since=1)
-    include_fenced_brokers: bool = kafka("bool", default=False, since=2)
-
-
 @struct
 class DescribeClusterBroker(Struct):
     broker_id: int = kafka("int32", default=0)
@@ -31,3 +24,10 @@ class DescribeClusterResponse(Response):
     controller_id: int = kafka("int32", default=-1)
     brokers: tuple[DescribeClusterBroker, ...] = kafka([DescribeClusterBroker], default=())
     cluster_authorized_operations: int = kafka("int32", default=-2147483648)
+
+
+@message(versions=(0, 2), flexible_since=0, api_key=60, response=DescribeClusterResponse)
+class DescribeClusterRequest(Request[DescribeClusterResponse]):
+    include_cluster_authorized_operations: bool = kafka("bool", default=False)
+    endpoint_type: int = kafka("int8", default=1, since=1)
+    include_fenced_brokers: bool = kafka("bool", default=False, since=2)

@@ -6,20 +6,6 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 
 
 @struct
-class DescribeConfigsResource(Struct):
-    resource_type: int = kafka("int8", default=0)
-    resource_name: str = kafka("string", default="")
-    configuration_keys: tuple[str, ...] | None = kafka("[]string", default=(), nullable=True)
-
-
-@message(versions=(1, 4), flexible_since=4, api_key=32)
-class DescribeConfigsRequest(Request):
-    resources: tuple[DescribeConfigsResource, ...] = kafka([DescribeConfigsResource], default=())
-    include_synonyms: bool = kafka("bool", default=False)
-    include_documentation: bool = kafka("bool", default=False, since=3)
-
-
-@struct
 class DescribeConfigsSynonym(Struct):
     name: str = kafka("string", default="")
     value: str | None = kafka("string", default="", nullable=True)
@@ -51,3 +37,17 @@ class DescribeConfigsResult(Struct):
 class DescribeConfigsResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     results: tuple[DescribeConfigsResult, ...] = kafka([DescribeConfigsResult], default=())
+
+
+@struct
+class DescribeConfigsResource(Struct):
+    resource_type: int = kafka("int8", default=0)
+    resource_name: str = kafka("string", default="")
+    configuration_keys: tuple[str, ...] | None = kafka("[]string", default=(), nullable=True)
+
+
+@message(versions=(1, 4), flexible_since=4, api_key=32, response=DescribeConfigsResponse)
+class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
+    resources: tuple[DescribeConfigsResource, ...] = kafka([DescribeConfigsResource], default=())
+    include_synonyms: bool = kafka("bool", default=False)
+    include_documentation: bool = kafka("bool", default=False, since=3)

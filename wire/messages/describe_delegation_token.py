@@ -6,19 +6,6 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 
 
 @struct
-class DescribeDelegationTokenOwner(Struct):
-    principal_type: str = kafka("string", default="")
-    principal_name: str = kafka("string", default="")
-
-
-@message(versions=(1, 3), flexible_since=2, api_key=41)
-class DescribeDelegationTokenRequest(Request):
-    owners: tuple[DescribeDelegationTokenOwner, ...] | None = kafka(
-        [DescribeDelegationTokenOwner], default=(), nullable=True
-    )
-
-
-@struct
 class DescribedDelegationTokenRenewer(Struct):
     principal_type: str = kafka("string", default="")
     principal_name: str = kafka("string", default="")
@@ -45,3 +32,16 @@ class DescribeDelegationTokenResponse(Response):
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
     tokens: tuple[DescribedDelegationToken, ...] = kafka([DescribedDelegationToken], default=())
     throttle_time_ms: int = kafka("int32", default=0)
+
+
+@struct
+class DescribeDelegationTokenOwner(Struct):
+    principal_type: str = kafka("string", default="")
+    principal_name: str = kafka("string", default="")
+
+
+@message(versions=(1, 3), flexible_since=2, api_key=41, response=DescribeDelegationTokenResponse)
+class DescribeDelegationTokenRequest(Request[DescribeDelegationTokenResponse]):
+    owners: tuple[DescribeDelegationTokenOwner, ...] | None = kafka(
+        [DescribeDelegationTokenOwner], default=(), nullable=True
+    )

@@ -5,12 +5,6 @@ from kio.schema.errors import ErrorCode
 from wire.message_schema import Request, Response, Struct, kafka, message, struct
 
 
-@message(versions=(0, 6), flexible_since=5, api_key=15)
-class DescribeGroupsRequest(Request):
-    groups: tuple[str, ...] = kafka("[]string", default=())
-    include_authorized_operations: bool = kafka("bool", default=False, since=3)
-
-
 @struct
 class DescribedGroupMember(Struct):
     member_id: str = kafka("string", default="")
@@ -37,3 +31,9 @@ class DescribedGroup(Struct):
 class DescribeGroupsResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0, since=1)
     groups: tuple[DescribedGroup, ...] = kafka([DescribedGroup], default=())
+
+
+@message(versions=(0, 6), flexible_since=5, api_key=15, response=DescribeGroupsResponse)
+class DescribeGroupsRequest(Request[DescribeGroupsResponse]):
+    groups: tuple[str, ...] = kafka("[]string", default=())
+    include_authorized_operations: bool = kafka("bool", default=False, since=3)

@@ -6,19 +6,6 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 
 
 @struct
-class DescribableLogDirTopic(Struct):
-    topic: str = kafka("string", default="")
-    partitions: tuple[int, ...] = kafka("[]int32", default=())
-
-
-@message(versions=(1, 5), flexible_since=2, api_key=35)
-class DescribeLogDirsRequest(Request):
-    topics: tuple[DescribableLogDirTopic, ...] | None = kafka(
-        [DescribableLogDirTopic], default=(), nullable=True
-    )
-
-
-@struct
 class DescribeLogDirsPartition(Struct):
     partition_index: int = kafka("int32", default=0)
     partition_size: int = kafka("int64", default=0)
@@ -47,3 +34,16 @@ class DescribeLogDirsResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none, since=3)
     results: tuple[DescribeLogDirsResult, ...] = kafka([DescribeLogDirsResult], default=())
+
+
+@struct
+class DescribableLogDirTopic(Struct):
+    topic: str = kafka("string", default="")
+    partitions: tuple[int, ...] = kafka("[]int32", default=())
+
+
+@message(versions=(1, 5), flexible_since=2, api_key=35, response=DescribeLogDirsResponse)
+class DescribeLogDirsRequest(Request[DescribeLogDirsResponse]):
+    topics: tuple[DescribableLogDirTopic, ...] | None = kafka(
+        [DescribableLogDirTopic], default=(), nullable=True
+    )

@@ -6,17 +6,6 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 
 
 @struct
-class TopicRequest(Struct):
-    name: str = kafka("string", default="")
-    partition_indexes: tuple[int, ...] = kafka("[]int32", default=())
-
-
-@message(versions=(0, 0), flexible_since=0, api_key=61)
-class DescribeProducersRequest(Request):
-    topics: tuple[TopicRequest, ...] = kafka([TopicRequest], default=())
-
-
-@struct
 class ProducerState(Struct):
     producer_id: int = kafka("int64", default=0)
     producer_epoch: int = kafka("int32", default=0)
@@ -44,3 +33,14 @@ class TopicResponse(Struct):
 class DescribeProducersResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     topics: tuple[TopicResponse, ...] = kafka([TopicResponse], default=())
+
+
+@struct
+class TopicRequest(Struct):
+    name: str = kafka("string", default="")
+    partition_indexes: tuple[int, ...] = kafka("[]int32", default=())
+
+
+@message(versions=(0, 0), flexible_since=0, api_key=61, response=DescribeProducersResponse)
+class DescribeProducersRequest(Request[DescribeProducersResponse]):
+    topics: tuple[TopicRequest, ...] = kafka([TopicRequest], default=())

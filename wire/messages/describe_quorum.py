@@ -9,22 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
-class RequestPartitionData(Struct):
-    partition_index: int = kafka("int32", default=0)
-
-
-@struct
-class RequestTopicData(Struct):
-    topic_name: str = kafka("string", default="")
-    partitions: tuple[RequestPartitionData, ...] = kafka([RequestPartitionData], default=())
-
-
-@message(versions=(0, 2), flexible_since=0, api_key=55)
-class DescribeQuorumRequest(Request):
-    topics: tuple[RequestTopicData, ...] = kafka([RequestTopicData], default=())
-
-
-@struct
 class ReplicaState(Struct):
     replica_id: int = kafka("int32", default=0)
     replica_directory_id: UUID = kafka("uuid", default=ZERO_UUID, since=2)
@@ -71,3 +55,19 @@ class DescribeQuorumResponse(Response):
     topics: tuple[ResponseTopicData, ...] = kafka([ResponseTopicData], default=())
     nodes: tuple[Node, ...] = kafka([Node], default=(), since=2)
     annotation: bytes = kafka("bytes", default=b"", tag=7001)
+
+
+@struct
+class RequestPartitionData(Struct):
+    partition_index: int = kafka("int32", default=0)
+
+
+@struct
+class RequestTopicData(Struct):
+    topic_name: str = kafka("string", default="")
+    partitions: tuple[RequestPartitionData, ...] = kafka([RequestPartitionData], default=())
+
+
+@message(versions=(0, 2), flexible_since=0, api_key=55, response=DescribeQuorumResponse)
+class DescribeQuorumRequest(Request[DescribeQuorumResponse]):
+    topics: tuple[RequestTopicData, ...] = kafka([RequestTopicData], default=())

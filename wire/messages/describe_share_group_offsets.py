@@ -9,27 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
-class DescribeShareGroupOffsetsRequestTopic(Struct):
-    topic_name: str = kafka("string", default="")
-    partitions: tuple[int, ...] = kafka("[]int32", default=())
-
-
-@struct
-class DescribeShareGroupOffsetsRequestGroup(Struct):
-    group_id: str = kafka("string", default="")
-    topics: tuple[DescribeShareGroupOffsetsRequestTopic, ...] | None = kafka(
-        [DescribeShareGroupOffsetsRequestTopic], default=(), nullable=True
-    )
-
-
-@message(versions=(0, 1), flexible_since=0, api_key=90)
-class DescribeShareGroupOffsetsRequest(Request):
-    groups: tuple[DescribeShareGroupOffsetsRequestGroup, ...] = kafka(
-        [DescribeShareGroupOffsetsRequestGroup], default=()
-    )
-
-
-@struct
 class DescribeShareGroupOffsetsResponsePartition(Struct):
     partition_index: int = kafka("int32", default=0)
     start_offset: int = kafka("int64", default=0)
@@ -63,4 +42,25 @@ class DescribeShareGroupOffsetsResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     groups: tuple[DescribeShareGroupOffsetsResponseGroup, ...] = kafka(
         [DescribeShareGroupOffsetsResponseGroup], default=()
+    )
+
+
+@struct
+class DescribeShareGroupOffsetsRequestTopic(Struct):
+    topic_name: str = kafka("string", default="")
+    partitions: tuple[int, ...] = kafka("[]int32", default=())
+
+
+@struct
+class DescribeShareGroupOffsetsRequestGroup(Struct):
+    group_id: str = kafka("string", default="")
+    topics: tuple[DescribeShareGroupOffsetsRequestTopic, ...] | None = kafka(
+        [DescribeShareGroupOffsetsRequestTopic], default=(), nullable=True
+    )
+
+
+@message(versions=(0, 1), flexible_since=0, api_key=90, response=DescribeShareGroupOffsetsResponse)
+class DescribeShareGroupOffsetsRequest(Request[DescribeShareGroupOffsetsResponse]):
+    groups: tuple[DescribeShareGroupOffsetsRequestGroup, ...] = kafka(
+        [DescribeShareGroupOffsetsRequestGroup], default=()
     )

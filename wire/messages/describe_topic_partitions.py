@@ -9,24 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
-class TopicRequest(Struct):
-    name: str = kafka("string", default="")
-
-
-@struct
-class RequestCursor(Struct):
-    topic_name: str = kafka("string", default="")
-    partition_index: int = kafka("int32", default=0)
-
-
-@message(versions=(0, 0), flexible_since=0, api_key=75)
-class DescribeTopicPartitionsRequest(Request):
-    topics: tuple[TopicRequest, ...] = kafka([TopicRequest], default=())
-    response_partition_limit: int = kafka("int32", default=2000)
-    cursor: RequestCursor | None = kafka(RequestCursor, default=None, nullable=True)
-
-
-@struct
 class DescribeTopicPartitionsResponsePartition(Struct):
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
     partition_index: int = kafka("int32", default=0)
@@ -64,3 +46,21 @@ class DescribeTopicPartitionsResponse(Response):
         [DescribeTopicPartitionsResponseTopic], default=()
     )
     next_cursor: ResponseCursor | None = kafka(ResponseCursor, default=None, nullable=True)
+
+
+@struct
+class TopicRequest(Struct):
+    name: str = kafka("string", default="")
+
+
+@struct
+class RequestCursor(Struct):
+    topic_name: str = kafka("string", default="")
+    partition_index: int = kafka("int32", default=0)
+
+
+@message(versions=(0, 0), flexible_since=0, api_key=75, response=DescribeTopicPartitionsResponse)
+class DescribeTopicPartitionsRequest(Request[DescribeTopicPartitionsResponse]):
+    topics: tuple[TopicRequest, ...] = kafka([TopicRequest], default=())
+    response_partition_limit: int = kafka("int32", default=2000)
+    cursor: RequestCursor | None = kafka(RequestCursor, default=None, nullable=True)

@@ -5,11 +5,6 @@ from kio.schema.errors import ErrorCode
 from wire.message_schema import Request, Response, Struct, kafka, message, struct
 
 
-@message(versions=(0, 0), flexible_since=0, api_key=65)
-class DescribeTransactionsRequest(Request):
-    transactional_ids: tuple[str, ...] = kafka("[]string", default=())
-
-
 @struct
 class TopicData(Struct):
     topic: str = kafka("string", default="")
@@ -32,3 +27,8 @@ class TransactionState(Struct):
 class DescribeTransactionsResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     transaction_states: tuple[TransactionState, ...] = kafka([TransactionState], default=())
+
+
+@message(versions=(0, 0), flexible_since=0, api_key=65, response=DescribeTransactionsResponse)
+class DescribeTransactionsRequest(Request[DescribeTransactionsResponse]):
+    transactional_ids: tuple[str, ...] = kafka("[]string", default=())

@@ -6,16 +6,6 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 
 
 @struct
-class UserName(Struct):
-    name: str = kafka("string", default="")
-
-
-@message(versions=(0, 0), flexible_since=0, api_key=50)
-class DescribeUserScramCredentialsRequest(Request):
-    users: tuple[UserName, ...] | None = kafka([UserName], default=(), nullable=True)
-
-
-@struct
 class CredentialInfo(Struct):
     mechanism: int = kafka("int8", default=0)
     iterations: int = kafka("int32", default=0)
@@ -37,3 +27,13 @@ class DescribeUserScramCredentialsResponse(Response):
     results: tuple[DescribeUserScramCredentialsResult, ...] = kafka(
         [DescribeUserScramCredentialsResult], default=()
     )
+
+
+@struct
+class UserName(Struct):
+    name: str = kafka("string", default="")
+
+
+@message(versions=(0, 0), flexible_since=0, api_key=50, response=DescribeUserScramCredentialsResponse)
+class DescribeUserScramCredentialsRequest(Request[DescribeUserScramCredentialsResponse]):
+    users: tuple[UserName, ...] | None = kafka([UserName], default=(), nullable=True)

@@ -9,35 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @frozen_struct
-class RequestSnapshotId(Struct):
-    end_offset: int = kafka("int64", default=0)
-    epoch: int = kafka("int32", default=0)
-
-
-@struct
-class RequestPartitionSnapshot(Struct):
-    partition: int = kafka("int32", default=0)
-    current_leader_epoch: int = kafka("int32", default=0)
-    snapshot_id: RequestSnapshotId = kafka(RequestSnapshotId, default=RequestSnapshotId())
-    position: int = kafka("int64", default=0)
-    replica_directory_id: UUID = kafka("uuid", default=ZERO_UUID, since=1, tag=0, is_ignorable=True)
-
-
-@struct
-class RequestTopicSnapshot(Struct):
-    name: str = kafka("string", default="")
-    partitions: tuple[RequestPartitionSnapshot, ...] = kafka([RequestPartitionSnapshot], default=())
-
-
-@message(versions=(0, 1), flexible_since=0, api_key=59)
-class FetchSnapshotRequest(Request):
-    cluster_id: str | None = kafka("string", default=None, nullable=True, tag=0)
-    replica_id: int = kafka("int32", default=-1)
-    max_bytes: int = kafka("int32", default=2147483647)
-    topics: tuple[RequestTopicSnapshot, ...] = kafka([RequestTopicSnapshot], default=())
-
-
-@frozen_struct
 class ResponseSnapshotId(Struct):
     end_offset: int = kafka("int64", default=0)
     epoch: int = kafka("int32", default=0)
@@ -79,3 +50,32 @@ class FetchSnapshotResponse(Response):
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
     topics: tuple[ResponseTopicSnapshot, ...] = kafka([ResponseTopicSnapshot], default=())
     node_endpoints: tuple[NodeEndpoint, ...] = kafka([NodeEndpoint], default=(), since=1, tag=0)
+
+
+@frozen_struct
+class RequestSnapshotId(Struct):
+    end_offset: int = kafka("int64", default=0)
+    epoch: int = kafka("int32", default=0)
+
+
+@struct
+class RequestPartitionSnapshot(Struct):
+    partition: int = kafka("int32", default=0)
+    current_leader_epoch: int = kafka("int32", default=0)
+    snapshot_id: RequestSnapshotId = kafka(RequestSnapshotId, default=RequestSnapshotId())
+    position: int = kafka("int64", default=0)
+    replica_directory_id: UUID = kafka("uuid", default=ZERO_UUID, since=1, tag=0, is_ignorable=True)
+
+
+@struct
+class RequestTopicSnapshot(Struct):
+    name: str = kafka("string", default="")
+    partitions: tuple[RequestPartitionSnapshot, ...] = kafka([RequestPartitionSnapshot], default=())
+
+
+@message(versions=(0, 1), flexible_since=0, api_key=59, response=FetchSnapshotResponse)
+class FetchSnapshotRequest(Request[FetchSnapshotResponse]):
+    cluster_id: str | None = kafka("string", default=None, nullable=True, tag=0)
+    replica_id: int = kafka("int32", default=-1)
+    max_bytes: int = kafka("int32", default=2147483647)
+    topics: tuple[RequestTopicSnapshot, ...] = kafka([RequestTopicSnapshot], default=())

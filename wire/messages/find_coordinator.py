@@ -5,13 +5,6 @@ from kio.schema.errors import ErrorCode
 from wire.message_schema import Request, Response, Struct, kafka, message, struct
 
 
-@message(versions=(0, 6), flexible_since=3, api_key=10)
-class FindCoordinatorRequest(Request):
-    key: str = kafka("string", default="", until=3)
-    key_type: int = kafka("int8", default=0, since=1)
-    coordinator_keys: tuple[str, ...] = kafka("[]string", default=(), since=4)
-
-
 @struct
 class Coordinator(Struct):
     key: str = kafka("string", default="")
@@ -31,3 +24,10 @@ class FindCoordinatorResponse(Response):
     host: str = kafka("string", default="", until=3)
     port: int = kafka("int32", default=0, until=3)
     coordinators: tuple[Coordinator, ...] = kafka([Coordinator], default=(), since=4)
+
+
+@message(versions=(0, 6), flexible_since=3, api_key=10, response=FindCoordinatorResponse)
+class FindCoordinatorRequest(Request[FindCoordinatorResponse]):
+    key: str = kafka("string", default="", until=3)
+    key_type: int = kafka("int8", default=0, since=1)
+    coordinator_keys: tuple[str, ...] = kafka("[]string", default=(), since=4)

@@ -9,11 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @message(versions=(0, 0), flexible_since=0, api_key=71)
-class GetTelemetrySubscriptionsRequest(Request):
-    client_instance_id: UUID = kafka("uuid", default=ZERO_UUID)
-
-
-@message(versions=(0, 0), flexible_since=0, api_key=71)
 class GetTelemetrySubscriptionsResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
@@ -24,3 +19,8 @@ class GetTelemetrySubscriptionsResponse(Response):
     telemetry_max_bytes: int = kafka("int32", default=0)
     delta_temporality: bool = kafka("bool", default=False)
     requested_metrics: tuple[str, ...] = kafka("[]string", default=())
+
+
+@message(versions=(0, 0), flexible_since=0, api_key=71, response=GetTelemetrySubscriptionsResponse)
+class GetTelemetrySubscriptionsRequest(Request[GetTelemetrySubscriptionsResponse]):
+    client_instance_id: UUID = kafka("uuid", default=ZERO_UUID)

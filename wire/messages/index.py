@@ -1,96 +1,210 @@
-"""The module of each API. Written by `make messages`; do not edit."""
+"""The messages of each API by its key. Written by `make messages`; do not edit."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
-MODULES: Final[Mapping[int, str]] = {
-    0: "produce",
-    1: "fetch",
-    2: "list_offsets",
-    3: "metadata",
-    8: "offset_commit",
-    9: "offset_fetch",
-    10: "find_coordinator",
-    11: "join_group",
-    12: "heartbeat",
-    13: "leave_group",
-    14: "sync_group",
-    15: "describe_groups",
-    16: "list_groups",
-    17: "sasl_handshake",
-    18: "api_versions",
-    19: "create_topics",
-    20: "delete_topics",
-    21: "delete_records",
-    22: "init_producer_id",
-    23: "offset_for_leader_epoch",
-    24: "add_partitions_to_txn",
-    25: "add_offsets_to_txn",
-    26: "end_txn",
-    27: "write_txn_markers",
-    28: "txn_offset_commit",
-    29: "describe_acls",
-    30: "create_acls",
-    31: "delete_acls",
-    32: "describe_configs",
-    33: "alter_configs",
-    34: "alter_replica_log_dirs",
-    35: "describe_log_dirs",
-    36: "sasl_authenticate",
-    37: "create_partitions",
-    38: "create_delegation_token",
-    39: "renew_delegation_token",
-    40: "expire_delegation_token",
-    41: "describe_delegation_token",
-    42: "delete_groups",
-    43: "elect_leaders",
-    44: "incremental_alter_configs",
-    45: "alter_partition_reassignments",
-    46: "list_partition_reassignments",
-    47: "offset_delete",
-    48: "describe_client_quotas",
-    49: "alter_client_quotas",
-    50: "describe_user_scram_credentials",
-    51: "alter_user_scram_credentials",
-    52: "vote",
-    53: "begin_quorum_epoch",
-    54: "end_quorum_epoch",
-    55: "describe_quorum",
-    56: "alter_partition",
-    57: "update_features",
-    58: "envelope",
-    59: "fetch_snapshot",
-    60: "describe_cluster",
-    61: "describe_producers",
-    62: "broker_registration",
-    63: "broker_heartbeat",
-    64: "unregister_broker",
-    65: "describe_transactions",
-    66: "list_transactions",
-    67: "allocate_producer_ids",
-    68: "consumer_group_heartbeat",
-    69: "consumer_group_describe",
-    70: "controller_registration",
-    71: "get_telemetry_subscriptions",
-    72: "push_telemetry",
-    73: "assign_replicas_to_dirs",
-    74: "list_config_resources",
-    75: "describe_topic_partitions",
-    76: "share_group_heartbeat",
-    77: "share_group_describe",
-    78: "share_fetch",
-    79: "share_acknowledge",
-    80: "add_raft_voter",
-    81: "remove_raft_voter",
-    82: "update_raft_voter",
-    83: "initialize_share_group_state",
-    84: "read_share_group_state",
-    85: "write_share_group_state",
-    86: "delete_share_group_state",
-    87: "read_share_group_state_summary",
-    88: "streams_group_heartbeat",
-    89: "streams_group_describe",
-    90: "describe_share_group_offsets",
-    91: "alter_share_group_offsets",
-    92: "delete_share_group_offsets",
+
+class ApiMessages(NamedTuple):
+    """The names of their module and classes, and the lowest and the highest version."""
+
+    module: str
+    request: str
+    response: str
+    versions: tuple[int, int]
+
+
+MESSAGES: Final[Mapping[int, ApiMessages]] = {
+    0: ApiMessages("produce", "ProduceRequest", "ProduceResponse", (3, 13)),
+    1: ApiMessages("fetch", "FetchRequest", "FetchResponse", (4, 18)),
+    2: ApiMessages("list_offsets", "ListOffsetsRequest", "ListOffsetsResponse", (1, 11)),
+    3: ApiMessages("metadata", "MetadataRequest", "MetadataResponse", (0, 13)),
+    8: ApiMessages("offset_commit", "OffsetCommitRequest", "OffsetCommitResponse", (2, 10)),
+    9: ApiMessages("offset_fetch", "OffsetFetchRequest", "OffsetFetchResponse", (1, 10)),
+    10: ApiMessages("find_coordinator", "FindCoordinatorRequest", "FindCoordinatorResponse", (0, 6)),
+    11: ApiMessages("join_group", "JoinGroupRequest", "JoinGroupResponse", (0, 9)),
+    12: ApiMessages("heartbeat", "HeartbeatRequest", "HeartbeatResponse", (0, 4)),
+    13: ApiMessages("leave_group", "LeaveGroupRequest", "LeaveGroupResponse", (0, 5)),
+    14: ApiMessages("sync_group", "SyncGroupRequest", "SyncGroupResponse", (0, 5)),
+    15: ApiMessages("describe_groups", "DescribeGroupsRequest", "DescribeGroupsResponse", (0, 6)),
+    16: ApiMessages("list_groups", "ListGroupsRequest", "ListGroupsResponse", (0, 5)),
+    17: ApiMessages("sasl_handshake", "SaslHandshakeRequest", "SaslHandshakeResponse", (0, 1)),
+    18: ApiMessages("api_versions", "ApiVersionsRequest", "ApiVersionsResponse", (0, 4)),
+    19: ApiMessages("create_topics", "CreateTopicsRequest", "CreateTopicsResponse", (2, 7)),
+    20: ApiMessages("delete_topics", "DeleteTopicsRequest", "DeleteTopicsResponse", (1, 6)),
+    21: ApiMessages("delete_records", "DeleteRecordsRequest", "DeleteRecordsResponse", (0, 2)),
+    22: ApiMessages("init_producer_id", "InitProducerIdRequest", "InitProducerIdResponse", (0, 6)),
+    23: ApiMessages(
+        "offset_for_leader_epoch", "OffsetForLeaderEpochRequest", "OffsetForLeaderEpochResponse", (2, 4)
+    ),
+    24: ApiMessages(
+        "add_partitions_to_txn", "AddPartitionsToTxnRequest", "AddPartitionsToTxnResponse", (0, 5)
+    ),
+    25: ApiMessages("add_offsets_to_txn", "AddOffsetsToTxnRequest", "AddOffsetsToTxnResponse", (0, 4)),
+    26: ApiMessages("end_txn", "EndTxnRequest", "EndTxnResponse", (0, 5)),
+    27: ApiMessages("write_txn_markers", "WriteTxnMarkersRequest", "WriteTxnMarkersResponse", (1, 2)),
+    28: ApiMessages("txn_offset_commit", "TxnOffsetCommitRequest", "TxnOffsetCommitResponse", (0, 5)),
+    29: ApiMessages("describe_acls", "DescribeAclsRequest", "DescribeAclsResponse", (1, 3)),
+    30: ApiMessages("create_acls", "CreateAclsRequest", "CreateAclsResponse", (1, 3)),
+    31: ApiMessages("delete_acls", "DeleteAclsRequest", "DeleteAclsResponse", (1, 3)),
+    32: ApiMessages("describe_configs", "DescribeConfigsRequest", "DescribeConfigsResponse", (1, 4)),
+    33: ApiMessages("alter_configs", "AlterConfigsRequest", "AlterConfigsResponse", (0, 2)),
+    34: ApiMessages(
+        "alter_replica_log_dirs", "AlterReplicaLogDirsRequest", "AlterReplicaLogDirsResponse", (1, 2)
+    ),
+    35: ApiMessages("describe_log_dirs", "DescribeLogDirsRequest", "DescribeLogDirsResponse", (1, 5)),
+    36: ApiMessages("sasl_authenticate", "SaslAuthenticateRequest", "SaslAuthenticateResponse", (0, 2)),
+    37: ApiMessages("create_partitions", "CreatePartitionsRequest", "CreatePartitionsResponse", (0, 3)),
+    38: ApiMessages(
+        "create_delegation_token", "CreateDelegationTokenRequest", "CreateDelegationTokenResponse", (1, 3)
+    ),
+    39: ApiMessages(
+        "renew_delegation_token", "RenewDelegationTokenRequest", "RenewDelegationTokenResponse", (1, 2)
+    ),
+    40: ApiMessages(
+        "expire_delegation_token", "ExpireDelegationTokenRequest", "ExpireDelegationTokenResponse", (1, 2)
+    ),
+    41: ApiMessages(
+        "describe_delegation_token",
+        "DescribeDelegationTokenRequest",
+        "DescribeDelegationTokenResponse",
+        (1, 3),
+    ),
+    42: ApiMessages("delete_groups", "DeleteGroupsRequest", "DeleteGroupsResponse", (0, 2)),
+    43: ApiMessages("elect_leaders", "ElectLeadersRequest", "ElectLeadersResponse", (0, 2)),
+    44: ApiMessages(
+        "incremental_alter_configs",
+        "IncrementalAlterConfigsRequest",
+        "IncrementalAlterConfigsResponse",
+        (0, 1),
+    ),
+    45: ApiMessages(
+        "alter_partition_reassignments",
+        "AlterPartitionReassignmentsRequest",
+        "AlterPartitionReassignmentsResponse",
+        (0, 1),
+    ),
+    46: ApiMessages(
+        "list_partition_reassignments",
+        "ListPartitionReassignmentsRequest",
+        "ListPartitionReassignmentsResponse",
+        (0, 0),
+    ),
+    47: ApiMessages("offset_delete", "OffsetDeleteRequest", "OffsetDeleteResponse", (0, 0)),
+    48: ApiMessages(
+        "describe_client_quotas", "DescribeClientQuotasRequest", "DescribeClientQuotasResponse", (0, 1)
+    ),
+    49: ApiMessages("alter_client_quotas", "AlterClientQuotasRequest", "AlterClientQuotasResponse", (0, 1)),
+    50: ApiMessages(
+        "describe_user_scram_credentials",
+        "DescribeUserScramCredentialsRequest",
+        "DescribeUserScramCredentialsResponse",
+        (0, 0),
+    ),
+    51: ApiMessages(
+        "alter_user_scram_credentials",
+        "AlterUserScramCredentialsRequest",
+        "AlterUserScramCredentialsResponse",
+        (0, 0),
+    ),
+    52: ApiMessages("vote", "VoteRequest", "VoteResponse", (0, 2)),
+    53: ApiMessages("begin_quorum_epoch", "BeginQuorumEpochRequest", "BeginQuorumEpochResponse", (0, 1)),
+    54: ApiMessages("end_quorum_epoch", "EndQuorumEpochRequest", "EndQuorumEpochResponse", (0, 1)),
+    55: ApiMessages("describe_quorum", "DescribeQuorumRequest", "DescribeQuorumResponse", (0, 2)),
+    56: ApiMessages("alter_partition", "AlterPartitionRequest", "AlterPartitionResponse", (2, 3)),
+    57: ApiMessages("update_features", "UpdateFeaturesRequest", "UpdateFeaturesResponse", (0, 2)),
+    58: ApiMessages("envelope", "EnvelopeRequest", "EnvelopeResponse", (0, 0)),
+    59: ApiMessages("fetch_snapshot", "FetchSnapshotRequest", "FetchSnapshotResponse", (0, 1)),
+    60: ApiMessages("describe_cluster", "DescribeClusterRequest", "DescribeClusterResponse", (0, 2)),
+    61: ApiMessages("describe_producers", "DescribeProducersRequest", "DescribeProducersResponse", (0, 0)),
+    62: ApiMessages("broker_registration", "BrokerRegistrationRequest", "BrokerRegistrationResponse", (0, 4)),
+    63: ApiMessages("broker_heartbeat", "BrokerHeartbeatRequest", "BrokerHeartbeatResponse", (0, 2)),
+    64: ApiMessages("unregister_broker", "UnregisterBrokerRequest", "UnregisterBrokerResponse", (0, 0)),
+    65: ApiMessages(
+        "describe_transactions", "DescribeTransactionsRequest", "DescribeTransactionsResponse", (0, 0)
+    ),
+    66: ApiMessages("list_transactions", "ListTransactionsRequest", "ListTransactionsResponse", (0, 2)),
+    67: ApiMessages(
+        "allocate_producer_ids", "AllocateProducerIdsRequest", "AllocateProducerIdsResponse", (0, 0)
+    ),
+    68: ApiMessages(
+        "consumer_group_heartbeat", "ConsumerGroupHeartbeatRequest", "ConsumerGroupHeartbeatResponse", (0, 1)
+    ),
+    69: ApiMessages(
+        "consumer_group_describe", "ConsumerGroupDescribeRequest", "ConsumerGroupDescribeResponse", (0, 1)
+    ),
+    70: ApiMessages(
+        "controller_registration", "ControllerRegistrationRequest", "ControllerRegistrationResponse", (0, 0)
+    ),
+    71: ApiMessages(
+        "get_telemetry_subscriptions",
+        "GetTelemetrySubscriptionsRequest",
+        "GetTelemetrySubscriptionsResponse",
+        (0, 0),
+    ),
+    72: ApiMessages("push_telemetry", "PushTelemetryRequest", "PushTelemetryResponse", (0, 0)),
+    73: ApiMessages(
+        "assign_replicas_to_dirs", "AssignReplicasToDirsRequest", "AssignReplicasToDirsResponse", (0, 0)
+    ),
+    74: ApiMessages(
+        "list_config_resources", "ListConfigResourcesRequest", "ListConfigResourcesResponse", (0, 1)
+    ),
+    75: ApiMessages(
+        "describe_topic_partitions",
+        "DescribeTopicPartitionsRequest",
+        "DescribeTopicPartitionsResponse",
+        (0, 0),
+    ),
+    76: ApiMessages(
+        "share_group_heartbeat", "ShareGroupHeartbeatRequest", "ShareGroupHeartbeatResponse", (1, 1)
+    ),
+    77: ApiMessages(
+        "share_group_describe", "ShareGroupDescribeRequest", "ShareGroupDescribeResponse", (1, 1)
+    ),
+    78: ApiMessages("share_fetch", "ShareFetchRequest", "ShareFetchResponse", (1, 2)),
+    79: ApiMessages("share_acknowledge", "ShareAcknowledgeRequest", "ShareAcknowledgeResponse", (1, 2)),
+    80: ApiMessages("add_raft_voter", "AddRaftVoterRequest", "AddRaftVoterResponse", (0, 1)),
+    81: ApiMessages("remove_raft_voter", "RemoveRaftVoterRequest", "RemoveRaftVoterResponse", (0, 0)),
+    82: ApiMessages("update_raft_voter", "UpdateRaftVoterRequest", "UpdateRaftVoterResponse", (0, 0)),
+    83: ApiMessages(
+        "initialize_share_group_state",
+        "InitializeShareGroupStateRequest",
+        "InitializeShareGroupStateResponse",
+        (0, 0),
+    ),
+    84: ApiMessages(
+        "read_share_group_state", "ReadShareGroupStateRequest", "ReadShareGroupStateResponse", (0, 0)
+    ),
+    85: ApiMessages(
+        "write_share_group_state", "WriteShareGroupStateRequest", "WriteShareGroupStateResponse", (0, 1)
+    ),
+    86: ApiMessages(
+        "delete_share_group_state", "DeleteShareGroupStateRequest", "DeleteShareGroupStateResponse", (0, 0)
+    ),
+    87: ApiMessages(
+        "read_share_group_state_summary",
+        "ReadShareGroupStateSummaryRequest",
+        "ReadShareGroupStateSummaryResponse",
+        (0, 1),
+    ),
+    88: ApiMessages(
+        "streams_group_heartbeat", "StreamsGroupHeartbeatRequest", "StreamsGroupHeartbeatResponse", (0, 0)
+    ),
+    89: ApiMessages(
+        "streams_group_describe", "StreamsGroupDescribeRequest", "StreamsGroupDescribeResponse", (0, 0)
+    ),
+    90: ApiMessages(
+        "describe_share_group_offsets",
+        "DescribeShareGroupOffsetsRequest",
+        "DescribeShareGroupOffsetsResponse",
+        (0, 1),
+    ),
+    91: ApiMessages(
+        "alter_share_group_offsets", "AlterShareGroupOffsetsRequest", "AlterShareGroupOffsetsResponse", (0, 0)
+    ),
+    92: ApiMessages(
+        "delete_share_group_offsets",
+        "DeleteShareGroupOffsetsRequest",
+        "DeleteShareGroupOffsetsResponse",
+        (0, 0),
+    ),
 }

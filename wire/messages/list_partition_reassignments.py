@@ -6,20 +6,6 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 
 
 @struct
-class ListPartitionReassignmentsTopics(Struct):
-    name: str = kafka("string", default="")
-    partition_indexes: tuple[int, ...] = kafka("[]int32", default=())
-
-
-@message(versions=(0, 0), flexible_since=0, api_key=46)
-class ListPartitionReassignmentsRequest(Request):
-    timeout_ms: int = kafka("int32", default=60000)
-    topics: tuple[ListPartitionReassignmentsTopics, ...] | None = kafka(
-        [ListPartitionReassignmentsTopics], default=(), nullable=True
-    )
-
-
-@struct
 class OngoingPartitionReassignment(Struct):
     partition_index: int = kafka("int32", default=0)
     replicas: tuple[int, ...] = kafka("[]int32", default=())
@@ -39,3 +25,17 @@ class ListPartitionReassignmentsResponse(Response):
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
     error_message: str | None = kafka("string", default="", nullable=True)
     topics: tuple[OngoingTopicReassignment, ...] = kafka([OngoingTopicReassignment], default=())
+
+
+@struct
+class ListPartitionReassignmentsTopics(Struct):
+    name: str = kafka("string", default="")
+    partition_indexes: tuple[int, ...] = kafka("[]int32", default=())
+
+
+@message(versions=(0, 0), flexible_since=0, api_key=46, response=ListPartitionReassignmentsResponse)
+class ListPartitionReassignmentsRequest(Request[ListPartitionReassignmentsResponse]):
+    timeout_ms: int = kafka("int32", default=60000)
+    topics: tuple[ListPartitionReassignmentsTopics, ...] | None = kafka(
+        [ListPartitionReassignmentsTopics], default=(), nullable=True
+    )

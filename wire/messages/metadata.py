@@ -9,22 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
-class MetadataRequestTopic(Struct):
-    topic_id: UUID = kafka("uuid", default=ZERO_UUID, since=10, is_ignorable=True)
-    name: str | None = kafka("string", default="", nullable_since=10)
-
-
-@message(versions=(0, 13), flexible_since=9, api_key=3)
-class MetadataRequest(Request):
-    topics: tuple[MetadataRequestTopic, ...] | None = kafka(
-        [MetadataRequestTopic], default=(), nullable_since=1
-    )
-    allow_auto_topic_creation: bool = kafka("bool", default=True, since=4)
-    include_cluster_authorized_operations: bool = kafka("bool", default=False, since=8, until=10)
-    include_topic_authorized_operations: bool = kafka("bool", default=False, since=8)
-
-
-@struct
 class MetadataResponseBroker(Struct):
     node_id: int = kafka("int32", default=0)
     host: str = kafka("string", default="")
@@ -62,3 +46,19 @@ class MetadataResponse(Response):
     topics: tuple[MetadataResponseTopic, ...] = kafka([MetadataResponseTopic], default=())
     cluster_authorized_operations: int = kafka("int32", default=-2147483648, since=8, until=10)
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none, since=13)
+
+
+@struct
+class MetadataRequestTopic(Struct):
+    topic_id: UUID = kafka("uuid", default=ZERO_UUID, since=10, is_ignorable=True)
+    name: str | None = kafka("string", default="", nullable_since=10)
+
+
+@message(versions=(0, 13), flexible_since=9, api_key=3, response=MetadataResponse)
+class MetadataRequest(Request[MetadataResponse]):
+    topics: tuple[MetadataRequestTopic, ...] | None = kafka(
+        [MetadataRequestTopic], default=(), nullable_since=1
+    )
+    allow_auto_topic_creation: bool = kafka("bool", default=True, since=4)
+    include_cluster_authorized_operations: bool = kafka("bool", default=False, since=8, until=10)
+    include_topic_authorized_operations: bool = kafka("bool", default=False, since=8)

@@ -9,39 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
-class OffsetFetchRequestTopic(Struct):
-    name: str = kafka("string", default="")
-    partition_indexes: tuple[int, ...] = kafka("[]int32", default=())
-
-
-@struct
-class OffsetFetchRequestTopics(Struct):
-    name: str = kafka("string", default="", until=9, is_ignorable=True)
-    topic_id: UUID = kafka("uuid", default=ZERO_UUID, since=10, is_ignorable=True)
-    partition_indexes: tuple[int, ...] = kafka("[]int32", default=())
-
-
-@struct
-class OffsetFetchRequestGroup(Struct):
-    group_id: str = kafka("string", default="")
-    member_id: str | None = kafka("string", default=None, since=9, nullable=True, is_ignorable=True)
-    member_epoch: int = kafka("int32", default=-1, since=9, is_ignorable=True)
-    topics: tuple[OffsetFetchRequestTopics, ...] | None = kafka(
-        [OffsetFetchRequestTopics], default=(), nullable=True
-    )
-
-
-@message(versions=(1, 10), flexible_since=6, api_key=9)
-class OffsetFetchRequest(Request):
-    group_id: str = kafka("string", default="", until=7)
-    topics: tuple[OffsetFetchRequestTopic, ...] | None = kafka(
-        [OffsetFetchRequestTopic], default=(), until=7, nullable_since=2
-    )
-    groups: tuple[OffsetFetchRequestGroup, ...] = kafka([OffsetFetchRequestGroup], default=(), since=8)
-    require_stable: bool = kafka("bool", default=False, since=7)
-
-
-@struct
 class OffsetFetchResponsePartition(Struct):
     partition_index: int = kafka("int32", default=0)
     committed_offset: int = kafka("int64", default=0)
@@ -85,3 +52,36 @@ class OffsetFetchResponse(Response):
     topics: tuple[OffsetFetchResponseTopic, ...] = kafka([OffsetFetchResponseTopic], default=(), until=7)
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none, since=2, until=7)
     groups: tuple[OffsetFetchResponseGroup, ...] = kafka([OffsetFetchResponseGroup], default=(), since=8)
+
+
+@struct
+class OffsetFetchRequestTopic(Struct):
+    name: str = kafka("string", default="")
+    partition_indexes: tuple[int, ...] = kafka("[]int32", default=())
+
+
+@struct
+class OffsetFetchRequestTopics(Struct):
+    name: str = kafka("string", default="", until=9, is_ignorable=True)
+    topic_id: UUID = kafka("uuid", default=ZERO_UUID, since=10, is_ignorable=True)
+    partition_indexes: tuple[int, ...] = kafka("[]int32", default=())
+
+
+@struct
+class OffsetFetchRequestGroup(Struct):
+    group_id: str = kafka("string", default="")
+    member_id: str | None = kafka("string", default=None, since=9, nullable=True, is_ignorable=True)
+    member_epoch: int = kafka("int32", default=-1, since=9, is_ignorable=True)
+    topics: tuple[OffsetFetchRequestTopics, ...] | None = kafka(
+        [OffsetFetchRequestTopics], default=(), nullable=True
+    )
+
+
+@message(versions=(1, 10), flexible_since=6, api_key=9, response=OffsetFetchResponse)
+class OffsetFetchRequest(Request[OffsetFetchResponse]):
+    group_id: str = kafka("string", default="", until=7)
+    topics: tuple[OffsetFetchRequestTopic, ...] | None = kafka(
+        [OffsetFetchRequestTopic], default=(), until=7, nullable_since=2
+    )
+    groups: tuple[OffsetFetchRequestGroup, ...] = kafka([OffsetFetchRequestGroup], default=(), since=8)
+    require_stable: bool = kafka("bool", default=False, since=7)

@@ -9,27 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
-class PartitionProduceData(Struct):
-    index: int = kafka("int32", default=0)
-    records: Records | None = kafka("records", default=b"", nullable=True)
-
-
-@struct
-class TopicProduceData(Struct):
-    name: str = kafka("string", default="", until=12, is_ignorable=True)
-    topic_id: UUID = kafka("uuid", default=ZERO_UUID, since=13, is_ignorable=True)
-    partition_data: tuple[PartitionProduceData, ...] = kafka([PartitionProduceData], default=())
-
-
-@message(versions=(3, 13), flexible_since=9, api_key=0)
-class ProduceRequest(Request):
-    transactional_id: str | None = kafka("string", default=None, nullable=True)
-    acks: int = kafka("int16", default=0)
-    timeout_ms: int = kafka("int32", default=0)
-    topic_data: tuple[TopicProduceData, ...] = kafka([TopicProduceData], default=())
-
-
-@struct
 class BatchIndexAndErrorMessage(Struct):
     batch_index: int = kafka("int32", default=0)
     batch_index_error_message: str | None = kafka("string", default=None, nullable=True)
@@ -75,3 +54,24 @@ class ProduceResponse(Response):
     responses: tuple[TopicProduceResponse, ...] = kafka([TopicProduceResponse], default=())
     throttle_time_ms: int = kafka("int32", default=0)
     node_endpoints: tuple[NodeEndpoint, ...] = kafka([NodeEndpoint], default=(), since=10, tag=0)
+
+
+@struct
+class PartitionProduceData(Struct):
+    index: int = kafka("int32", default=0)
+    records: Records | None = kafka("records", default=b"", nullable=True)
+
+
+@struct
+class TopicProduceData(Struct):
+    name: str = kafka("string", default="", until=12, is_ignorable=True)
+    topic_id: UUID = kafka("uuid", default=ZERO_UUID, since=13, is_ignorable=True)
+    partition_data: tuple[PartitionProduceData, ...] = kafka([PartitionProduceData], default=())
+
+
+@message(versions=(3, 13), flexible_since=9, api_key=0, response=ProduceResponse)
+class ProduceRequest(Request[ProduceResponse]):
+    transactional_id: str | None = kafka("string", default=None, nullable=True)
+    acks: int = kafka("int16", default=0)
+    timeout_ms: int = kafka("int32", default=0)
+    topic_data: tuple[TopicProduceData, ...] = kafka([TopicProduceData], default=())

@@ -9,24 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
-class PartitionData(Struct):
-    partition: int = kafka("int32", default=0)
-    leader_epoch: int = kafka("int32", default=0)
-
-
-@struct
-class ReadStateData(Struct):
-    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
-    partitions: tuple[PartitionData, ...] = kafka([PartitionData], default=())
-
-
-@message(versions=(0, 0), flexible_since=0, api_key=84)
-class ReadShareGroupStateRequest(Request):
-    group_id: str = kafka("string", default="")
-    topics: tuple[ReadStateData, ...] = kafka([ReadStateData], default=())
-
-
-@struct
 class StateBatch(Struct):
     first_offset: int = kafka("int64", default=0)
     last_offset: int = kafka("int64", default=0)
@@ -53,3 +35,21 @@ class ReadStateResult(Struct):
 @message(versions=(0, 0), flexible_since=0, api_key=84)
 class ReadShareGroupStateResponse(Response):
     results: tuple[ReadStateResult, ...] = kafka([ReadStateResult], default=())
+
+
+@struct
+class PartitionData(Struct):
+    partition: int = kafka("int32", default=0)
+    leader_epoch: int = kafka("int32", default=0)
+
+
+@struct
+class ReadStateData(Struct):
+    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
+    partitions: tuple[PartitionData, ...] = kafka([PartitionData], default=())
+
+
+@message(versions=(0, 0), flexible_since=0, api_key=84, response=ReadShareGroupStateResponse)
+class ReadShareGroupStateRequest(Request[ReadShareGroupStateResponse]):
+    group_id: str = kafka("string", default="")
+    topics: tuple[ReadStateData, ...] = kafka([ReadStateData], default=())

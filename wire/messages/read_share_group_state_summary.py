@@ -9,24 +9,6 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
-class PartitionData(Struct):
-    partition: int = kafka("int32", default=0)
-    leader_epoch: int = kafka("int32", default=0)
-
-
-@struct
-class ReadStateSummaryData(Struct):
-    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
-    partitions: tuple[PartitionData, ...] = kafka([PartitionData], default=())
-
-
-@message(versions=(0, 1), flexible_since=0, api_key=87)
-class ReadShareGroupStateSummaryRequest(Request):
-    group_id: str = kafka("string", default="")
-    topics: tuple[ReadStateSummaryData, ...] = kafka([ReadStateSummaryData], default=())
-
-
-@struct
 class PartitionResult(Struct):
     partition: int = kafka("int32", default=0)
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
@@ -46,3 +28,21 @@ class ReadStateSummaryResult(Struct):
 @message(versions=(0, 1), flexible_since=0, api_key=87)
 class ReadShareGroupStateSummaryResponse(Response):
     results: tuple[ReadStateSummaryResult, ...] = kafka([ReadStateSummaryResult], default=())
+
+
+@struct
+class PartitionData(Struct):
+    partition: int = kafka("int32", default=0)
+    leader_epoch: int = kafka("int32", default=0)
+
+
+@struct
+class ReadStateSummaryData(Struct):
+    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
+    partitions: tuple[PartitionData, ...] = kafka([PartitionData], default=())
+
+
+@message(versions=(0, 1), flexible_since=0, api_key=87, response=ReadShareGroupStateSummaryResponse)
+class ReadShareGroupStateSummaryRequest(Request[ReadShareGroupStateSummaryResponse]):
+    group_id: str = kafka("string", default="")
+    topics: tuple[ReadStateSummaryData, ...] = kafka([ReadStateSummaryData], default=())

@@ -6,13 +6,13 @@ from wire.message_schema import Request, Response, kafka, message
 
 
 @message(versions=(1, 2), flexible_since=2, api_key=39)
-class RenewDelegationTokenRequest(Request):
-    hmac: bytes = kafka("bytes", default=b"", is_secret=True)
-    renew_period_ms: int = kafka("int64", default=0)
-
-
-@message(versions=(1, 2), flexible_since=2, api_key=39)
 class RenewDelegationTokenResponse(Response):
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
     expiry_timestamp_ms: int = kafka("int64", default=0)
     throttle_time_ms: int = kafka("int32", default=0)
+
+
+@message(versions=(1, 2), flexible_since=2, api_key=39, response=RenewDelegationTokenResponse)
+class RenewDelegationTokenRequest(Request[RenewDelegationTokenResponse]):
+    hmac: bytes = kafka("bytes", default=b"", is_secret=True)
+    renew_period_ms: int = kafka("int64", default=0)

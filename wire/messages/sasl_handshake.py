@@ -6,11 +6,11 @@ from wire.message_schema import Request, Response, kafka, message
 
 
 @message(versions=(0, 1), flexible_since=None, api_key=17)
-class SaslHandshakeRequest(Request):
-    mechanism: str = kafka("string", default="")
-
-
-@message(versions=(0, 1), flexible_since=None, api_key=17)
 class SaslHandshakeResponse(Response):
     error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
     mechanisms: tuple[str, ...] = kafka("[]string", default=())
+
+
+@message(versions=(0, 1), flexible_since=None, api_key=17, response=SaslHandshakeResponse)
+class SaslHandshakeRequest(Request[SaslHandshakeResponse]):
+    mechanism: str = kafka("string", default="")

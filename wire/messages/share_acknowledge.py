@@ -8,34 +8,6 @@ from wire.message_schema import Request, Response, Struct, frozen_struct, kafka,
 from wire.uuids import ZERO_UUID
 
 
-@struct
-class AcknowledgementBatch(Struct):
-    first_offset: int = kafka("int64", default=0)
-    last_offset: int = kafka("int64", default=0)
-    acknowledge_types: tuple[int, ...] = kafka("[]int8", default=())
-
-
-@struct
-class AcknowledgePartition(Struct):
-    partition_index: int = kafka("int32", default=0)
-    acknowledgement_batches: tuple[AcknowledgementBatch, ...] = kafka([AcknowledgementBatch], default=())
-
-
-@struct
-class AcknowledgeTopic(Struct):
-    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
-    partitions: tuple[AcknowledgePartition, ...] = kafka([AcknowledgePartition], default=())
-
-
-@message(versions=(1, 2), flexible_since=1, api_key=79)
-class ShareAcknowledgeRequest(Request):
-    group_id: str | None = kafka("string", default=None, nullable=True)
-    member_id: str | None = kafka("string", default="", nullable=True)
-    share_session_epoch: int = kafka("int32", default=0)
-    is_renew_ack: bool = kafka("bool", default=False, since=2)
-    topics: tuple[AcknowledgeTopic, ...] = kafka([AcknowledgeTopic], default=())
-
-
 @frozen_struct
 class LeaderIdAndEpoch(Struct):
     leader_id: int = kafka("int32", default=0)
@@ -72,3 +44,31 @@ class ShareAcknowledgeResponse(Response):
     acquisition_lock_timeout_ms: int = kafka("int32", default=0, since=2)
     responses: tuple[ShareAcknowledgeTopicResponse, ...] = kafka([ShareAcknowledgeTopicResponse], default=())
     node_endpoints: tuple[NodeEndpoint, ...] = kafka([NodeEndpoint], default=())
+
+
+@struct
+class AcknowledgementBatch(Struct):
+    first_offset: int = kafka("int64", default=0)
+    last_offset: int = kafka("int64", default=0)
+    acknowledge_types: tuple[int, ...] = kafka("[]int8", default=())
+
+
+@struct
+class AcknowledgePartition(Struct):
+    partition_index: int = kafka("int32", default=0)
+    acknowledgement_batches: tuple[AcknowledgementBatch, ...] = kafka([AcknowledgementBatch], default=())
+
+
+@struct
+class AcknowledgeTopic(Struct):
+    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
+    partitions: tuple[AcknowledgePartition, ...] = kafka([AcknowledgePartition], default=())
+
+
+@message(versions=(1, 2), flexible_since=1, api_key=79, response=ShareAcknowledgeResponse)
+class ShareAcknowledgeRequest(Request[ShareAcknowledgeResponse]):
+    group_id: str | None = kafka("string", default=None, nullable=True)
+    member_id: str | None = kafka("string", default="", nullable=True)
+    share_session_epoch: int = kafka("int32", default=0)
+    is_renew_ack: bool = kafka("bool", default=False, since=2)
+    topics: tuple[AcknowledgeTopic, ...] = kafka([AcknowledgeTopic], default=())

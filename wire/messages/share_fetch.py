@@ -8,47 +8,6 @@ from wire.message_schema import Records, Request, Response, Struct, frozen_struc
 from wire.uuids import ZERO_UUID
 
 
-@struct
-class AcknowledgementBatch(Struct):
-    first_offset: int = kafka("int64", default=0)
-    last_offset: int = kafka("int64", default=0)
-    acknowledge_types: tuple[int, ...] = kafka("[]int8", default=())
-
-
-@struct
-class FetchPartition(Struct):
-    partition_index: int = kafka("int32", default=0)
-    acknowledgement_batches: tuple[AcknowledgementBatch, ...] = kafka([AcknowledgementBatch], default=())
-
-
-@struct
-class FetchTopic(Struct):
-    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
-    partitions: tuple[FetchPartition, ...] = kafka([FetchPartition], default=())
-
-
-@struct
-class ForgottenTopic(Struct):
-    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
-    partitions: tuple[int, ...] = kafka("[]int32", default=())
-
-
-@message(versions=(1, 2), flexible_since=1, api_key=78)
-class ShareFetchRequest(Request):
-    group_id: str | None = kafka("string", default=None, nullable=True)
-    member_id: str | None = kafka("string", default="", nullable=True)
-    share_session_epoch: int = kafka("int32", default=0)
-    max_wait_ms: int = kafka("int32", default=0)
-    min_bytes: int = kafka("int32", default=0)
-    max_bytes: int = kafka("int32", default=2147483647)
-    max_records: int = kafka("int32", default=0)
-    batch_size: int = kafka("int32", default=0)
-    share_acquire_mode: int = kafka("int8", default=0, since=2, is_ignorable=True)
-    is_renew_ack: bool = kafka("bool", default=False, since=2)
-    topics: tuple[FetchTopic, ...] = kafka([FetchTopic], default=())
-    forgotten_topics_data: tuple[ForgottenTopic, ...] = kafka([ForgottenTopic], default=())
-
-
 @frozen_struct
 class LeaderIdAndEpoch(Struct):
     leader_id: int = kafka("int32", default=0)
@@ -96,3 +55,44 @@ class ShareFetchResponse(Response):
     acquisition_lock_timeout_ms: int = kafka("int32", default=0)
     responses: tuple[ShareFetchableTopicResponse, ...] = kafka([ShareFetchableTopicResponse], default=())
     node_endpoints: tuple[NodeEndpoint, ...] = kafka([NodeEndpoint], default=())
+
+
+@struct
+class AcknowledgementBatch(Struct):
+    first_offset: int = kafka("int64", default=0)
+    last_offset: int = kafka("int64", default=0)
+    acknowledge_types: tuple[int, ...] = kafka("[]int8", default=())
+
+
+@struct
+class FetchPartition(Struct):
+    partition_index: int = kafka("int32", default=0)
+    acknowledgement_batches: tuple[AcknowledgementBatch, ...] = kafka([AcknowledgementBatch], default=())
+
+
+@struct
+class FetchTopic(Struct):
+    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
+    partitions: tuple[FetchPartition, ...] = kafka([FetchPartition], default=())
+
+
+@struct
+class ForgottenTopic(Struct):
+    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
+    partitions: tuple[int, ...] = kafka("[]int32", default=())
+
+
+@message(versions=(1, 2), flexible_since=1, api_key=78, response=ShareFetchResponse)
+class ShareFetchRequest(Request[ShareFetchResponse]):
+    group_id: str | None = kafka("string", default=None, nullable=True)
+    member_id: str | None = kafka("string", default="", nullable=True)
+    share_session_epoch: int = kafka("int32", default=0)
+    max_wait_ms: int = kafka("int32", default=0)
+    min_bytes: int = kafka("int32", default=0)
+    max_bytes: int = kafka("int32", default=2147483647)
+    max_records: int = kafka("int32", default=0)
+    batch_size: int = kafka("int32", default=0)
+    share_acquire_mode: int = kafka("int8", default=0, since=2, is_ignorable=True)
+    is_renew_ack: bool = kafka("bool", default=False, since=2)
+    topics: tuple[FetchTopic, ...] = kafka([FetchTopic], default=())
+    forgotten_topics_data: tuple[ForgottenTopic, ...] = kafka([ForgottenTopic], default=())

@@ -8,12 +8,6 @@ from wire.message_schema import Request, Response, Struct, frozen_struct, kafka,
 from wire.uuids import ZERO_UUID
 
 
-@message(versions=(1, 1), flexible_since=1, api_key=77)
-class ShareGroupDescribeRequest(Request):
-    group_ids: tuple[str, ...] = kafka("[]string", default=())
-    include_authorized_operations: bool = kafka("bool", default=False)
-
-
 @struct
 class TopicPartitions(Struct):
     topic_id: UUID = kafka("uuid", default=ZERO_UUID)
@@ -54,3 +48,9 @@ class DescribedGroup(Struct):
 class ShareGroupDescribeResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     groups: tuple[DescribedGroup, ...] = kafka([DescribedGroup], default=())
+
+
+@message(versions=(1, 1), flexible_since=1, api_key=77, response=ShareGroupDescribeResponse)
+class ShareGroupDescribeRequest(Request[ShareGroupDescribeResponse]):
+    group_ids: tuple[str, ...] = kafka("[]string", default=())
+    include_authorized_operations: bool = kafka("bool", default=False)

@@ -8,15 +8,6 @@ from wire.message_schema import Request, Response, Struct, kafka, message, struc
 from wire.uuids import ZERO_UUID
 
 
-@message(versions=(1, 1), flexible_since=1, api_key=76)
-class ShareGroupHeartbeatRequest(Request):
-    group_id: str = kafka("string", default="")
-    member_id: str = kafka("string", default="")
-    member_epoch: int = kafka("int32", default=0)
-    rack_id: str | None = kafka("string", default=None, nullable=True)
-    subscribed_topic_names: tuple[str, ...] | None = kafka("[]string", default=None, nullable=True)
-
-
 @struct
 class TopicPartitions(Struct):
     topic_id: UUID = kafka("uuid", default=ZERO_UUID)
@@ -37,3 +28,12 @@ class ShareGroupHeartbeatResponse(Response):
     member_epoch: int = kafka("int32", default=0)
     heartbeat_interval_ms: int = kafka("int32", default=0)
     assignment: Assignment | None = kafka(Assignment, default=None, nullable=True)
+
+
+@message(versions=(1, 1), flexible_since=1, api_key=76, response=ShareGroupHeartbeatResponse)
+class ShareGroupHeartbeatRequest(Request[ShareGroupHeartbeatResponse]):
+    group_id: str = kafka("string", default="")
+    member_id: str = kafka("string", default="")
+    member_epoch: int = kafka("int32", default=0)
+    rack_id: str | None = kafka("string", default=None, nullable=True)
+    subscribed_topic_names: tuple[str, ...] | None = kafka("[]string", default=None, nullable=True)

@@ -5,12 +5,6 @@ from kio.schema.errors import ErrorCode
 from wire.message_schema import Request, Response, Struct, frozen_struct, kafka, message, struct
 
 
-@message(versions=(0, 0), flexible_since=0, api_key=89)
-class StreamsGroupDescribeRequest(Request):
-    group_ids: tuple[str, ...] = kafka("[]string", default=())
-    include_authorized_operations: bool = kafka("bool", default=False)
-
-
 @struct
 class KeyValue(Struct):
     key: str = kafka("string", default="")
@@ -102,3 +96,9 @@ class DescribedGroup(Struct):
 class StreamsGroupDescribeResponse(Response):
     throttle_time_ms: int = kafka("int32", default=0)
     groups: tuple[DescribedGroup, ...] = kafka([DescribedGroup], default=())
+
+
+@message(versions=(0, 0), flexible_since=0, api_key=89, response=StreamsGroupDescribeResponse)
+class StreamsGroupDescribeRequest(Request[StreamsGroupDescribeResponse]):
+    group_ids: tuple[str, ...] = kafka("[]string", default=())
+    include_authorized_operations: bool = kafka("bool", default=False)

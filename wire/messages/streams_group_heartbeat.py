@@ -6,6 +6,57 @@ from wire.message_schema import Request, Response, Struct, frozen_struct, kafka,
 
 
 @struct
+class Status(Struct):
+    status_code: int = kafka("int8", default=0)
+    status_detail: str = kafka("string", default="")
+
+
+@struct
+class ResponseTaskIds(Struct):
+    subtopology_id: str = kafka("string", default="")
+    partitions: tuple[int, ...] = kafka("[]int32", default=())
+
+
+@frozen_struct
+class ResponseEndpoint(Struct):
+    host: str = kafka("string", default="")
+    port: int = kafka("uint16", default=0)
+
+
+@struct
+class TopicPartition(Struct):
+    topic: str = kafka("string", default="")
+    partitions: tuple[int, ...] = kafka("[]int32", default=())
+
+
+@struct
+class EndpointToPartitions(Struct):
+    user_endpoint: ResponseEndpoint = kafka(ResponseEndpoint, default=ResponseEndpoint())
+    active_partitions: tuple[TopicPartition, ...] = kafka([TopicPartition], default=())
+    standby_partitions: tuple[TopicPartition, ...] = kafka([TopicPartition], default=())
+
+
+@message(versions=(0, 0), flexible_since=0, api_key=88)
+class StreamsGroupHeartbeatResponse(Response):
+    throttle_time_ms: int = kafka("int32", default=0)
+    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
+    error_message: str | None = kafka("string", default=None, nullable=True)
+    member_id: str = kafka("string", default="")
+    member_epoch: int = kafka("int32", default=0)
+    heartbeat_interval_ms: int = kafka("int32", default=0)
+    acceptable_recovery_lag: int = kafka("int32", default=0)
+    task_offset_interval_ms: int = kafka("int32", default=0)
+    status: tuple[Status, ...] | None = kafka([Status], default=(), nullable=True)
+    active_tasks: tuple[ResponseTaskIds, ...] | None = kafka([ResponseTaskIds], default=(), nullable=True)
+    standby_tasks: tuple[ResponseTaskIds, ...] | None = kafka([ResponseTaskIds], default=(), nullable=True)
+    warmup_tasks: tuple[ResponseTaskIds, ...] | None = kafka([ResponseTaskIds], default=(), nullable=True)
+    endpoint_information_epoch: int = kafka("int32", default=0)
+    partitions_by_user_endpoint: tuple[EndpointToPartitions, ...] | None = kafka(
+        [EndpointToPartitions], default=(), nullable=True
+    )
+
+
+@struct
 class KeyValue(Struct):
     key: str = kafka("string", default="")
     value: str = kafka("string", default="")
@@ -62,8 +113,8 @@ class TaskOffset(Struct):
     offset: int = kafka("int64", default=0)
 
 
-@message(versions=(0, 0), flexible_since=0, api_key=88)
-class StreamsGroupHeartbeatRequest(Request):
+@message(versions=(0, 0), flexible_since=0, api_key=88, response=StreamsGroupHeartbeatResponse)
+class StreamsGroupHeartbeatRequest(Request[StreamsGroupHeartbeatResponse]):
     group_id: str = kafka("string", default="")
     member_id: str = kafka("string", default="")
     member_epoch: int = kafka("int32", default=0)
@@ -81,54 +132,3 @@ class StreamsGroupHeartbeatRequest(Request):
     task_offsets: tuple[TaskOffset, ...] | None = kafka([TaskOffset], default=(), nullable=True)
     task_end_offsets: tuple[TaskOffset, ...] | None = kafka([TaskOffset], default=(), nullable=True)
     shutdown_application: bool = kafka("bool", default=False)
-
-
-@struct
-class Status(Struct):
-    status_code: int = kafka("int8", default=0)
-    status_detail: str = kafka("string", default="")
-
-
-@struct
-class ResponseTaskIds(Struct):
-    subtopology_id: str = kafka("string", default="")
-    partitions: tuple[int, ...] = kafka("[]int32", default=())
-
-
-@frozen_struct
-class ResponseEndpoint(Struct):
-    host: str = kafka("string", default="")
-    port: int = kafka("uint16", default=0)
-
-
-@struct
-class TopicPartition(Struct):
-    topic: str = kafka("string", default="")
-    partitions: tuple[int, ...] = kafka("[]int32", default=())
-
-
-@struct
-class EndpointToPartitions(Struct):
-    user_endpoint: ResponseEndpoint = kafka(ResponseEndpoint, default=ResponseEndpoint())
-    active_partitions: tuple[TopicPartition, ...] = kafka([TopicPartition], default=())
-    standby_partitions: tuple[TopicPartition, ...] = kafka([TopicPartition], default=())
-
-
-@message(versions=(0, 0), flexible_since=0, api_key=88)
-class StreamsGroupHeartbeatResponse(Response):
-    throttle_time_ms: int = kafka("int32", default=0)
-    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
-    error_message: str | None = kafka("string", default=None, nullable=True)
-    member_id: str = kafka("string", default="")
-    member_epoch: int = kafka("int32", default=0)
-    heartbeat_interval_ms: int = kafka("int32", default=0)
-    acceptable_recovery_lag: int = kafka("int32", default=0)
-    task_offset_interval_ms: int = kafka("int32", default=0)
-    status: tuple[Status, ...] | None = kafka([Status], default=(), nullable=True)
-    active_tasks: tuple[ResponseTaskIds, ...] | None = kafka([ResponseTaskIds], default=(), nullable=True)
-    standby_tasks: tuple[ResponseTaskIds, ...] | None = kafka([ResponseTaskIds], default=(), nullable=True)
-    warmup_tasks: tuple[ResponseTaskIds, ...] | None = kafka([ResponseTaskIds], default=(), nullable=True)
-    endpoint_information_epoch: int = kafka("int32", default=0)
-    partitions_by_user_endpoint: tuple[EndpointToPartitions, ...] | None = kafka(
-        [EndpointToPartitions], default=(), nullable=True
-    )

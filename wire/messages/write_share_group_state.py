@@ -9,6 +9,24 @@ from wire.uuids import ZERO_UUID
 
 
 @struct
+class PartitionResult(Struct):
+    partition: int = kafka("int32", default=0)
+    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
+    error_message: str | None = kafka("string", default=None, nullable=True)
+
+
+@struct
+class WriteStateResult(Struct):
+    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
+    partitions: tuple[PartitionResult, ...] = kafka([PartitionResult], default=())
+
+
+@message(versions=(0, 1), flexible_since=0, api_key=85)
+class WriteShareGroupStateResponse(Response):
+    results: tuple[WriteStateResult, ...] = kafka([WriteStateResult], default=())
+
+
+@struct
 class StateBatch(Struct):
     first_offset: int = kafka("int64", default=0)
     last_offset: int = kafka("int64", default=0)
@@ -32,25 +50,7 @@ class WriteStateData(Struct):
     partitions: tuple[PartitionData, ...] = kafka([PartitionData], default=())
 
 
-@message(versions=(0, 1), flexible_since=0, api_key=85)
-class WriteShareGroupStateRequest(Request):
+@message(versions=(0, 1), flexible_since=0, api_key=85, response=WriteShareGroupStateResponse)
+class WriteShareGroupStateRequest(Request[WriteShareGroupStateResponse]):
     group_id: str = kafka("string", default="")
     topics: tuple[WriteStateData, ...] = kafka([WriteStateData], default=())
-
-
-@struct
-class PartitionResult(Struct):
-    partition: int = kafka("int32", default=0)
-    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
-    error_message: str | None = kafka("string", default=None, nullable=True)
-
-
-@struct
-class WriteStateResult(Struct):
-    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
-    partitions: tuple[PartitionResult, ...] = kafka([PartitionResult], default=())
-
-
-@message(versions=(0, 1), flexible_since=0, api_key=85)
-class WriteShareGroupStateResponse(Response):
-    results: tuple[WriteStateResult, ...] = kafka([WriteStateResult], default=())

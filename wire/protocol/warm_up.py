@@ -5,8 +5,9 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-from wire.codec import bounded_codec_of, codec_of
-from wire.protocol.apis import api_version, is_supported, supported_versions
+from wire.codec import codec_of
+from wire.protocol.apis import is_supported, request_class, response_class, supported_versions
+from wire.protocol.bodies import TYPED_APIS, prepare
 
 _API_AND_VERSION: Final = struct.Struct(">hh")
 # (API key, version) of those that need no more importing.
@@ -43,8 +44,8 @@ def warm_version(api_key: int, version: int) -> None:
 
 
 def _warm(api_key: int, version: int) -> None:
-    api = api_version(api_key, version)
-    codec_of(api.request_class)
-    bounded_codec_of(api.request_class)
-    codec_of(api.response_class)
+    prepare(api_key, version)
+    if api_key not in TYPED_APIS:
+        codec_of(request_class(api_key, version))
+        codec_of(response_class(api_key, version))
     _WARM.add((api_key, version))
