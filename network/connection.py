@@ -107,9 +107,8 @@ class KafkaConnection(asyncio.Protocol):
         return connection
 
     async def _authenticate(self, security: ClientSecurity) -> None:
-        async def ask(api_key: int, values: Mapping[str, object]) -> Any:
-            version = await self.common_version(api_key)
-            return await self.send(api_key, version, build(request_class(api_key, version), values))
+        async def ask(request: Request[R]) -> R:
+            return await self.send_request(request, await self.common_version(request.api_key))
 
         try:
             await authenticate(ask, security)

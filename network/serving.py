@@ -14,7 +14,6 @@ from network.turns import goes_first
 from wire.errors import DecodeError
 from wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version
 from wire.protocol.bodies import read_request
-from wire.protocol.entities import build
 from wire.protocol.headers import RequestHeader, UnsupportedRequest, decode_request_header
 
 _NO_VERSION = (0, -1)
@@ -147,7 +146,7 @@ class RequestServing:
         request, _ = read_request(api.api_key, api.version, frame, position, _ELEMENTS_OF_STRANGERS)
         reply = self._replies.open(api, header.correlation_id, received_at_s, len(frame))
         if api.api_key == ApiKey.API_VERSIONS:
-            reply(self._state.api_versions.answer(request, self._state.features()))
+            reply(self._state.api_versions.answer(request, api.version, self._state.features()))
         else:
             self._serve_sasl(header, request, reply, self._now_s())
 
@@ -179,8 +178,7 @@ class RequestServing:
 
     def _serve_sasl(self, header: RequestHeader, request: Any, reply: PendingReply, now_s: float) -> None:
         answer = self._authentication.handle(header, request, now_s)
-        entity = build(api_version(header.api_key, header.api_version).response_class, answer.values)
-        self._on_sasl(answer, lambda: reply(entity))
+        self._on_sasl(answer, lambda: reply(answer.response))
 
     def _serve_unsupported(self, header: RequestHeader) -> None:
         self._state.counters.unsupported_requests += 1

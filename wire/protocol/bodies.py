@@ -8,9 +8,12 @@ from typing import Any, Final
 
 from wire import codec, message_codec
 from wire.primitives import Buffer
+from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import message_types, request_class
 
-TYPED_APIS: Final[frozenset[int]] = frozenset()
+TYPED_APIS: Final[frozenset[int]] = frozenset(
+    {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+)
 
 
 def read_request(
