@@ -100,7 +100,7 @@ def is_for_the_leader(api_key: ApiKey, answer: Any) -> bool:
 
 
 def has_error(value: Any, codes: Collection[ErrorCode]) -> bool:
-    """Whether one of these stands anywhere in an entity, or in the values of one."""
+    """Whether one of these stands anywhere in a message, or in the values of one."""
     if isinstance(value, list | tuple):
         return any(has_error(each, codes) for each in value)
     if is_dataclass(value):
@@ -112,6 +112,8 @@ def has_error(value: Any, codes: Collection[ErrorCode]) -> bool:
 
 def tells_error(values: Any, *, is_entry: bool = False) -> bool:
     """Whether a response, or an entry of it, has any error. What stands inside an entry is no outcome of its own."""
+    if is_dataclass(values):
+        values = {field.name: getattr(values, field.name) for field in fields(values)}
     if isinstance(values, dict):
         code = values.get("error_code")
         if code is not None and (is_entry or code != ErrorCode.none):

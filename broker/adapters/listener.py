@@ -141,9 +141,7 @@ class BrokerListener:
         else:
             reply(make())
 
-    def _values(
-        self, context: RequestContext, request: Any, passage: AuthorizationResult | None
-    ) -> Values | None:
+    def _values(self, context: RequestContext, request: Any, passage: AuthorizationResult | None) -> Any:
         api_key = ApiKey(context.header.api_key)
         if passage is not None and passage.answer is not None:
             return passage.answer

@@ -5,24 +5,29 @@ from collections.abc import Callable, Iterable, Mapping
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import Values
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from metadata.image.image import MetadataImage
+from wire.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 
 
-def list_config_resources(question: DescribeRequest) -> Values:
+def list_config_resources(question: DescribeRequest) -> ListConfigResourcesResponse:
+    request: ListConfigResourcesRequest = question.body
     supported = (CLIENT_METRICS,) if question.version == 0 else tuple(sorted(_NAMES))
-    asked = tuple(dict.fromkeys(int(each) for each in getattr(question.body, "resource_types", ())))
+    asked = tuple(dict.fromkeys(request.resource_types))
     types = asked or supported
     if not set(types) <= set(supported):
-        return {"throttle_time": 0, "error_code": ErrorCode.unsupported_version, "config_resources": ()}
+        return ListConfigResourcesResponse(error_code=ErrorCode.unsupported_version)
     resources = [
-        {"resource_type": resource_type, "resource_name": name}
+        ConfigResource(resource_type=resource_type, resource_name=name)
         for resource_type in types
         for name in _NAMES[resource_type](question.image)
     ]
-    return {"throttle_time": 0, "error_code": ErrorCode.none, "config_resources": resources}
+    return ListConfigResourcesResponse(config_resources=tuple(resources))
 
 
 def _topics(image: MetadataImage) -> Iterable[str]:

@@ -1,8 +1,8 @@
-"""Which questions those are, and who answers each."""
+"""Which requests describe something, and the function that answers each."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from metadata.controller.requests import Values
 from metadata.describe.acls import describe_acls
 from metadata.describe.client_quotas import describe_client_quotas
 from metadata.describe.config_resources import list_config_resources
@@ -12,7 +12,8 @@ from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.scram import describe_user_scram_credentials
 from wire.protocol.api_keys import ApiKey
 
-Describer = Callable[[DescribeRequest], Values]
+# The answer is a response of `wire.messages`, or the values of one for `wire.protocol.entities.build`.
+Describer = Callable[[DescribeRequest], Any]
 
 DESCRIBERS: Mapping[ApiKey, Describer] = {
     ApiKey.DESCRIBE_ACLS: describe_acls,

@@ -12,7 +12,15 @@ from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import message_types, request_class
 
 TYPED_APIS: Final[frozenset[int]] = frozenset(
-    {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+    {
+        ApiKey.API_VERSIONS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.LIST_CONFIG_RESOURCES,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.SASL_HANDSHAKE,
+    }
 )
 
 

@@ -15,6 +15,7 @@ from metadata.controller.requests import ApiError, ControllerRequest
 from metadata.forwarding import encode_address, encode_principal
 from metadata.image.security import AccessControlEntry
 from network.requests import Reply, RequestContext
+from tests.support.api_calls import as_read
 from tests.unit.authorizer.acl_worlds import ADMIN, ALICE, HERE, acl
 from tests.unit.metadata.controller_world import World
 from wire.protocol.api_keys import ApiKey
@@ -99,7 +100,8 @@ class ListenerWorld:
             security_protocol=protocol,
             is_token_authenticated=is_token,
         )
-        body = build(request_class(api_key, version), values) if isinstance(values, dict) else values
+        entity = build(request_class(api_key, version), values) if isinstance(values, dict) else values
+        body = as_read(api_key, version, entity)
         answers: list[Any] = []
         self.listener.handle(context, body, answers.append)
         self.world.commit()
