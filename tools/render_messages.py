@@ -389,12 +389,13 @@ def _index_text() -> str:
         "",
         "",
         "class ApiMessages(NamedTuple):",
-        '    """The names of their module and classes, and the lowest and the highest version."""',
+        '    """Names of the module and the classes, lowest and highest version, first flexible version."""',
         "",
         "    module: str",
         "    request: str",
         "    response: str",
         "    versions: tuple[int, int]",
+        "    flexible_since: int | None",
         "",
         "",
         "MESSAGES: Final[Mapping[int, ApiMessages]] = {",
@@ -403,7 +404,9 @@ def _index_text() -> str:
         versions = schema_name_map[name]
         newest = versions[max(versions)]
         classes = [newest[kind].partition(":")[2] for kind in (EntityType.request, EntityType.response)]
-        arguments = f'"{name}", "{classes[0]}", "{classes[1]}", ({min(versions)}, {max(versions)})'
+        flexible = [v for v in versions if _kio_class(key, v, EntityType.request).__flexible__]
+        since = min(flexible) if flexible else None
+        arguments = f'"{name}", "{classes[0]}", "{classes[1]}", ({min(versions)}, {max(versions)}), {since}'
         lines.append(f"    {key}: ApiMessages({arguments}),")
     lines.append("}")
     return "\n".join(lines) + "\n"

@@ -95,7 +95,8 @@ def api_version(api_key: int, version: int) -> ApiVersion:
         raise UnsupportedVersion(
             f"version {version} of {api_name(api_key)} is not known; versions {lowest} to {highest} are"
         )
-    flexible = message_types(api_key)[0].is_flexible(version)
+    first_flexible = MESSAGES[api_key].flexible_since
+    flexible = first_flexible is not None and version >= first_flexible
     return ApiVersion(
         api_key=ApiKey(api_key),
         version=version,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from wire import codec, message_codec
 from wire.primitives import Buffer
 from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import message_types, request_class
+from wire.protocol.apis import message_types, request_class, response_class
 
 TYPED_APIS: Final[frozenset[int]] = frozenset(
     {
@@ -43,9 +43,11 @@ def read_request(
 
 def prepare(api_key: int, version: int) -> None:
     """Import and compile what the first request would wait for."""
-    request, response = message_types(api_key)
-    message_codec.encoder_of(response, version)
     if api_key in TYPED_APIS:
+        request, response = message_types(api_key)
         message_codec.bounded_decoder_of(request, version)
+        message_codec.encoder_of(response, version)
         return
     codec.bounded_codec_of(request_class(api_key, version))
+    codec.codec_of(request_class(api_key, version))
+    codec.codec_of(response_class(api_key, version))

@@ -5,9 +5,8 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-from wire.codec import codec_of
-from wire.protocol.apis import is_supported, request_class, response_class, supported_versions
-from wire.protocol.bodies import TYPED_APIS, prepare
+from wire.protocol.apis import is_supported, supported_versions
+from wire.protocol.bodies import prepare
 
 _API_AND_VERSION: Final = struct.Struct(">hh")
 # (API key, version) of those that need no more importing.
@@ -45,7 +44,4 @@ def warm_version(api_key: int, version: int) -> None:
 
 def _warm(api_key: int, version: int) -> None:
     prepare(api_key, version)
-    if api_key not in TYPED_APIS:
-        codec_of(request_class(api_key, version))
-        codec_of(response_class(api_key, version))
     _WARM.add((api_key, version))
