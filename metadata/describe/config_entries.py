@@ -8,7 +8,7 @@ from metadata.config_definitions.resolution import SOURCE_DEFAULT, Found
 from metadata.config_definitions.table import definition_of, is_sensitive
 from metadata.config_definitions.validators import InvalidConfigError
 from metadata.config_definitions.values import ConfigValue
-from metadata.controller.requests import Values
+from wire.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,25 +29,28 @@ class Entry:
     found: Sequence[Found]
     read_only: bool = False
 
-    def values(self, wanted: Wanted) -> Values:
+    def described(self, wanted: Wanted) -> DescribeConfigsResourceResult:
         definition = definition_of(self.resource_type, self.name)
         is_secret = is_sensitive(self.resource_type, self.name)
         source = self.found[0].source if self.found else SOURCE_DEFAULT
         shown = None if is_secret else shown_value(definition, self.value)
-        return {
-            "name": self.name,
-            "value": shown,
-            "read_only": self.read_only,
-            "config_source": source,
-            "is_sensitive": is_secret,
-            "synonyms": [
-                {"name": each.name, "value": None if is_secret else each.value, "source": each.source}
-                for each in self.found
-                if wanted.synonyms
-            ],
-            "config_type": ConfigType.UNKNOWN if definition is None else definition.type,
-            "documentation": definition.documentation if definition and wanted.documentation else None,
-        }
+        synonyms = [
+            DescribeConfigsSynonym(
+                name=each.name, value=None if is_secret else each.value, source=each.source
+            )
+            for each in self.found
+            if wanted.synonyms
+        ]
+        return DescribeConfigsResourceResult(
+            name=self.name,
+            value=shown,
+            read_only=self.read_only,
+            config_source=source,
+            is_sensitive=is_secret,
+            synonyms=tuple(synonyms),
+            config_type=ConfigType.UNKNOWN if definition is None else definition.type,
+            documentation=definition.documentation if definition and wanted.documentation else None,
+        )
 
 
 def shown_value(definition: ConfigDefinition | None, value: str | None) -> str | None:

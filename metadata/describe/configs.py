@@ -26,7 +26,7 @@ from metadata.config_definitions.table import (
     TOPIC_CONFIGS,
 )
 from metadata.controller.config_checks import node_id_of
-from metadata.controller.requests import ApiError, Values
+from metadata.controller.requests import ApiError
 from metadata.controller.topic_names import check_topic_name
 from metadata.describe.config_entries import Entry, Wanted
 from metadata.describe.describe_request import DescribeRequest
@@ -39,35 +39,42 @@ from metadata.image.configs import (
     TOPIC,
     ConfigResource,
 )
+from wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 
 
-def describe_configs(question: DescribeRequest) -> Values:
-    wanted = Wanted(
-        synonyms=bool(getattr(question.body, "include_synonyms", False)),
-        documentation=bool(getattr(question.body, "include_documentation", False)),
-    )
-    results = [_result(question, asked, wanted) for asked in question.body.resources]
-    return {"throttle_time": 0, "results": results}
+def describe_configs(question: DescribeRequest) -> DescribeConfigsResponse:
+    request: DescribeConfigsRequest = question.body
+    wanted = Wanted(synonyms=request.include_synonyms, documentation=request.include_documentation)
+    results = [_result(question, asked, wanted) for asked in request.resources]
+    return DescribeConfigsResponse(results=tuple(results))
 
 
-def _result(question: DescribeRequest, asked: Any, wanted: Wanted) -> Values:
-    resource = ConfigResource(int(asked.resource_type), asked.resource_name)
+def _result(
+    question: DescribeRequest, asked: DescribeConfigsResource, wanted: Wanted
+) -> DescribeConfigsResult:
+    resource = ConfigResource(asked.resource_type, asked.resource_name)
     error = ApiError(ErrorCode.none)
-    configs: list[Values] = []
+    configs: list[DescribeConfigsResourceResult] = []
     # No keys asked for are all of them, as null is.
     keys = frozenset(asked.configuration_keys or ())
     try:
         entries = _entries(question, resource)
-        configs = [entry.values(wanted) for entry in entries if not keys or entry.name in keys]
+        configs = [entry.described(wanted) for entry in entries if not keys or entry.name in keys]
     except ApiError as refused:
         error = refused
-    return {
-        "error_code": error.code,
-        "error_message": error.message or "",
-        "resource_type": resource.type,
-        "resource_name": resource.name,
-        "configs": configs,
-    }
+    return DescribeConfigsResult(
+        error_code=error.code,
+        error_message=error.message or "",
+        resource_type=resource.type,
+        resource_name=resource.name,
+        configs=tuple(configs),
+    )
 
 
 def _entries(question: DescribeRequest, resource: ConfigResource) -> list[Entry]:

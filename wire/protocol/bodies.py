@@ -14,7 +14,9 @@ from wire.protocol.apis import message_types, request_class, response_class
 TYPED_APIS: Final[frozenset[int]] = frozenset(
     {
         ApiKey.API_VERSIONS,
+        ApiKey.DESCRIBE_ACLS,
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.DESCRIBE_CONFIGS,
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
         ApiKey.LIST_CONFIG_RESOURCES,
