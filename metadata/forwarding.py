@@ -9,11 +9,11 @@ from dataclasses import fields, is_dataclass
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
-from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
 from kio.schema.errors import ErrorCode
 
-from wire.codec import decode_bounded, encode
 from wire.errors import DecodeError
+from wire.message_codec import decode_bounded, encode
+from wire.messages.default_principal_data import DefaultPrincipalData
 from wire.protocol.api_keys import ApiKey
 
 # What a client may send to a broker for the active controller to carry out; of these, what the controller serves
@@ -51,7 +51,7 @@ def encode_principal(principal: str, *, is_token_authenticated: bool = False) ->
     """`principal` is "Type:Name", as Kafka writes it."""
     principal_type, _, name = principal.partition(":")
     data = DefaultPrincipalData(type_=principal_type, name=name, token_authenticated=is_token_authenticated)
-    return PRINCIPAL_VERSION.to_bytes(2, "big") + encode(data)
+    return PRINCIPAL_VERSION.to_bytes(2, "big") + encode(data, PRINCIPAL_VERSION)
 
 
 class ForwardedPrincipal(NamedTuple):
@@ -68,7 +68,9 @@ def decode_principal(data: bytes | None) -> ForwardedPrincipal:
     version = int.from_bytes(data[:2], "big", signed=True)
     if version != PRINCIPAL_VERSION:
         raise DecodeError(f"version {version} of the principal is not known", 0)
-    principal, end = decode_bounded(DefaultPrincipalData, data, 2, _MAX_ELEMENTS_OF_PRINCIPAL)
+    principal, end = decode_bounded(
+        DefaultPrincipalData, PRINCIPAL_VERSION, data, 2, _MAX_ELEMENTS_OF_PRINCIPAL
+    )
     if end != len(data):
         raise DecodeError(f"{len(data) - end} bytes follow the principal", end)
     return ForwardedPrincipal(f"{principal.type_}:{principal.name}", principal.token_authenticated)
