@@ -114,6 +114,10 @@ interop: $(STAMP) java  ## Apache Kafka's own tools, controllers and brokers wit
 bench: $(STAMP)  ## the benchmarks, each with hardware, size and figure; minutes
 	@for file in benchmarks/[a-z]*.py; do name=$$(basename "$$file" .py); echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; done
 
+.PHONY: messages
+messages: $(STAMP)  ## generate wire/messages from kio's classes again
+	@$(BIN)/python -m tools.render_messages
+
 .PHONY: proto
 proto: $(STAMP)  ## generate wire/proto from its .proto files again
 	@$(BIN)/python -m wire.proto.generate

@@ -48,12 +48,13 @@ from metadata.describe.delegation_tokens import describe_delegation_token
 from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.scram import describe_user_scram_credentials
 from metadata.image.image import MetadataImage
+from wire.message_schema import Response
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.headers import EncodedBody
 
 Handler = Callable[[DecisionContext, ControllerRequest], ControllerResult]
 Reader = Callable[[MetadataImage, ControllerRequest], Values]
-Describer = Callable[[DescribeRequest], Values]
+Describer = Callable[[DescribeRequest], Response | Values]
 Slices = Callable[[DescribeRequest], Iterator[EncodedBody | None]]
 
 

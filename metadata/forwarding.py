@@ -9,12 +9,12 @@ from dataclasses import fields, is_dataclass
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
-from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
 from kio.schema.errors import ErrorCode
 
 from metadata.controller_apis import REPLICAS_APIS
-from wire.codec import decode_bounded, encode
 from wire.errors import DecodeError
+from wire.message_codec import decode_bounded, encode
+from wire.messages.default_principal_data import DefaultPrincipalData
 from wire.protocol.api_keys import ApiKey
 
 PRINCIPAL_VERSION = 0
@@ -26,7 +26,7 @@ def encode_principal(principal: str, *, is_token_authenticated: bool = False) ->
     """`principal` is "Type:Name", as Kafka writes it."""
     principal_type, _, name = principal.partition(":")
     data = DefaultPrincipalData(type_=principal_type, name=name, token_authenticated=is_token_authenticated)
-    return PRINCIPAL_VERSION.to_bytes(2, "big") + encode(data)
+    return PRINCIPAL_VERSION.to_bytes(2, "big") + encode(data, PRINCIPAL_VERSION)
 
 
 class ForwardedPrincipal(NamedTuple):
@@ -43,7 +43,9 @@ def decode_principal(data: bytes | None) -> ForwardedPrincipal:
     version = int.from_bytes(data[:2], "big", signed=True)
     if version != PRINCIPAL_VERSION:
         raise DecodeError(f"version {version} of the principal is not known", 0)
-    principal, end = decode_bounded(DefaultPrincipalData, data, 2, _MAX_ELEMENTS_OF_PRINCIPAL)
+    principal, end = decode_bounded(
+        DefaultPrincipalData, PRINCIPAL_VERSION, data, 2, _MAX_ELEMENTS_OF_PRINCIPAL
+    )
     if end != len(data):
         raise DecodeError(f"{len(data) - end} bytes follow the principal", end)
     return ForwardedPrincipal(f"{principal.type_}:{principal.name}", principal.token_authenticated)
@@ -72,7 +74,7 @@ def is_for_the_leader(api_key: ApiKey, answer: Any) -> bool:
 
 
 def has_error(value: Any, codes: Collection[ErrorCode]) -> bool:
-    """Whether one of these stands anywhere in an entity, or in the values of one."""
+    """Whether one of these stands anywhere in a message, or in the values of one."""
     if isinstance(value, list | tuple):
         return any(has_error(each, codes) for each in value)
     if is_dataclass(value):
@@ -84,6 +86,8 @@ def has_error(value: Any, codes: Collection[ErrorCode]) -> bool:
 
 def tells_error(values: Any, *, is_entry: bool = False) -> bool:
     """Whether a response, or an entry of it, has any error. What stands inside an entry is no outcome of its own."""
+    if is_dataclass(values):
+        values = {field.name: getattr(values, field.name) for field in fields(values)}
     if isinstance(values, dict):
         code = values.get("error_code")
         if code is not None and (is_entry or code != ErrorCode.none):

@@ -3,19 +3,19 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from wire.codec import encode
-from wire.protocol.apis import ApiKey, response_class, supported_versions
-from wire.protocol.entities import build
+from kio.schema.errors import ErrorCode
+
+from wire.message_codec import encode
+from wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from wire.protocol.apis import ApiKey, supported_versions
 from wire.protocol.headers import EncodedBody
-
-if TYPE_CHECKING:
-    from kio.static.protocol import RequestPayload
-
-NONE = 0
-UNSUPPORTED_VERSION = 35
-INVALID_REQUEST = 42
 
 # KIP-511: what a client may call itself from version 3 on.
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -34,7 +34,7 @@ class SupportedFeature:
 
 @dataclass(frozen=True, slots=True)
 class FinalizedFeature:
-    """The level that the cluster runs, told as both ends of a range; 0 means off and is not told."""
+    """The level that the cluster runs, sent as both ends of a range; 0 means off and is not sent."""
 
     name: str
     level: int
@@ -53,7 +53,7 @@ NO_FEATURES = ServerFeatures()
 
 
 class ApiVersionsAnswers:
-    """Encoded answers, made anew only when the features have changed: every client asks, and often."""
+    """Encoded answers, kept until the features change: every client asks, and often."""
 
     __slots__ = ("_encoded", "_features", "_ranges")
 
@@ -65,57 +65,61 @@ class ApiVersionsAnswers:
             ranges[ApiKey.PRODUCE] = (0, ranges[ApiKey.PRODUCE][1])
         self._ranges = sorted(ranges.items())
         self._features = NO_FEATURES
-        self._encoded: dict[tuple[int, int], EncodedBody] = {}
+        self._encoded: dict[tuple[int, ErrorCode], EncodedBody] = {}
 
-    def answer(self, request: "RequestPayload", features: ServerFeatures) -> EncodedBody:
+    def answer(self, request: ApiVersionsRequest, version: int, features: ServerFeatures) -> EncodedBody:
         """In the version of the request.
 
         INVALID_REQUEST (42) for a client whose name or version is not well formed.
         """
-        version = request.__version__
-        error_code = NONE if _is_well_formed(request, version) else INVALID_REQUEST
-        return self._encode(version, error_code, features)
+        is_well_formed = _is_well_formed(request, version)
+        return self._encode(
+            version, ErrorCode.none if is_well_formed else ErrorCode.invalid_request, features
+        )
 
     def unsupported_version(self, features: ServerFeatures) -> EncodedBody:
         """In version 0, which every client can read: it finds our range of ApiVersions and asks again."""
-        return self._encode(0, UNSUPPORTED_VERSION, features)
+        return self._encode(0, ErrorCode.unsupported_version, features)
 
-    def _encode(self, version: int, error_code: int, features: ServerFeatures) -> EncodedBody:
+    def _encode(self, version: int, error_code: ErrorCode, features: ServerFeatures) -> EncodedBody:
         if features is not self._features and features != self._features:
             self._encoded.clear()
             self._features = features
         encoded = self._encoded.get((version, error_code))
         if encoded is None:
-            entity = build(response_class(ApiKey.API_VERSIONS, version), self._values(version, error_code))
-            encoded = self._encoded[version, error_code] = EncodedBody(encode(entity))
+            body = encode(self._response(version, error_code), version)
+            encoded = self._encoded[version, error_code] = EncodedBody(body)
         return encoded
 
-    def _values(self, version: int, error_code: int) -> dict[str, object]:
-        if error_code == INVALID_REQUEST:
-            return {"error_code": error_code, "api_keys": ()}
-        return {
-            "error_code": error_code,
-            "api_keys": [
-                {"api_key": api_key, "min_version": lowest, "max_version": highest}
+    def _response(self, version: int, error_code: ErrorCode) -> ApiVersionsResponse:
+        if error_code is ErrorCode.invalid_request:
+            return ApiVersionsResponse(error_code=error_code)
+        return ApiVersionsResponse(
+            error_code=error_code,
+            api_keys=tuple(
+                ApiVersion(api_key=api_key, min_version=lowest, max_version=highest)
                 for api_key, (lowest, highest) in self._ranges
-            ],
-            "finalized_features_epoch": self._features.finalized_epoch,
-            "finalized_features": [
-                {"name": feature.name, "max_version_level": feature.level, "min_version_level": feature.level}
+            ),
+            finalized_features_epoch=self._features.finalized_epoch,
+            finalized_features=tuple(
+                FinalizedFeatureKey(
+                    name=feature.name, max_version_level=feature.level, min_version_level=feature.level
+                )
                 for feature in self._features.finalized
                 if feature.level > 0
-            ],
-            "supported_features": [
-                {"name": feature.name, "min_version": feature.min_version, "max_version": feature.max_version}
+            ),
+            supported_features=tuple(
+                SupportedFeatureKey(
+                    name=feature.name, min_version=feature.min_version, max_version=feature.max_version
+                )
                 for feature in self._features.supported
-                # Old clients refuse a range from 0, so they do not hear of it (the schema of version 4 says
-                # why).
+                # Old clients refuse a range from 0, so it is left out for them (the schema of version 4 says why).
                 if feature.min_version > 0 or version >= _FIRST_VERSION_WITH_ZERO_MINIMUM
-            ],
-        }
+            ),
+        )
 
 
-def _is_well_formed(request: Any, version: int) -> bool:
+def _is_well_formed(request: ApiVersionsRequest, version: int) -> bool:
     if version < _FIRST_VERSION_WITH_NAME:
         return True
     names = (request.client_software_name, request.client_software_version)

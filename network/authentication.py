@@ -1,24 +1,22 @@
 """Who is at the other end of one connection, and what it may send before that is known (KIP-43, KIP-152, KIP-368)."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
 
 from network.requests import ANONYMOUS
 from network.security.listener_security import ListenerSecurity
-from network.security.sasl_session import SaslAnswer
+from network.security.sasl_session import SaslAnswer, SaslRequest
+from wire.messages.sasl_authenticate import SaslAuthenticateResponse
+from wire.messages.sasl_handshake import SaslHandshakeResponse
 from wire.protocol.apis import ApiKey
 from wire.protocol.headers import RequestHeader
-
-if TYPE_CHECKING:
-    from kio.static.protocol import RequestPayload
 
 SASL_APIS = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 # Version 0 of SaslHandshake is followed by tokens that are no requests; no client of this decade asks for it first.
 SASL_VERSIONS = {ApiKey.SASL_HANDSHAKE: (1, 1), ApiKey.SASL_AUTHENTICATE: (0, 2)}
 
 BEFORE_AUTHENTICATION = SASL_APIS | {ApiKey.API_VERSIONS}
-_ILLEGAL_SASL_STATE = 34
-_SASL_AUTHENTICATION_FAILED = 58
 
 
 class Authentication:
@@ -48,7 +46,7 @@ class Authentication:
             return api_key in SASL_APIS
         return self._expires_at_s is None or now_s < self._expires_at_s or api_key in SASL_APIS
 
-    def handle(self, header: RequestHeader, request: "RequestPayload", now_s: float) -> SaslAnswer:
+    def handle(self, header: RequestHeader, request: SaslRequest, now_s: float) -> SaslAnswer:
         """Answers SaslHandshake and SaslAuthenticate."""
         if self._session is None:
             return _out_of_place(header, "this listener asks for no SASL authentication")
@@ -71,12 +69,16 @@ class Authentication:
 def _out_of_place(header: RequestHeader, reason: str) -> SaslAnswer:
     """As Kafka answers a SASL request that has no business where it is; the connection stays."""
     if header.api_key == ApiKey.SASL_HANDSHAKE:
-        return SaslAnswer(values={"error_code": _ILLEGAL_SASL_STATE, "mechanisms": ()}, reason=reason)
-    values = {"error_code": _ILLEGAL_SASL_STATE, "error_message": reason, "auth_bytes": b""}
-    return SaslAnswer(values=values, reason=reason)
+        return SaslAnswer(
+            response=SaslHandshakeResponse(error_code=ErrorCode.illegal_sasl_state), reason=reason
+        )
+    response = SaslAuthenticateResponse(error_code=ErrorCode.illegal_sasl_state, error_message=reason)
+    return SaslAnswer(response=response, reason=reason)
 
 
 def _another_principal(principal: str, before: str | None) -> SaslAnswer:
     message = "a connection must authenticate again as the principal that it had"
-    values = {"error_code": _SASL_AUTHENTICATION_FAILED, "error_message": message, "auth_bytes": b""}
-    return SaslAnswer(values=values, is_failure=True, reason=f"{principal} in place of {before}")
+    response = SaslAuthenticateResponse(
+        error_code=ErrorCode.sasl_authentication_failed, error_message=message
+    )
+    return SaslAnswer(response=response, is_failure=True, reason=f"{principal} in place of {before}")

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from network.errors import (
@@ -21,10 +21,16 @@ from network.security.client_security import ClientSecurity
 from network.security.sasl_client import SaslRefused, authenticate
 from network.security.tls_reasons import SPEAKS_TLS, TLS_ALERT, tls_reason
 from wire.errors import DecodeError
+from wire.message_schema import R, Request, Response
 from wire.protocol.apis import api_name, request_class, supported_versions
 from wire.protocol.entities import build
 from wire.protocol.frames import FrameDecoder, encode_frame
-from wire.protocol.headers import decode_response, encode_request, read_correlation_id
+from wire.protocol.headers import (
+    decode_message_response,
+    decode_response,
+    encode_request,
+    read_correlation_id,
+)
 
 if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload, ResponsePayload
@@ -56,7 +62,7 @@ class KafkaConnection(asyncio.Protocol):
         self._decoder = FrameDecoder(max_response_bytes)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._pending: dict[int, tuple[int, int, asyncio.Future[ResponsePayload]]] = {}
+        self._pending: dict[int, tuple[Callable[[bytes], Any], asyncio.Future[Any]]] = {}
         self._last_correlation_id = 0
         self._lost_reason: str | None = None
         self._loss: type[ConnectionLost] = ConnectionLost
@@ -101,9 +107,8 @@ class KafkaConnection(asyncio.Protocol):
         return connection
 
     async def _authenticate(self, security: ClientSecurity) -> None:
-        async def ask(api_key: int, values: Mapping[str, object]) -> Any:
-            version = await self.common_version(api_key)
-            return await self.send(api_key, version, build(request_class(api_key, version), values))
+        async def ask(request: Request[R]) -> R:
+            return await self.send_request(request, await self.common_version(request.api_key))
 
         try:
             await authenticate(ask, security)
@@ -139,16 +144,40 @@ class KafkaConnection(asyncio.Protocol):
         Cancelling the future drops the response when it comes. Raises UnsupportedVersion before anything is
         sent.
         """
-        future: asyncio.Future[ResponsePayload] = self._loop.create_future()
+
+        def read(frame: bytes) -> "ResponsePayload":
+            return decode_response(api_key, version, frame)[1]
+
+        return self._send(api_key, version, entity, header_fields, read)
+
+    def send_request(
+        self, request: Request[R], version: int, header_fields: tuple[tuple[int, bytes], ...] = ()
+    ) -> asyncio.Future[R]:
+        """As `send`, of a message of `wire.messages` in one version."""
+
+        def read(frame: bytes) -> R:
+            return decode_message_response(type(request), version, frame)
+
+        return self._send(request.api_key, version, request, header_fields, read)
+
+    def _send(
+        self,
+        api_key: int,
+        version: int,
+        body: "RequestPayload | Request[Response]",
+        header_fields: tuple[tuple[int, bytes], ...],
+        read: Callable[[bytes], Any],
+    ) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = self._loop.create_future()
         if self._lost_reason is not None:
             future.set_exception(self._loss(self.host, self.port, self._lost_reason))
             return future
         correlation_id = self._next_correlation_id()
         request = encode_request(
-            api_key, version, correlation_id, self._client_id, entity, (*self._header_fields, *header_fields)
+            api_key, version, correlation_id, self._client_id, body, (*self._header_fields, *header_fields)
         )
         frame = encode_frame(request)
-        self._pending[correlation_id] = (api_key, version, future)
+        self._pending[correlation_id] = (read, future)
         assert self._transport is not None
         self._transport.write(frame)
         return future
@@ -173,6 +202,23 @@ class KafkaConnection(asyncio.Protocol):
                 return await self.send(api_key, body.__version__, body, header_fields)
         except TimeoutError:
             raise RequestTimedOut(self.host, self.port, api_name(api_key), timeout_ms) from None
+
+    async def call(
+        self, request: Request[R], timeout_ms: int, header_fields: tuple[tuple[int, bytes], ...] = ()
+    ) -> R:
+        """Send a message of `wire.messages` in the highest version that both sides know, and await the response, all
+        within `timeout_ms`; for `header_fields` see `send`.
+
+        Raises RequestTimedOut, ConnectionLost, NoCommonVersion, DecodeError, and UnsupportedVersion (a DecodeError)
+        where that version lacks a field which is set.
+        """
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                version = await self.common_version(request.api_key)
+                return await self.send_request(request, version, header_fields)
+        except TimeoutError:
+            name = api_name(request.api_key)
+            raise RequestTimedOut(self.host, self.port, name, timeout_ms) from None
 
     async def common_version(self, api_key: int) -> int:
         """The highest version of an API that both sides know; asks the peer once. Raises NoCommonVersion."""
@@ -232,11 +278,11 @@ class KafkaConnection(asyncio.Protocol):
         pending = self._pending.pop(correlation_id, None)
         if pending is None:
             raise DecodeError(f"a response has correlation id {correlation_id}, which no request has")
-        api_key, version, future = pending
+        read, future = pending
         if future.done():
             return
         try:
-            future.set_result(decode_response(api_key, version, frame)[1])
+            future.set_result(read(frame))
         except Exception as error:  # noqa: BLE001 - whoever awaits this response must hear of any fault
             # The frame ended where it should, so only this response is unreadable.
             future.set_exception(error)
@@ -253,7 +299,7 @@ class KafkaConnection(asyncio.Protocol):
         else:
             self._transport.close()
         pending, self._pending = self._pending, {}
-        for _, _, future in pending.values():
+        for _, future in pending.values():
             if not future.done():
                 future.set_exception(loss(self.host, self.port, reason))
 

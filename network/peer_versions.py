@@ -1,18 +1,14 @@
 """Which versions a peer offers, asked once for each connection (ApiVersions)."""
 
-from typing import TYPE_CHECKING, Any, Protocol
+import asyncio
+from typing import Protocol
+
+from kio.schema.errors import ErrorCode
 
 from network.errors import ConnectionLost
-from wire.protocol.apis import ApiKey, request_class, supported_versions
-from wire.protocol.entities import build
-
-if TYPE_CHECKING:
-    import asyncio
-
-    from kio.static.protocol import RequestPayload, ResponsePayload
-
-_UNSUPPORTED_VERSION = 35
-_SOFTWARE = {"client_software_name": "kquorum", "client_software_version": "unknown"}
+from wire.message_schema import R, Request
+from wire.messages.api_versions import ApiVersionsRequest
+from wire.protocol.apis import ApiKey, supported_versions
 
 
 class Sender(Protocol):
@@ -21,9 +17,7 @@ class Sender(Protocol):
     host: str
     port: int
 
-    def send(
-        self, api_key: int, version: int, entity: "RequestPayload"
-    ) -> "asyncio.Future[ResponsePayload]": ...
+    def send_request(self, request: Request[R], version: int) -> asyncio.Future[R]: ...
 
 
 async def ask_versions(peer: Sender) -> dict[int, tuple[int, int]]:
@@ -31,16 +25,17 @@ async def ask_versions(peer: Sender) -> dict[int, tuple[int, int]]:
     ConnectionLost."""
     version = supported_versions(ApiKey.API_VERSIONS)[1]
     ranges, error_code = await _ask_in(peer, version)
-    if error_code == _UNSUPPORTED_VERSION:
+    if error_code is ErrorCode.unsupported_version:
         version = min(version, ranges.get(ApiKey.API_VERSIONS, (0, 0))[1])
         ranges, error_code = await _ask_in(peer, version)
-    if error_code:
-        raise ConnectionLost(peer.host, peer.port, f"the peer refuses ApiVersions with error {error_code}")
+    if error_code is not ErrorCode.none:
+        reason = f"the peer refuses ApiVersions with error {error_code.value}"
+        raise ConnectionLost(peer.host, peer.port, reason)
     return ranges
 
 
-async def _ask_in(peer: Sender, version: int) -> tuple[dict[int, tuple[int, int]], int]:
-    entity = build(request_class(ApiKey.API_VERSIONS, version), _SOFTWARE)
-    response: Any = await peer.send(ApiKey.API_VERSIONS, version, entity)
+async def _ask_in(peer: Sender, version: int) -> tuple[dict[int, tuple[int, int]], ErrorCode]:
+    request = ApiVersionsRequest(client_software_name="kquorum", client_software_version="unknown")
+    response = await peer.send_request(request, version)
     ranges = {item.api_key: (item.min_version, item.max_version) for item in response.api_keys}
-    return ranges, int(response.error_code)
+    return ranges, response.error_code

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from network.limits import ServerLimits
+from wire.message_schema import Response
 from wire.protocol.headers import EncodedBody, RequestHeader
 
 if TYPE_CHECKING:
-    from kio.static.protocol import RequestPayload, ResponsePayload
+    from kio.static.protocol import ResponsePayload
 
 ANONYMOUS = "User:ANONYMOUS"
 WhenGone = Callable[[Callable[[], object]], Callable[[], None]]
@@ -45,13 +46,14 @@ class RequestContext:
     when_gone: WhenGone = field(default=lambda _call: _nothing_to_forget, compare=False, repr=False)
 
 
-# Called once for each request, from the loop's thread, now or later. The entity must be of the request's
-# version; an EncodedBody is sent as it is. None closes the connection, after the replies to the requests
-# before this one.
-Reply = Callable[["ResponsePayload | EncodedBody | None"], None]
-Handler = Callable[[RequestContext, "RequestPayload", Reply], None]
+# Called once for each request, from the loop's thread, now or later. A Response is encoded in the request's version, an
+# EncodedBody is sent as it is, and an entity of kio must be of the request's version. None closes the connection, after
+# the replies to the requests before this one.
+Reply = Callable[["ResponsePayload | Response | EncodedBody | None"], None]
+# The body is a message of `wire.messages` where `wire.protocol.bodies` says so, else kio's entity.
+Handler = Callable[[RequestContext, Any, Reply], None]
 # Called before the body is read, which may be long: what it answers refuses the request, None lets it pass.
-Admission = Callable[[RequestContext], "ResponsePayload | EncodedBody | None"]
+Admission = Callable[[RequestContext], "ResponsePayload | Response | EncodedBody | None"]
 
 
 def admit_all(_context: RequestContext) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from network.aside import is_long_to_read
 from network.authentication import BEFORE_AUTHENTICATION, Authentication
@@ -11,14 +11,10 @@ from network.requests import RequestContext
 from network.security.sasl_session import SaslAnswer
 from network.server_state import Claim, Peer, ServerState
 from network.turns import goes_first
-from wire.codec import decode_bounded, elements_read
 from wire.errors import DecodeError
 from wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version
-from wire.protocol.entities import build
+from wire.protocol.bodies import read_request
 from wire.protocol.headers import RequestHeader, UnsupportedRequest, decode_request_header
-
-if TYPE_CHECKING:
-    from kio.static.protocol import RequestPayload
 
 _NO_VERSION = (0, -1)
 # What strangers may ask has no arrays; a newer client may add some tagged fields.
@@ -39,8 +35,8 @@ class Reading:
     """A request that is too long to be read in the loop: `read` is for another thread, then `go_on` for the loop with
     what it answered. Until one of the two has failed or `go_on` has been called, `reply` is owed."""
 
-    read: Callable[[], "tuple[RequestPayload, int]"]
-    go_on: Callable[["RequestPayload", int], None]
+    read: Callable[[], tuple[Any, int]]
+    go_on: Callable[[Any, int], None]
     reply: PendingReply
 
 
@@ -111,10 +107,8 @@ class RequestServing:
             return None
         most_elements = state.limits.max_elements(header.api_key)
 
-        def read() -> "tuple[RequestPayload, int]":
-            # Bytes after the body are passed over, as Kafka's brokers do.
-            request, _ = decode_bounded(api.request_class, frame, position, most_elements)
-            return request, elements_read()
+        def read() -> tuple[Any, int]:
+            return read_request(api.api_key, api.version, frame, position, most_elements)
 
         if not is_long_to_read(frame):
             request, elements = read()
@@ -126,7 +120,7 @@ class RequestServing:
             return None
         reply = self._open(context, api, received_at_s)
 
-        def go_on(request: "RequestPayload", elements: int) -> None:
+        def go_on(request: Any, elements: int) -> None:
             self._note_claim(frame)
             reply.weigh_more(elements * _ELEMENT_BYTES)
             waited_ms = round((self._now_s() - received_at_s) * 1000)
@@ -157,10 +151,10 @@ class RequestServing:
         self, header: RequestHeader, api: ApiVersion, frame: bytes, position: int, received_at_s: float
     ) -> None:
         """What is open to those who have not authenticated is read in the loop: it is short, and has no arrays."""
-        request, _ = decode_bounded(api.request_class, frame, position, _ELEMENTS_OF_STRANGERS)
+        request, _ = read_request(api.api_key, api.version, frame, position, _ELEMENTS_OF_STRANGERS)
         reply = self._replies.open(api, header.correlation_id, received_at_s, len(frame))
         if api.api_key == ApiKey.API_VERSIONS:
-            reply(self._state.api_versions.answer(request, self._state.features()))
+            reply(self._state.api_versions.answer(request, api.version, self._state.features()))
         else:
             self._serve_sasl(header, request, reply, self._now_s())
 
@@ -191,12 +185,9 @@ class RequestServing:
     def _is_gone(self) -> bool:
         return self._replies.closed
 
-    def _serve_sasl(
-        self, header: RequestHeader, request: "RequestPayload", reply: PendingReply, now_s: float
-    ) -> None:
+    def _serve_sasl(self, header: RequestHeader, request: Any, reply: PendingReply, now_s: float) -> None:
         answer = self._authentication.handle(header, request, now_s)
-        entity = build(api_version(header.api_key, header.api_version).response_class, answer.values)
-        self._on_sasl(answer, lambda: reply(entity))
+        self._on_sasl(answer, lambda: reply(answer.response))
 
     def _serve_unsupported(self, header: RequestHeader) -> None:
         self._state.counters.unsupported_requests += 1

@@ -13,7 +13,7 @@ from network.security.client_security import ClientSecurity
 from node.leader_watch import named_peer
 from raft.voters import Endpoint
 from wire.errors import DecodeError
-from wire.protocol.api_keys import ApiKey
+from wire.messages.describe_cluster import DescribeClusterRequest
 
 EVERY_MS: Final = 60_000
 MAX_REMEMBERED: Final = 100
@@ -101,17 +101,13 @@ class ForeignClusters:
 
 
 async def _cluster_id_of(endpoint: Endpoint, security: ClientSecurity) -> str | None:
-    body = {
-        "include_cluster_authorized_operations": False,
-        "endpoint_type": _CONTROLLERS,
-        "include_fenced_brokers": False,
-    }
+    request = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
     try:
         connection = await KafkaConnection.connect(
             endpoint.host, endpoint.port, "kquorum-cluster-id", _LOOK_UP_TIMEOUT_MS, security=security
         )
         try:
-            response: Any = await connection.request(ApiKey.DESCRIBE_CLUSTER, body, _LOOK_UP_TIMEOUT_MS)
+            response = await connection.call(request, _LOOK_UP_TIMEOUT_MS)
         finally:
             connection.close()
     except (NetworkError, DecodeError):

@@ -5,6 +5,7 @@ may lawfully send (KIP-482), are skipped.
 """
 
 import struct
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from wire.codegen.compiler import Codec, compile_codec
@@ -14,6 +15,16 @@ from wire.errors import BufferUnderflow, DecodeError
 from wire.primitives import Buffer
 
 E = TypeVar("E")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBody:
+    """A response body that is encoded already, in the version that was asked; a header is added to it.
+
+    For answers that many readers get alike, such as parked fetches: encode once, send to each.
+    """
+
+    data: bytes
 
 
 _CODECS: Final[dict[type[Any], Codec]] = {}
@@ -42,6 +53,8 @@ def encode(entity: Any) -> bytes:
 
     Raises ValueError if a value does not fit its field: that is a mistake of the caller, not of a peer.
     """
+    if type(entity) is EncodedBody:
+        return entity.data
     out = bytearray()
     encode_into(entity, out)
     return bytes(out)

@@ -1,7 +1,6 @@
 """AlterConfigs, IncrementalAlterConfigs, DescribeConfigs: each resource alone (ControllerApis, ConfigHelper)."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +11,12 @@ from metadata.authorizer.codes import FAILED, Operation, ResourceType
 from metadata.authorizer.verdict import Verdict, adding
 from metadata.controller.requests import ControllerRequest, Values
 from metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 
 _OF_CLUSTER = (BROKER, BROKER_LOGGER, CLIENT_METRICS)
 _OF_NAMED = {TOPIC: ResourceType.TOPIC, GROUP: ResourceType.GROUP}
@@ -29,24 +34,6 @@ def judge_alter_configs(access: Access, request: ControllerRequest) -> Verdict:
             return _failure(access, Operation.CLUSTER_ACTION, asked)
         return _failure(access, Operation.ALTER_CONFIGS, asked)
 
-    return _judge(request, "responses", failure, {})
-
-
-def judge_describe_configs(access: Access, request: ControllerRequest) -> Verdict:
-    return _judge(
-        request,
-        "results",
-        lambda asked: _failure(access, Operation.DESCRIBE_CONFIGS, asked),
-        {"configs": ()},
-    )
-
-
-def _judge(
-    request: ControllerRequest,
-    key: str,
-    failure: Callable[[Any], ErrorCode | None],
-    others: Values,
-) -> Verdict:
     kept: list[Any] = []
     refused: list[Values] = []
     for asked in request.body.resources:
@@ -55,10 +42,36 @@ def _judge(
             kept.append(asked)
             continue
         named = {"resource_type": asked.resource_type, "resource_name": asked.resource_name}
-        refused.append({"error_code": error, "error_message": None, **named, **others})
+        refused.append({"error_code": error, "error_message": None, **named})
     if not refused:
         return Verdict(request.body)
-    return Verdict(replace(request.body, resources=tuple(kept)), adding(key, refused))
+    return Verdict(replace(request.body, resources=tuple(kept)), adding("responses", refused))
+
+
+def judge_describe_configs(access: Access, request: ControllerRequest) -> Verdict:
+    body: DescribeConfigsRequest = request.body
+    kept: list[DescribeConfigsResource] = []
+    refused: list[DescribeConfigsResult] = []
+    for asked in body.resources:
+        error = _failure(access, Operation.DESCRIBE_CONFIGS, asked)
+        if error is None:
+            kept.append(asked)
+            continue
+        refused.append(
+            DescribeConfigsResult(
+                error_code=error,
+                error_message=None,
+                resource_type=asked.resource_type,
+                resource_name=asked.resource_name,
+            )
+        )
+    if not refused:
+        return Verdict(body)
+
+    def complete(response: DescribeConfigsResponse) -> DescribeConfigsResponse:
+        return replace(response, results=(*response.results, *refused))
+
+    return Verdict(replace(body, resources=tuple(kept)), complete)
 
 
 def _failure(access: Access, operation: Operation, asked: Any) -> ErrorCode | None:

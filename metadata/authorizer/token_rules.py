@@ -5,13 +5,19 @@ not on PLAINTEXT, not on TLS without a client's certificate, and not by means of
 good enough is for the broker to see: an envelope does not tell of it.
 """
 
+from dataclasses import replace
+
 from kio.schema.errors import ErrorCode
 
 from metadata.authorizer.access import Access
 from metadata.authorizer.codes import FAILED, Operation, ResourceType
 from metadata.authorizer.verdict import Verdict
-from metadata.controller.requests import ApiError, ControllerRequest, Values
+from metadata.controller.requests import ApiError, ControllerRequest
 from metadata.controller.security.delegation_tokens import token_owner
+from wire.messages.describe_delegation_token import (
+    DescribedDelegationToken,
+    DescribeDelegationTokenResponse,
+)
 
 ANONYMOUS = "User:ANONYMOUS"
 PLAINTEXT, SSL = 0, 1
@@ -56,18 +62,18 @@ def judge_describe_tokens(access: Access, request: ControllerRequest) -> Verdict
     if verdict.refusal is not None or access.is_unlimited:
         return verdict
 
-    def complete(values: Values) -> Values:
-        return {**values, "tokens": [each for each in values["tokens"] if _may_see(access, each)]}
+    def complete(response: DescribeDelegationTokenResponse) -> DescribeDelegationTokenResponse:
+        return replace(response, tokens=tuple([each for each in response.tokens if _may_see(access, each)]))
 
     return Verdict(request.body, complete)
 
 
-def _may_see(access: Access, token: Values) -> bool:
-    owner = f"{token['principal_type']}:{token['principal_name']}"
-    requester = f"{token['token_requester_principal_type']}:{token['token_requester_principal_name']}"
-    renewers = [f"{each['principal_type']}:{each['principal_name']}" for each in token["renewers"]]
+def _may_see(access: Access, token: DescribedDelegationToken) -> bool:
+    owner = f"{token.principal_type}:{token.principal_name}"
+    requester = f"{token.token_requester_principal_type}:{token.token_requester_principal_name}"
+    renewers = [f"{each.principal_type}:{each.principal_name}" for each in token.renewers]
     return (
         access.principal in (owner, requester, *renewers)
-        or access.allows(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token["token_id"], is_asked=False)
+        or access.allows(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id, is_asked=False)
         or access.allows(Operation.DESCRIBE_TOKENS, ResourceType.USER, owner, is_asked=False)
     )

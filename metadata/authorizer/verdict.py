@@ -7,17 +7,18 @@ from typing import Any
 from metadata.controller.requests import ApiError, Values
 
 
-def _unchanged(values: Values) -> Values:
-    return values
+def _unchanged(answer: Any) -> Any:
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """`body` goes on to whoever carries it out; `complete` then adds to the answer what is refused of it, or takes out
-    what is not for these eyes. With a `refusal` nothing goes on."""
+    what is not for these eyes: a response of `wire.messages`, or the values of one. With a `refusal` nothing goes on.
+    """
 
     body: Any
-    complete: Callable[[Values], Values] = _unchanged
+    complete: Callable[[Any], Any] = _unchanged
     refusal: ApiError | None = None
 
 

@@ -2,27 +2,45 @@
 
 from itertools import groupby
 
-from kio.schema.errors import ErrorCode
-
-from metadata.controller.requests import ApiError, Values
-from metadata.controller.security.acls import entry_values, filter_of, pattern_values
+from metadata.controller.requests import ApiError
+from metadata.controller.security.acls import filter_of, pattern_values
 from metadata.describe.describe_request import DescribeRequest
+from metadata.image.security import AccessControlEntry
+from wire.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
 
 
-def describe_acls(question: DescribeRequest) -> Values:
-    acl_filter = filter_of(question.body)
+def describe_acls(question: DescribeRequest) -> DescribeAclsResponse:
+    request: DescribeAclsRequest = question.body
+    acl_filter = filter_of(request)
     try:
         acl_filter.check()
     except ApiError as error:
-        return _answer(error.code, error.message, [])
+        return DescribeAclsResponse(error_code=error.code, error_message=error.message)
     found = acl_filter.select(question.image.security.acls.values())
-    by_pattern = groupby(found, key=pattern_values)
-    return _answer(
-        ErrorCode.none,
-        None,
-        [{**pattern, "acls": [entry_values(acl) for acl in acls]} for pattern, acls in by_pattern],
+    resources = [_resource(list(acls)) for _, acls in groupby(found, key=pattern_values)]
+    return DescribeAclsResponse(error_message=None, resources=tuple(resources))
+
+
+def _resource(acls: list[AccessControlEntry]) -> DescribeAclsResource:
+    """The entries of one pattern."""
+    return DescribeAclsResource(
+        resource_type=acls[0].resource_type,
+        resource_name=acls[0].resource_name,
+        pattern_type=acls[0].pattern_type,
+        acls=tuple(
+            [
+                AclDescription(
+                    principal=acl.principal,
+                    host=acl.host,
+                    operation=acl.operation,
+                    permission_type=acl.permission_type,
+                )
+                for acl in acls
+            ]
+        ),
     )
-
-
-def _answer(code: ErrorCode, message: str | None, resources: list[Values]) -> Values:
-    return {"throttle_time": 0, "error_code": code, "error_message": message, "resources": resources}

@@ -1,39 +1,52 @@
 """DescribeClientQuotas (KIP-546): the entities that a filter of types and names selects."""
 
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from kio.schema.errors import ErrorCode
 
 from metadata.controller.configs.client_quotas import CLIENT_ID, ENTITY_TYPES, IP, USER
-from metadata.controller.requests import ApiError, Values
+from metadata.controller.requests import ApiError
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.quotas import QuotaEntity
+from wire.messages.describe_client_quotas import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
+)
 
 MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY = 0, 1, 2
 
 
-def describe_client_quotas(question: DescribeRequest) -> Values:
+def describe_client_quotas(question: DescribeRequest) -> DescribeClientQuotasResponse:
     """Every component must match; `strict` leaves no room for types that no component names."""
+    request: DescribeClientQuotasRequest = question.body
     try:
-        names, kinds = _filter(question.body.components)
+        names, kinds = _filter(request.components)
     except ApiError as error:
-        return _answer(error.code, error.message, None)
+        return DescribeClientQuotasResponse(error_code=error.code, error_message=error.message, entries=None)
     found = [
-        {
-            "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity],
-            "values": [{"key": key, "value": value} for key, value in sorted(quotas.items())],
-        }
+        _entry(entity, quotas)
         for entity, quotas in sorted(question.image.client_quotas.entities.items(), key=_order)
-        if _matches(dict(entity), names, kinds, is_strict=question.body.strict)
+        if _matches(dict(entity), names, kinds, is_strict=request.strict)
     ]
-    return _answer(ErrorCode.none, "", found)
+    return DescribeClientQuotasResponse(error_message="", entries=tuple(found))
 
 
-def _order(item: tuple[QuotaEntity, Any]) -> list[tuple[str, bool, str]]:
+def _entry(entity: QuotaEntity, quotas: Mapping[str, float]) -> EntryData:
+    return EntryData(
+        entity=tuple([EntityData(entity_type=kind, entity_name=name) for kind, name in entity]),
+        values=tuple([ValueData(key=key, value=value) for key, value in sorted(quotas.items())]),
+    )
+
+
+def _order(item: tuple[QuotaEntity, object]) -> list[tuple[str, bool, str]]:
     return [(kind, name is not None, name or "") for kind, name in item[0]]
 
 
-def _filter(components: Any) -> tuple[dict[str, str | None], set[str]]:
+def _filter(components: Iterable[ComponentData]) -> tuple[dict[str, str | None], set[str]]:
     """The names asked for by type (None is the default), and the types of which any name will do.
 
     Raises INVALID_REQUEST, or UNSUPPORTED_VERSION for a type that there is not.
@@ -85,7 +98,3 @@ def _matches(
         return False
     are_named = all(kind in entity and entity[kind] == name for kind, name in names.items())
     return are_named and all(kind in entity for kind in kinds)
-
-
-def _answer(code: ErrorCode, message: str | None, entries: list[Values] | None) -> Values:
-    return {"throttle_time": 0, "error_code": code, "error_message": message, "entries": entries}

@@ -35,7 +35,7 @@ from metadata.configs.table import (
 )
 from metadata.configs.validators import ConfigValue, InvalidConfigError
 from metadata.controller.configs.alter_configs import node_id_of
-from metadata.controller.requests import ApiError, Values
+from metadata.controller.requests import ApiError
 from metadata.controller.topics.names import check_topic_name
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.configs import (
@@ -48,26 +48,34 @@ from metadata.image.configs import (
     ConfigResource,
 )
 from metadata.image.image import MetadataImage
-from wire.codec import encode
-from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import response_class
+from wire.message_codec import encode
+from wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from wire.messages.list_config_resources import ConfigResource as ListedConfigResource
+from wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from wire.protocol.arrays import array_length
-from wire.protocol.entities import build
 from wire.protocol.headers import EncodedBody
 
 
-def list_config_resources(question: DescribeRequest) -> Values:
+def list_config_resources(question: DescribeRequest) -> ListConfigResourcesResponse:
+    request: ListConfigResourcesRequest = question.body
     supported = (CLIENT_METRICS,) if question.version == 0 else tuple(sorted(_NAMES))
-    asked = tuple(dict.fromkeys(int(each) for each in getattr(question.body, "resource_types", ())))
+    asked = tuple(dict.fromkeys(request.resource_types))
     types = asked or supported
     if not set(types) <= set(supported):
-        return {"throttle_time": 0, "error_code": ErrorCode.unsupported_version, "config_resources": ()}
+        return ListConfigResourcesResponse(error_code=ErrorCode.unsupported_version)
     resources = [
-        {"resource_type": resource_type, "resource_name": name}
+        ListedConfigResource(resource_type=resource_type, resource_name=name)
         for resource_type in types
         for name in _NAMES[resource_type](question.image)
     ]
-    return {"throttle_time": 0, "error_code": ErrorCode.none, "config_resources": resources}
+    return ListConfigResourcesResponse(config_resources=tuple(resources))
 
 
 def _topics(image: MetadataImage) -> Iterable[str]:
@@ -111,25 +119,28 @@ class Entry:
     found: Sequence[Found]
     read_only: bool = False
 
-    def values(self, wanted: Wanted) -> Values:
+    def described(self, wanted: Wanted) -> DescribeConfigsResourceResult:
         definition = definition_of(self.resource_type, self.name)
         is_secret = is_sensitive(self.resource_type, self.name)
         source = self.found[0].source if self.found else SOURCE_DEFAULT
         shown = None if is_secret else shown_value(definition, self.value)
-        return {
-            "name": self.name,
-            "value": shown,
-            "read_only": self.read_only,
-            "config_source": source,
-            "is_sensitive": is_secret,
-            "synonyms": [
-                {"name": each.name, "value": None if is_secret else each.value, "source": each.source}
-                for each in self.found
-                if wanted.synonyms
-            ],
-            "config_type": ConfigType.UNKNOWN if definition is None else definition.type,
-            "documentation": definition.documentation if definition and wanted.documentation else None,
-        }
+        synonyms = [
+            DescribeConfigsSynonym(
+                name=each.name, value=None if is_secret else each.value, source=each.source
+            )
+            for each in self.found
+            if wanted.synonyms
+        ]
+        return DescribeConfigsResourceResult(
+            name=self.name,
+            value=shown,
+            read_only=self.read_only,
+            config_source=source,
+            is_sensitive=is_secret,
+            synonyms=tuple(synonyms),
+            config_type=ConfigType.UNKNOWN if definition is None else definition.type,
+            documentation=definition.documentation if definition and wanted.documentation else None,
+        )
 
 
 def shown_value(definition: ConfigDefinition | None, value: str | None) -> str | None:
@@ -148,33 +159,33 @@ def _text(value: ConfigValue) -> str:
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
-def describe_configs(question: DescribeRequest) -> Values:
-    wanted = Wanted(
-        synonyms=bool(getattr(question.body, "include_synonyms", False)),
-        documentation=bool(getattr(question.body, "include_documentation", False)),
-    )
-    results = [_result(question, asked, wanted) for asked in question.body.resources]
-    return {"throttle_time": 0, "results": results}
+def describe_configs(question: DescribeRequest) -> DescribeConfigsResponse:
+    request: DescribeConfigsRequest = question.body
+    wanted = Wanted(synonyms=request.include_synonyms, documentation=request.include_documentation)
+    results = [_result(question, asked, wanted) for asked in request.resources]
+    return DescribeConfigsResponse(results=tuple(results))
 
 
-def _result(question: DescribeRequest, asked: Any, wanted: Wanted) -> Values:
-    resource = ConfigResource(int(asked.resource_type), asked.resource_name)
+def _result(
+    question: DescribeRequest, asked: DescribeConfigsResource, wanted: Wanted
+) -> DescribeConfigsResult:
+    resource = ConfigResource(asked.resource_type, asked.resource_name)
     error = ApiError(ErrorCode.none)
-    configs: list[Values] = []
+    configs: list[DescribeConfigsResourceResult] = []
     # No keys asked for are all of them, as null is.
     keys = frozenset(asked.configuration_keys or ())
     try:
         entries = _entries(question, resource)
-        configs = [entry.values(wanted) for entry in entries if not keys or entry.name in keys]
+        configs = [entry.described(wanted) for entry in entries if not keys or entry.name in keys]
     except ApiError as refused:
         error = refused
-    return {
-        "error_code": error.code,
-        "error_message": error.message or "",
-        "resource_type": resource.type,
-        "resource_name": resource.name,
-        "configs": configs,
-    }
+    return DescribeConfigsResult(
+        error_code=error.code,
+        error_message=error.message or "",
+        resource_type=resource.type,
+        resource_name=resource.name,
+        configs=tuple(configs),
+    )
 
 
 def _entries(question: DescribeRequest, resource: ConfigResource) -> list[Entry]:
@@ -329,21 +340,21 @@ _DESCRIBERS: Mapping[
 
 RESOURCES_AT_ONCE: Final = 20
 _THROTTLE_TIME_BYTES: Final = 4
-_FIRST_FLEXIBLE_VERSION: Final = 4
 
 
 def describe_configs_in_slices(question: DescribeRequest) -> Iterator[EncodedBody | None]:
     """None after each slice, and last the response. All of it is of the question's one image."""
-    resources = question.body.resources
-    is_flexible = question.version >= _FIRST_FLEXIBLE_VERSION
+    request: DescribeConfigsRequest = question.body
+    resources = request.resources
+    is_flexible = DescribeConfigsResponse.is_flexible(question.version)
     start = end = b""
     results: list[bytes] = []
     for first in range(0, max(len(resources), 1), RESOURCES_AT_ONCE):
         if first:
             yield None
         asked = resources[first : first + RESOURCES_AT_ONCE]
-        values = describe_configs(replace(question, body=replace(question.body, resources=asked)))
-        encoded = encode(build(response_class(ApiKey.DESCRIBE_CONFIGS, question.version), values))
+        response = describe_configs(replace(question, body=replace(request, resources=asked)))
+        encoded = encode(response, question.version)
         begin = _THROTTLE_TIME_BYTES + len(array_length(len(asked), is_flexible=is_flexible))
         tags = len(encoded) - (1 if is_flexible else 0)
         start, end = encoded[:_THROTTLE_TIME_BYTES], encoded[tags:]

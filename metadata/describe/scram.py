@@ -4,28 +4,35 @@ from collections import Counter
 
 from kio.schema.errors import ErrorCode
 
-from metadata.controller.requests import Values, cut_message
+from metadata.controller.requests import cut_message
 from metadata.describe.describe_request import DescribeRequest
+from wire.messages.describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
 
 
-def describe_user_scram_credentials(question: DescribeRequest) -> Values:
+def describe_user_scram_credentials(question: DescribeRequest) -> DescribeUserScramCredentialsResponse:
     """No list of users, and an empty one too, asks for all of them."""
-    found: dict[str, list[Values]] = {}
+    request: DescribeUserScramCredentialsRequest = question.body
+    found: dict[str, list[CredentialInfo]] = {}
     for user, credential in sorted(question.image.security.scram.items()):
-        info = {"mechanism": user.mechanism, "iterations": credential.iterations}
+        info = CredentialInfo(mechanism=user.mechanism, iterations=credential.iterations)
         found.setdefault(user.name, []).append(info)
-    mentions = Counter(each.name for each in question.body.users or ())
+    mentions = Counter(each.name for each in request.users or ())
     if not mentions:
         mentions = Counter(sorted(found))
-    return {
-        "throttle_time": 0,
-        "error_code": ErrorCode.none,
-        "error_message": "",
-        "results": [_result(name, found.get(name), count) for name, count in mentions.items()],
-    }
+    return DescribeUserScramCredentialsResponse(
+        error_message="",
+        results=tuple([_result(name, found.get(name), count) for name, count in mentions.items()]),
+    )
 
 
-def _result(name: str, infos: list[Values] | None, mentions: int) -> Values:
+def _result(
+    name: str, infos: list[CredentialInfo] | None, mentions: int
+) -> DescribeUserScramCredentialsResult:
     code, message = ErrorCode.none, ""
     if mentions > 1:
         code = ErrorCode.duplicate_resource
@@ -33,10 +40,7 @@ def _result(name: str, infos: list[Values] | None, mentions: int) -> Values:
     elif infos is None:
         code = ErrorCode.resource_not_found
         message = f"Attempt to describe a user credential that does not exist: {name}"
-    told = infos if infos is not None and mentions == 1 else []
-    return {
-        "user": name,
-        "error_code": code,
-        "error_message": cut_message(message),
-        "credential_infos": told,
-    }
+    shown = infos if infos is not None and mentions == 1 else ()
+    return DescribeUserScramCredentialsResult(
+        user=name, error_code=code, error_message=cut_message(message), credential_infos=tuple(shown)
+    )

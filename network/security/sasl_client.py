@@ -1,17 +1,23 @@
 """The client's side of SASL on a connection that has just been made."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Protocol
+
+from kio.schema.errors import ErrorCode
 
 from network.security.client_security import ClientSecurity
 from network.security.names import PLAIN
 from network.security.plain import encode_plain
-from network.security.sasl_server import UNSUPPORTED_SASL_MECHANISM
 from network.security.scram import ScramError
 from network.security.scram_client import ScramClient
-from wire.protocol.api_keys import ApiKey
+from wire.message_schema import R, Request
+from wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from wire.messages.sasl_handshake import SaslHandshakeRequest
 
-Ask = Callable[[int, Mapping[str, object]], Awaitable[Any]]
+
+class Ask(Protocol):
+    """Sends a request and awaits its response."""
+
+    async def __call__(self, request: Request[R]) -> R: ...
 
 
 class SaslRefused(Exception):
@@ -19,11 +25,11 @@ class SaslRefused(Exception):
 
 
 async def authenticate(ask: Ask, security: ClientSecurity) -> None:
-    """`ask` sends a request and awaits its response. Raises SaslRefused, or what `ask` raises."""
+    """Raises SaslRefused, or what `ask` raises."""
     mechanism = security.mechanism
     assert mechanism is not None
-    response = await ask(ApiKey.SASL_HANDSHAKE, {"mechanism": mechanism})
-    if response.error_code == UNSUPPORTED_SASL_MECHANISM:
+    response = await ask(SaslHandshakeRequest(mechanism=mechanism))
+    if response.error_code is ErrorCode.unsupported_sasl_mechanism:
         offered = ", ".join(response.mechanisms) or "none"
         raise SaslRefused(f"it does not offer the SASL mechanism {mechanism}; offered: {offered}")
     if response.error_code:
@@ -42,7 +48,7 @@ async def authenticate(ask: Ask, security: ClientSecurity) -> None:
 
 
 async def _token(ask: Ask, data: bytes) -> bytes:
-    response = await ask(ApiKey.SASL_AUTHENTICATE, {"auth_bytes": data})
+    response = await ask(SaslAuthenticateRequest(auth_bytes=data))
     if response.error_code:
         raise SaslRefused(response.error_message or f"error {int(response.error_code)}")
-    return bytes(response.auth_bytes)
+    return response.auth_bytes

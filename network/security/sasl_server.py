@@ -6,23 +6,18 @@ wrong with credentials, the peer is told one and the same thing; the log says mo
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+
+from kio.schema.errors import ErrorCode
 
 from network.security.names import PLAIN
 from network.security.plain import PlainError, check_plain
-from network.security.sasl_session import SaslAnswer
+from network.security.sasl_session import SaslAnswer, SaslRequest
 from network.security.scram import ScramError
 from network.security.scram_server import ScramLookup, ScramServer
-from wire.protocol.api_keys import ApiKey
+from wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from wire.protocol.headers import RequestHeader
 
-if TYPE_CHECKING:
-    from kio.static.protocol import RequestPayload
-
-NONE = 0
-UNSUPPORTED_SASL_MECHANISM = 33
-ILLEGAL_SASL_STATE = 34
-SASL_AUTHENTICATION_FAILED = 58
 _FIRST_VERSION_WITH_TOKENS_IN_REQUESTS = 1
 _LONGEST_NAME_IN_LOG = 64
 
@@ -64,41 +59,41 @@ class SaslServerSession:
         self._principal: str | None = None
         self._lifetime_ms = 0
 
-    def handle(self, header: RequestHeader, request: "RequestPayload") -> SaslAnswer:
-        if header.api_key == ApiKey.SASL_HANDSHAKE:
+    def handle(self, header: RequestHeader, request: SaslRequest) -> SaslAnswer:
+        if isinstance(request, SaslHandshakeRequest):
             return self._handle_handshake(header.api_version, request)
         return self._handle_token(request)
 
-    def _handle_handshake(self, version: int, request: Any) -> SaslAnswer:
+    def _handle_handshake(self, version: int, request: SaslHandshakeRequest) -> SaslAnswer:
         if self._principal is not None and not self._lifetime_ms:
-            return self._handshake_answer(ILLEGAL_SASL_STATE)
+            return self._handshake_answer(ErrorCode.illegal_sasl_state)
         if version < _FIRST_VERSION_WITH_TOKENS_IN_REQUESTS:
             reason = "its SaslHandshake is of version 0, behind which tokens have no header: too old a client"
-            return self._handshake_answer(ILLEGAL_SASL_STATE, reason)
+            return self._handshake_answer(ErrorCode.illegal_sasl_state, reason)
         if request.mechanism not in self._settings.mechanisms:
             offered = ", ".join(self._settings.mechanisms)
             reason = f"it asks for the SASL mechanism {_shown(request.mechanism)}; offered are {offered}"
-            return self._handshake_answer(UNSUPPORTED_SASL_MECHANISM, reason)
+            return self._handshake_answer(ErrorCode.unsupported_sasl_mechanism, reason)
         if self._principal is not None and request.mechanism != self._mechanism:
             reason = f"it authenticates again with {request.mechanism} instead of {self._mechanism}"
-            return self._handshake_answer(ILLEGAL_SASL_STATE, reason)
+            return self._handshake_answer(ErrorCode.illegal_sasl_state, reason)
         self._mechanism = request.mechanism
         self._is_expecting_tokens = True
         if self._mechanism != PLAIN:
             assert self._settings.scram is not None
             self._scram = ScramServer(request.mechanism, self._settings.scram)
-        return self._handshake_answer(NONE)
+        return self._handshake_answer(ErrorCode.none)
 
-    def _handshake_answer(self, error_code: int, reason: str = "") -> SaslAnswer:
-        values = {"error_code": error_code, "mechanisms": self._settings.mechanisms}
-        return SaslAnswer(values=values, is_failure=bool(reason), reason=reason)
+    def _handshake_answer(self, error_code: ErrorCode, reason: str = "") -> SaslAnswer:
+        response = SaslHandshakeResponse(error_code=error_code, mechanisms=self._settings.mechanisms)
+        return SaslAnswer(response=response, is_failure=bool(reason), reason=reason)
 
-    def _handle_token(self, request: Any) -> SaslAnswer:
+    def _handle_token(self, request: SaslAuthenticateRequest) -> SaslAnswer:
         if not self._is_expecting_tokens:
             message = "SaslAuthenticate must follow a SaslHandshake"
             is_failure = self._principal is None or bool(self._lifetime_ms)
             return _failed(
-                ILLEGAL_SASL_STATE,
+                ErrorCode.illegal_sasl_state,
                 message,
                 "SaslAuthenticate came before SaslHandshake",
                 is_failure=is_failure,
@@ -106,14 +101,14 @@ class SaslServerSession:
         try:
             answer, user = self._step(bytes(request.auth_bytes))
             if user is None:
-                return SaslAnswer(values=_token_values(answer))
+                return SaslAnswer(response=_token_response(answer))
             return self._authenticated(answer, user)
         except (_Refused, ScramError, PlainError) as error:
             self._is_expecting_tokens = False
             who = "" if self._scram is None else self._scram.claimed_name
             told = f"Authentication failed: invalid credentials with SASL mechanism {self._mechanism}"
             reason = f"{self._mechanism} authentication{' of ' + _shown(who) if who else ''} failed: {error}"
-            return _failed(SASL_AUTHENTICATION_FAILED, told, reason)
+            return _failed(ErrorCode.sasl_authentication_failed, told, reason)
 
     def _step(self, data: bytes) -> tuple[bytes, _Authenticated | None]:
         """The bytes for the client, and who it is once that is known."""
@@ -136,7 +131,7 @@ class SaslServerSession:
         self._principal = user.principal
         self._lifetime_ms = self._session_lifetime_ms(user)
         return SaslAnswer(
-            values=_token_values(answer, self._lifetime_ms),
+            response=_token_response(answer, self._lifetime_ms),
             principal=user.principal,
             is_token_authenticated=user.is_token_authenticated,
             session_lifetime_ms=self._lifetime_ms,
@@ -153,18 +148,13 @@ class SaslServerSession:
         return min(limit_ms, left_ms) if limit_ms else left_ms
 
 
-def _failed(error_code: int, message: str, reason: str, *, is_failure: bool = True) -> SaslAnswer:
-    values = _token_values(b"") | {"error_code": error_code, "error_message": message}
-    return SaslAnswer(values=values, is_failure=is_failure, reason=reason)
+def _failed(error_code: ErrorCode, message: str, reason: str, *, is_failure: bool = True) -> SaslAnswer:
+    response = SaslAuthenticateResponse(error_code=error_code, error_message=message)
+    return SaslAnswer(response=response, is_failure=is_failure, reason=reason)
 
 
-def _token_values(answer: bytes, lifetime_ms: int = 0) -> dict[str, object]:
-    return {
-        "error_code": NONE,
-        "error_message": None,
-        "auth_bytes": answer,
-        "session_lifetime_ms": lifetime_ms,
-    }
+def _token_response(answer: bytes, lifetime_ms: int = 0) -> SaslAuthenticateResponse:
+    return SaslAuthenticateResponse(error_message=None, auth_bytes=answer, session_lifetime_ms=lifetime_ms)
 
 
 def _shown(name: str) -> str:

@@ -4,19 +4,21 @@ The connection brings SaslHandshake and SaslAuthenticate here and sends back wha
 has named a principal, a connection may ask for nothing else but ApiVersions.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from wire.protocol.headers import RequestHeader
 
-if TYPE_CHECKING:
-    from kio.static.protocol import RequestPayload
+SaslRequest = SaslHandshakeRequest | SaslAuthenticateRequest
+SaslResponse = SaslHandshakeResponse | SaslAuthenticateResponse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslAnswer:
-    """`values` are the fields of the response to the request, in its version.
+    """`response` goes to the peer.
 
     `principal` ("User:alice") is given by the answer that completes an authentication, and by no other.
     `is_failure`: authentication has failed; the answer goes out `failed_authentication_delay_ms` later and the
@@ -25,7 +27,7 @@ class SaslAnswer:
     `is_still_valid`: asked before each later request; after a False the connection is closed. None: always valid.
     """
 
-    values: Mapping[str, object]
+    response: SaslResponse
     principal: str | None = None
     is_token_authenticated: bool = False
     is_failure: bool = False
@@ -35,8 +37,8 @@ class SaslAnswer:
 
 
 class SaslSession(Protocol):
-    """The SASL state of one connection; made anew for each."""
+    """The SASL state of one connection; each connection has its own."""
 
-    def handle(self, header: RequestHeader, request: "RequestPayload") -> SaslAnswer:
+    def handle(self, header: RequestHeader, request: SaslRequest) -> SaslAnswer:
         """Answer SaslHandshake (17) or SaslAuthenticate (36); neither blocks nor raises for a peer's mistakes."""
         ...

@@ -1,5 +1,6 @@
 """Every decoder of what this program reads from a disk or from a peer: its seeds, and the errors that it may raise."""
 
+import contextlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from storage.recovery_point import FILE_NAME as RECOVERY_POINT
 from storage.recovery_point import read_recovery_point
 from tests.fuzz import seeds
 from tests.support.fault_file_system import FaultFileSystem
+from wire import message_codec
 from wire.audit_note import audit_note_to_json
 from wire.batch_walk import walk_batches
 from wire.compression import CompressionCodec, decompress
@@ -117,6 +119,25 @@ def read_index(walk: type[IndexWalk]) -> Read:
     return read
 
 
+def read_message(data: bytes) -> None:
+    """The first two bytes choose the class and the version (`seeds.messages`). What was read can be written, and is
+    read again as the same."""
+    versions = seeds.message_versions()
+    cls, version = versions[int.from_bytes(data[:2], "big") % len(versions)]
+    body = data[2:]
+    try:
+        message, end = message_codec.decode_bounded(cls, version, body, 0, 10_000)
+    except DecodeError:
+        # Without the bound it is refused as well, or was too long.
+        with contextlib.suppress(DecodeError):
+            message_codec.decode(cls, version, body)
+        raise
+    assert end <= len(body)
+    encoded = message_codec.encode(message, version)
+    again, _ = message_codec.decode(cls, version, encoded)
+    assert message_codec.encode(again, version) == encoded, "by their bytes, as a NaN is unlike itself"
+
+
 def decompressing(codec: CompressionCodec) -> Read:
     return lambda data: decompress(codec, data, MAX_DECOMPRESSED_BYTES)
 
@@ -135,6 +156,7 @@ DECODERS: dict[str, Decoder] = {
     "zstd": Decoder(decompressing(CompressionCodec.ZSTD), seeds.zstd_data),
     "control-record": Decoder(read_control, seeds.control_records),
     "metadata-record": Decoder(read_record, seeds.metadata_records),
+    "message": Decoder(read_message, seeds.messages),
     "audit-note": Decoder(read_note, seeds.audit_notes, errors=()),
     "snapshot": Decoder(read_snapshot, seeds.snapshots, seal=seeds.sealed),
     "snapshot-file": Decoder(

@@ -31,8 +31,13 @@ from wire.control_records import (
     VotersRecord,
     encode_control_record,
 )
+from wire.message_codec import encode
+from wire.message_schema import Message
+from wire.message_schema import plan_of as message_plan_of
+from wire.messages.index import MESSAGES
 from wire.metadata_records.registry import ALL
 from wire.proto.audit_pb2 import AuditNote
+from wire.protocol.apis import message_types
 from wire.record_batch import HEADER_BYTES, BatchHeader, read_batch_header, write_batch
 from wire.record_frame import encode_record
 from wire.schema import plan_of
@@ -44,6 +49,27 @@ CONTROLS: tuple[type[Any], ...] = (
     KRaftVersionRecord,
     VotersRecord,
 )
+
+
+@cache
+def message_versions() -> tuple[tuple[type[Message], int], ...]:
+    """All messages in their lowest, first flexible and highest version."""
+    found = []
+    for api_key in MESSAGES:
+        for cls in message_types(api_key):
+            lowest, highest = cls.versions
+            flexible = highest if cls.flexible_since is None else max(cls.flexible_since, lowest)
+            found += [(cls, version) for version in sorted({lowest, flexible, highest})]
+    return tuple(found)
+
+
+@cache
+def messages() -> tuple[bytes, ...]:
+    return tuple(
+        number.to_bytes(2, "big") + encode(make(message_plan_of(cls, version)), version)
+        for number, (cls, version) in enumerate(message_versions())
+        for make in (least, fullest)
+    )
 
 
 def sealed(data: bytes) -> bytes:

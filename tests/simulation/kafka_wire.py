@@ -55,7 +55,7 @@ def request_over_wire(request: Request, version: int) -> Request:
 def response_over_wire(request: Request, response: Response, version: int) -> Response:
     """What arrives of the answer to a request that came in `version`."""
     api_key = api_key_of(request)
-    data = encode_body(encode_response(api_key, version, response, {}, LISTENER))
+    data = encode_body(encode_response(api_key, version, response, {}, LISTENER), version)
     return decode_response(api_key, _decode(response_class(api_key, version), data), LISTENER)
 
 

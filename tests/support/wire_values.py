@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from wire.codegen.kinds import FIXED
 from wire.codegen.plan import FieldPlan, StructPlan
+from wire.codegen.runtime import MOST_COPIED
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 SAMPLE_UUID = UUID("00112233-4455-6677-8899-aabbccddeeff")
@@ -47,6 +48,7 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "datetime_or_none": st.none() | _INSTANTS,
     "string": _TEXT,
     "bytes": st.binary(max_size=200),
+    "records": st.binary(max_size=200).map(lambda data: data + bytes(MOST_COPIED * (len(data) % 2))),
 }
 _SAMPLES: dict[str, Any] = {
     "bool": True,
@@ -60,6 +62,7 @@ _SAMPLES: dict[str, Any] = {
     "datetime_or_none": EPOCH + dt.timedelta(milliseconds=1_700_000_000_123),
     "string": "größer",
     "bytes": bytes(range(200)),
+    "records": bytes(range(250)) * 12,
 }
 
 
@@ -97,7 +100,11 @@ def _least_value(field: FieldPlan) -> Any:
         return least(field.nested)
     if field.kind == "error_code":
         return ErrorCode.none
-    return FIXED[field.kind].zero if field.kind in FIXED else {"string": "", "bytes": b""}[field.kind]
+    return (
+        FIXED[field.kind].zero
+        if field.kind in FIXED
+        else {"string": "", "bytes": b"", "records": b""}[field.kind]
+    )
 
 
 def fullest(plan: StructPlan) -> Any:

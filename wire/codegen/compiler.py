@@ -14,6 +14,9 @@ from wire.codegen.runtime import NAMESPACE, ElementsLeft
 from wire.codegen.shapes import write_shape_decoder
 from wire.codegen.writing import write_encoder
 
+Encoder = Callable[[Any, bytearray], None]
+Decoder = Callable[[bytes, int], tuple[Any, int]]
+
 
 @dataclass(frozen=True, slots=True)
 class Codec:
@@ -24,30 +27,59 @@ class Codec:
     eyes only.
     """
 
-    encode: Callable[[Any, bytearray], None]
-    decode: Callable[[bytes, int], tuple[Any, int]]
+    encode: Encoder
+    decode: Decoder
     source: str
 
 
 def compile_codec(plan: StructPlan, elements: ElementsLeft | None = None) -> Codec:
     """With `elements` its `decode` takes the lengths of all arrays, and the numbers of unknown tagged fields, off it
     and ends where nothing is left."""
-    namespace: dict[str, object] = dict(NAMESPACE)
-    for field in plan.fields:
-        if field.nested is not None:
-            nested = compile_codec(field.nested, elements)
-            namespace[f"encode_{field.name}"] = nested.encode
-            namespace[f"decode_{field.name}"] = nested.decode
-    lines = Lines(namespace)
-    write_encoder(lines, plan)
-    lines.add("", "")
-    write_decoder(lines, plan, elements)
-    _run(lines.source, f"<codec of {plan.cls.__module__}.{plan.cls.__name__} v{plan.version}>", namespace)
+    encoder, decoder = _compiled_encoder(plan), _compiled_decoder(plan, elements)
     return Codec(
-        encode=cast(Callable[[Any, bytearray], None], namespace["encode"]),
-        decode=cast(Callable[[bytes, int], tuple[Any, int]], namespace["decode"]),
-        source=lines.source,
+        encode=cast(Encoder, encoder.namespace["encode"]),
+        decode=cast(Decoder, decoder.namespace["decode"]),
+        source=f"{encoder.source}\n\n{decoder.source}",
     )
+
+
+def compile_encoder(plan: StructPlan) -> Encoder:
+    """The half of `compile_codec` that a sender needs."""
+    return cast(Encoder, _compiled_encoder(plan).namespace["encode"])
+
+
+def compile_decoder(plan: StructPlan, elements: ElementsLeft | None = None) -> Decoder:
+    """The half of `compile_codec` that a reader needs."""
+    return cast(Decoder, _compiled_decoder(plan, elements).namespace["decode"])
+
+
+def _compiled_encoder(plan: StructPlan) -> Lines:
+    nested = {
+        f"encode_{field.name}": compile_encoder(field.nested)
+        for field in plan.fields
+        if field.nested is not None
+    }
+    lines = Lines({**NAMESPACE, **nested})
+    write_encoder(lines, plan)
+    _run(lines.source, f"<encoder of {_name_of(plan)}>", lines.namespace)
+    return lines
+
+
+def _compiled_decoder(plan: StructPlan, elements: ElementsLeft | None) -> Lines:
+    nested = {
+        f"decode_{field.name}": compile_decoder(field.nested, elements)
+        for field in plan.fields
+        if field.nested is not None
+    }
+    lines = Lines({**NAMESPACE, **nested})
+    write_decoder(lines, plan, elements)
+    kind = "decoder" if elements is None else "bounded decoder"
+    _run(lines.source, f"<{kind} of {_name_of(plan)}>", lines.namespace)
+    return lines
+
+
+def _name_of(plan: StructPlan) -> str:
+    return f"{plan.cls.__module__}.{plan.cls.__name__} v{plan.version}"
 
 
 def compile_shape(plan: StructPlan, value: bytes, start: int) -> Callable[[bytes], Any] | None:

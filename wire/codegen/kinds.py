@@ -4,10 +4,11 @@ The expressions are templates of generated source; the functions they name are i
 """
 
 import datetime as dt
-from collections.abc import Mapping
+import struct
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from wire.errors import DecodeError
@@ -96,6 +97,22 @@ def error_code_of(code: int) -> "ErrorCode":
         return ErrorCode.unknown_server_error
 
 
+# Arrays of fewer elements than these have a packer of their own for each length.
+MOST_PACKED: Final = 16
+
+
+@cache
+def array_packers(length_layout: str, layout: str) -> tuple[Callable[..., bytes], ...]:
+    """By the number of elements: what packs an array's length and its elements."""
+    return tuple(struct.Struct(f">{length_layout}{count}{layout}").pack for count in range(MOST_PACKED))
+
+
+@cache
+def array_unpackers(layout: str) -> tuple[Callable[[bytes, int], tuple[Any, ...]], ...]:
+    """By the number of elements: what unpacks an array's elements."""
+    return tuple(struct.Struct(f">{count}{layout}").unpack_from for count in range(MOST_PACKED))
+
+
 _UUID_BYTES = '{0}.int.to_bytes(16, "big")'
 FIXED: Final[Mapping[str, FixedKind]] = {
     "bool": FixedKind("?", 1, zero=False),
@@ -112,7 +129,7 @@ FIXED: Final[Mapping[str, FixedKind]] = {
     "uuid_or_none": FixedKind(
         "16s", 16, "uuid_or_none({0})", f"(ZERO_BYTES if {{0}} is None else {_UUID_BYTES})", None
     ),
-    "error_code": FixedKind("h", 2, "error_code_of({0})", "{0}._value_", None),
+    "error_code": FixedKind("h", 2, "error_code_of({0})", zero=None),
     "timedelta_i32": FixedKind("i", 4, "duration_of({0})", "milliseconds_of({0})", dt.timedelta(0)),
     "timedelta_i64": FixedKind("q", 8, "duration_of({0})", "milliseconds_of({0})", dt.timedelta(0)),
     "datetime_i64": FixedKind("q", 8, "instant_of({0})", "since_epoch({0})", _EPOCH),

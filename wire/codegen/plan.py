@@ -7,9 +7,9 @@ from dataclasses import dataclass
 class FieldPlan:
     """One field as it is on the wire.
 
-    `kind` is a key of `kinds.FIXED`, or "string", "bytes" or "struct" (then `nested` is set). `default` is
-    what a tagged field has when it is not on the wire. `legacy` forces the fixed-width string length of old
-    messages.
+    `kind` is a key of `kinds.FIXED`, or "string", "bytes", "records" (bytes that are not copied) or "struct" (then
+    `nested` is set). `default` is what a tagged field has when it is not on the wire. `legacy` forces the fixed-width
+    string length of old messages.
     """
 
     name: str
@@ -26,9 +26,9 @@ class FieldPlan:
 class StructPlan:
     """One class at one version.
 
-    `absent` names the fields that this version lacks, with the defaults they read as. `forbidden_tags` are
-    known to other versions only. With `keeps_unknown_tags` the class has a field `unknown_tagged_fields` for
-    the rest.
+    `absent` names the fields that this version lacks, with the defaults they read as; the encoder refuses other values
+    of those in `refused` (None: of all) and drops other values of the rest. `forbidden_tags` are known to other
+    versions only. With `keeps_unknown_tags` the class has a field `unknown_tagged_fields` for the rest.
     """
 
     cls: type
@@ -36,6 +36,7 @@ class StructPlan:
     flexible: bool
     fields: tuple[FieldPlan, ...]
     absent: tuple[tuple[str, object], ...] = ()
+    refused: frozenset[str] | None = None
     forbidden_tags: tuple[int, ...] = ()
     keeps_unknown_tags: bool = False
 

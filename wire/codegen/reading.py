@@ -1,19 +1,24 @@
 """The source of a decoder: `decode(buffer, position) -> (entity, position after it)`.
 
-Fixed-width neighbours are read by one `struct` call, and short lengths without a call. The entity is built as
-a draft (see `wire.drafts`) and becomes an instance of its frozen class at the end.
+Fixed-width neighbours are read by one `struct` call, and short lengths without a call. The entity of a frozen class is
+built as a draft (see `wire.drafts`) and becomes an instance of its class at the end.
 """
 
 from collections.abc import Sequence
 from itertools import groupby
 
-from wire.codegen.kinds import FIXED
+from wire.codegen.kinds import FIXED, MOST_PACKED, array_unpackers
 from wire.codegen.lines import Lines
 from wire.codegen.plan import FieldPlan, StructPlan
 from wire.codegen.runtime import ElementsLeft
 from wire.drafts import draft_of
 
 _ELEMENTS = "elements"
+_SLICES = {
+    "string": "buffer[position:end].decode()",
+    "bytes": "buffer[position:end]",
+    "records": "memoryview(buffer)[position:end]",
+}
 
 
 def write_decoder(lines: Lines, plan: StructPlan, elements: ElementsLeft | None = None) -> None:
@@ -22,22 +27,28 @@ def write_decoder(lines: Lines, plan: StructPlan, elements: ElementsLeft | None 
     if elements is not None:
         lines.constant(_ELEMENTS, elements)
     lines.constant("Entity", plan.cls)
-    lines.constant("Draft", draft_of(plan.cls))
+    is_frozen: bool = vars(plan.cls)["__dataclass_params__"].frozen
+    if is_frozen:
+        lines.constant("Draft", draft_of(plan.cls))
     with lines.block("def decode(buffer, position):"):
         if plan.keeps_unknown_tags and not plan.fields and not plan.absent:
             _add_shared_instance(lines, plan.cls)
-        lines.add("size = len(buffer)", "entity = Draft()")
-        for is_fixed, fields in groupby(plan.positional, key=is_single_fixed):
+        lines.add("size = len(buffer)", "entity = Draft()" if is_frozen else "entity = new(Entity)")
+        runs = [(is_fixed, tuple(each)) for is_fixed, each in groupby(plan.positional, key=is_single_fixed)]
+        for place, (is_fixed, fields) in enumerate(runs, 1):
             if is_fixed:
-                _add_fixed_run(lines, tuple(fields))
+                # The number of tagged fields is read with the last fixed fields.
+                _add_fixed_run(lines, fields, with_count=plan.flexible and place == len(runs))
             else:
                 for field in fields:
                     _add_variable(lines, field, plan.flexible)
         for name, default in plan.absent:
             lines.add(f"entity.{name} = {lines.constant(f'default_{name}', default)}")
         if plan.flexible:
-            _add_tagged(lines, plan)
-        lines.add("entity.__class__ = Entity", "return entity, position")
+            _add_tagged(lines, plan, has_count=bool(runs) and runs[-1][0])
+        if is_frozen:
+            lines.add("entity.__class__ = Entity")
+        lines.add("return entity, position")
 
 
 def is_single_fixed(field: FieldPlan) -> bool:
@@ -51,18 +62,18 @@ def _add_shared_instance(lines: Lines, cls: type) -> None:
         lines.add("return EMPTY, position + 1")
 
 
-def _add_fixed_run(lines: Lines, fields: Sequence[FieldPlan]) -> None:
+def _add_fixed_run(lines: Lines, fields: Sequence[FieldPlan], *, with_count: bool = False) -> None:
     kinds = [FIXED[field.kind] for field in fields]
-    unpack = lines.packer("unpack_from", "".join(kind.layout for kind in kinds))
+    unpack = lines.packer("unpack_from", "".join(kind.layout for kind in kinds) + ("B" if with_count else ""))
     targets = [
         f"entity.{field.name}" if kind.is_plain else f"raw_{field.name}"
         for field, kind in zip(fields, kinds, strict=True)
-    ]
+    ] + (["count"] if with_count else [])
     lines.add(f"{', '.join(targets)}, = {unpack}(buffer, position)")
     for field, kind in zip(fields, kinds, strict=True):
         if not kind.is_plain:
             lines.add(f"entity.{field.name} = {kind.from_raw.format(f'raw_{field.name}')}")
-    lines.add(f"position += {sum(kind.size for kind in kinds)}")
+    lines.add(f"position += {sum(kind.size for kind in kinds) + with_count}")
 
 
 def _add_variable(lines: Lines, field: FieldPlan, flexible: bool) -> None:
@@ -71,7 +82,7 @@ def _add_variable(lines: Lines, field: FieldPlan, flexible: bool) -> None:
         _add_struct(lines, field, target)
         return
     compact = flexible and not field.legacy
-    length_layout = "i" if field.is_array or field.kind == "bytes" else "h"
+    length_layout = "h" if field.kind == "string" and not field.is_array else "i"
     add_length(
         lines, compact=compact, layout=length_layout, is_text=field.kind == "string" and not field.is_array
     )
@@ -106,8 +117,7 @@ def _add_text_or_bytes(lines: Lines, kind: str, store: str) -> None:
     lines.add("end = position + length")
     with lines.block("if end > size:"):
         lines.add("raise underflow(length, buffer, position)")
-    suffix = ".decode()" if kind == "string" else ""
-    lines.add(store.format(f"buffer[position:end]{suffix}"), "position = end")
+    lines.add(store.format(_SLICES[kind]), "position = end")
 
 
 def _add_elements(lines: Lines, field: FieldPlan, target: str, compact: bool) -> None:
@@ -135,7 +145,12 @@ def _add_fixed_elements(lines: Lines, field: FieldPlan, target: str) -> None:
     with lines.block("if end > size:"):
         lines.add(f"raise underflow(length * {kind.size}, buffer, position)")
     if kind.is_plain:
-        lines.add(f'{target} = unpack_array(f">{{length}}{kind.layout}", buffer, position) if length else ()')
+        name = f"unpack_array_{kind.layout.replace('?', 't')}"
+        unpackers = lines.constant(name, array_unpackers(kind.layout))
+        with lines.block(f"if length < {MOST_PACKED}:"):
+            lines.add(f"{target} = {unpackers}[length](buffer, position)")
+        with lines.block("else:"):
+            lines.add(f'{target} = unpack_array(f">{{length}}{kind.layout}", buffer, position)')
     else:
         piece = kind.from_raw.format(f"buffer[at:at + {kind.size}]")
         lines.add(f"{target} = tuple([{piece} for at in range(position, end, {kind.size})])")
@@ -156,13 +171,14 @@ def _add_struct(lines: Lines, field: FieldPlan, target: str) -> None:
         lines.add(f"{target}, position = decode_{field.name}(buffer, position)")
 
 
-def _add_tagged(lines: Lines, plan: StructPlan) -> None:
+def _add_tagged(lines: Lines, plan: StructPlan, *, has_count: bool) -> None:
     """KIP-482: a count, then tag, size and value of each field that is present."""
     for field in plan.tagged:
         lines.add(f"entity.{field.name} = {lines.constant(f'default_{field.name}', field.default)}")
     if plan.keeps_unknown_tags:
         lines.add("entity.unknown_tagged_fields = ()")
-    lines.add("count = buffer[position]", "position += 1")
+    if not has_count:
+        lines.add("count = buffer[position]", "position += 1")
     with lines.block("if count:"):
         lines.add("if count > 127: count, position = read_uvarint(buffer, position - 1)", "last_tag = -1")
         if _ELEMENTS in lines.namespace:

@@ -57,6 +57,39 @@ def write_tagged(
         out += value
 
 
+# A buffer grows up to this size with the record batches of its message; then long batches stand beside it.
+MOST_COPIED: Final = 32_768
+LEAST_SPLICED: Final = 2_048
+
+
+class MessageBuffer(bytearray):
+    """A message that is being encoded, without its long record batches. These are kept as they are in `spliced`, with
+    the number of bytes in front of each, so that they are copied at most once, when the parts are joined."""
+
+    __slots__ = ("spliced",)
+    spliced: (
+        list[tuple[int, bytes | memoryview]] | None
+    )  # None until there is one; set by the caller, as that is faster
+
+    def add_batches(self, data: bytes | memoryview) -> None:
+        if len(data) < LEAST_SPLICED or len(self) + len(data) < MOST_COPIED:
+            self += data
+            return
+        if self.spliced is None:
+            self.spliced = []
+        self.spliced.append((len(self), data))
+
+    def parts(self) -> list[bytes | memoryview]:
+        """What the message is made of, in order."""
+        parts: list[bytes | memoryview] = []
+        start = 0
+        for position, data in self.spliced or ():
+            parts += (bytes(self[start:position]), data)
+            start = position
+        parts.append(bytes(self[start:]) if start else bytes(self))
+        return parts
+
+
 class ElementsLeft:
     """How many elements of arrays, and unknown tagged fields, may still be read: a byte can stand for an object a
     hundred times its size. Each thread that reads has a count of its own."""
@@ -138,6 +171,7 @@ NAMESPACE: Final[Mapping[str, object]] = {
     "wrong_tag_size": wrong_tag_size,
     "forbidden_tag": forbidden_tag,
     "absent_field": absent_field,
+    "new": object.__new__,
     "unpack_array": struct.unpack_from,
     "pack_array": struct.pack,
 }

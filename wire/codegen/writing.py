@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from wire.codegen.kinds import FIXED
+from wire.codegen.kinds import FIXED, MOST_PACKED, array_packers
 from wire.codegen.lines import Lines
 from wire.codegen.plan import FieldPlan, StructPlan
 from wire.codegen.reading import is_single_fixed
@@ -16,22 +16,31 @@ def write_encoder(lines: Lines, plan: StructPlan) -> None:
             "pass" if not plan.fields and not plan.flexible else f"# {plan.cls.__name__} v{plan.version}"
         )
         for name, default in plan.absent:
+            if plan.refused is not None and name not in plan.refused:
+                continue
             constant = lines.constant(f"default_{name}", default)
             with lines.block(f"if entity.{name} != {constant}:"):
                 lines.add(f"raise absent_field(entity, '{name}', {plan.version})")
-        for is_fixed, fields in groupby(plan.positional, key=is_single_fixed):
+        # A struct that can have no tagged fields ends with their number, 0, which goes out with the last fixed fields.
+        ends_in_zero = plan.flexible and not plan.tagged and not plan.keeps_unknown_tags
+        runs = [(is_fixed, tuple(each)) for is_fixed, each in groupby(plan.positional, key=is_single_fixed)]
+        for place, (is_fixed, fields) in enumerate(runs, 1):
             if is_fixed:
-                _add_fixed_run(lines, tuple(fields), "out")
+                is_end = ends_in_zero and place == len(runs)
+                _add_fixed_run(lines, fields, "out", tail="x" if is_end else "")
+                ends_in_zero = ends_in_zero and not is_end
             else:
                 for field in fields:
                     _add_variable(lines, field, plan.flexible, "out")
-        if plan.flexible:
+        if ends_in_zero:
+            lines.add("out.append(0)")
+        elif plan.tagged or plan.keeps_unknown_tags:
             _add_tagged(lines, plan)
 
 
-def _add_fixed_run(lines: Lines, fields: Sequence[FieldPlan], out: str) -> None:
+def _add_fixed_run(lines: Lines, fields: Sequence[FieldPlan], out: str, tail: str = "") -> None:
     kinds = [FIXED[field.kind] for field in fields]
-    pack = lines.packer("pack", "".join(kind.layout for kind in kinds))
+    pack = lines.packer("pack", "".join(kind.layout for kind in kinds) + tail)
     values = [kind.to_raw.format(f"entity.{field.name}") for field, kind in zip(fields, kinds, strict=True)]
     lines.add(f"{out} += {pack}({', '.join(values)})")
 
@@ -55,7 +64,7 @@ def _null(lines: Lines, field: FieldPlan, compact: bool, out: str) -> str:
         return f"{out}.append(255)"
     if compact:
         return f"{out}.append(0)"
-    layout = "i" if field.is_array or field.kind == "bytes" else "h"
+    layout = "h" if field.kind == "string" and not field.is_array else "i"
     return f"{out} += {lines.packer('pack', layout)}(-1)"
 
 
@@ -79,7 +88,10 @@ def _add_text_or_bytes(lines: Lines, kind: str, value: str, compact: bool, out: 
         "write_text_length" if is_text else "write_uvarint",
         out,
     )
-    lines.add(f"{out} += raw")
+    if kind == "records":
+        lines.add(f"{out}.add_batches(raw)")
+    else:
+        lines.add(f"{out} += raw")
 
 
 def _add_length(lines: Lines, sized: str, compact: bool, layout: str, long_writer: str, out: str) -> None:
@@ -91,35 +103,47 @@ def _add_length(lines: Lines, sized: str, compact: bool, layout: str, long_write
 
 
 def _add_array(lines: Lines, field: FieldPlan, compact: bool, out: str) -> None:
+    kind = FIXED.get(field.kind)
+    if kind is not None and kind.is_plain:
+        _add_plain_array(lines, kind.layout, compact, out)
+        return
     _add_length(lines, "value", compact, "i", "write_uvarint", out)
-    if field.kind not in FIXED:
+    if kind is None:
         with lines.block("for item in value:"):
             if field.kind == "struct":
                 lines.add(f"encode_{field.name}(item, {out})")
             else:
                 _add_text_or_bytes(lines, field.kind, "item", compact, out)
         return
-    kind = FIXED[field.kind]
-    if kind.is_plain:
-        lines.add(f'if value: {out} += pack_array(f">{{len(value)}}{kind.layout}", *value)')
-    else:
-        pack = "" if kind.layout == "16s" else lines.packer("pack", kind.layout)
-        lines.add(f'{out} += b"".join([{pack}({kind.to_raw.format("item")}) for item in value])')
+    pack = "" if kind.layout == "16s" else lines.packer("pack", kind.layout)
+    lines.add(f'{out} += b"".join([{pack}({kind.to_raw.format("item")}) for item in value])')
+
+
+def _add_plain_array(lines: Lines, layout: str, compact: bool, out: str) -> None:
+    """Short arrays, as lists of replicas are, go out by one call, with their length."""
+    name = f"pack_array_{'compact' if compact else 'plain'}_{layout.replace('?', 't')}"
+    packers = lines.constant(name, array_packers("B" if compact else "i", layout))
+    lines.add("length = len(value)")
+    with lines.block(f"if length < {MOST_PACKED}:"):
+        lines.add(f"{out} += {packers}[length](length{' + 1' if compact else ''}, *value)")
+    with lines.block("else:"):
+        _add_length(lines, "value", compact, "i", "write_uvarint", out)
+        lines.add(f'{out} += pack_array(f">{{len(value)}}{layout}", *value)')
 
 
 def _add_tagged(lines: Lines, plan: StructPlan) -> None:
     if not plan.tagged:
-        if plan.keeps_unknown_tags:
-            lines.add("if entity.unknown_tagged_fields: write_tagged(out, [], entity.unknown_tagged_fields)")
-            lines.add("else: out.append(0)")
-        else:
-            lines.add("out.append(0)")
+        lines.add("if entity.unknown_tagged_fields: write_tagged(out, [], entity.unknown_tagged_fields)")
+        lines.add("else: out.append(0)")
         return
     lines.add("tagged = []")
     for field in plan.tagged:
         default = lines.constant(f"default_{field.name}", field.default)
-        comparison = "is not None" if field.default is None else f"!= {default}"
-        with lines.block(f"if entity.{field.name} {comparison}:"):
+        condition = f"entity.{field.name} is not {default}"
+        if field.default is not None:
+            # UUIDs and structs compare slowly, and most are the default itself.
+            condition += f" and entity.{field.name} != {default}"
+        with lines.block(f"if {condition}:"):
             lines.add("part = bytearray()")
             if is_single_fixed(field):
                 _add_fixed_run(lines, (field,), "part")

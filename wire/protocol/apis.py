@@ -1,7 +1,8 @@
-"""The table of APIs: which class holds the body of a request or response, and which header goes first.
+"""The table of APIs: their versions, the classes of their messages, and which header goes first.
 
-The bodies are kio's generated classes, one per API and version. Each is imported when it is first asked for:
-all of them together take seconds to import, and a command that only reads a log folder needs none.
+A module of `wire.messages` holds an API's request and response for all versions. kio has a class for each version; some
+handlers still take those. Both are imported when they are first asked for: all of them together take seconds to import,
+and a command that only reads a log folder needs none.
 """
 
 from dataclasses import dataclass
@@ -9,15 +10,12 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kio.schema.index import api_key_map, schema_name_map
-from kio.static.constants import EntityType
-
 from wire.errors import UnsupportedVersion
+from wire.message_schema import Request, Response
+from wire.messages.index import MESSAGES
 from wire.protocol.api_keys import ApiKey, api_name
-from wire.protocol.extensions import extended
 
 if TYPE_CHECKING:
-    from kio.schema.index import PayloadEntityType
     from kio.static.protocol import RequestPayload, ResponsePayload
 
 
@@ -28,6 +26,7 @@ __all__ = (
     "api_version",
     "is_flexible",
     "is_supported",
+    "message_types",
     "request_class",
     "request_header_version",
     "response_class",
@@ -42,11 +41,19 @@ class ApiVersion:
 
     api_key: ApiKey
     version: int
-    request_class: "type[RequestPayload]"
-    response_class: "type[ResponsePayload]"
     flexible: bool
     request_header_version: int
     response_header_version: int
+
+    @property
+    def request_class(self) -> "type[RequestPayload]":
+        """kio's."""
+        return request_class(self.api_key, self.version)
+
+    @property
+    def response_class(self) -> "type[ResponsePayload]":
+        """kio's."""
+        return response_class(self.api_key, self.version)
 
     def __str__(self) -> str:
         return f"{api_name(self.api_key)} version {self.version}"
@@ -58,18 +65,26 @@ def supported_versions(api_key: int) -> tuple[int, int]:
 
     Raises UnsupportedVersion for an API without any.
     """
-    name = api_key_map.get(api_key)
-    if name is None:
+    messages = MESSAGES.get(api_key)
+    if messages is None:
         raise UnsupportedVersion(f"no version of {api_name(api_key)} is known")
-    versions = schema_name_map[name].keys()
-    return min(versions), max(versions)
+    return messages.versions
 
 
 def is_supported(api_key: int, version: int) -> bool:
-    if api_key not in api_key_map:
+    if api_key not in MESSAGES:
         return False
     lowest, highest = supported_versions(api_key)
     return lowest <= version <= highest
+
+
+@cache
+def message_types(api_key: int) -> tuple[type[Request[Response]], type[Response]]:
+    """The classes of an API's request and response in `wire.messages`. Raises UnsupportedVersion for an API without."""
+    supported_versions(api_key)
+    names = MESSAGES[api_key]
+    module = import_module(f"wire.messages.{names.module}")
+    return getattr(module, names.request), getattr(module, names.response)
 
 
 @cache
@@ -80,33 +95,43 @@ def api_version(api_key: int, version: int) -> ApiVersion:
         raise UnsupportedVersion(
             f"version {version} of {api_name(api_key)} is not known; versions {lowest} to {highest} are"
         )
-    request: type[RequestPayload] = _load_class(api_key, version, EntityType.request)
-    response: type[ResponsePayload] = _load_class(api_key, version, EntityType.response)
+    first_flexible = MESSAGES[api_key].flexible_since
+    flexible = first_flexible is not None and version >= first_flexible
     return ApiVersion(
         api_key=ApiKey(api_key),
         version=version,
-        request_class=request,
-        response_class=response,
-        flexible=request.__flexible__,
-        request_header_version=request.__header_schema__.__version__,
-        response_header_version=response.__header_schema__.__version__,
+        flexible=flexible,
+        request_header_version=2 if flexible else 1,
+        # The reader of this answer knows no version of the peer yet (KIP-511).
+        response_header_version=1 if flexible and api_key != ApiKey.API_VERSIONS else 0,
     )
 
 
-def _load_class(api_key: int, version: int, kind: "PayloadEntityType") -> Any:
-    name = api_key_map[api_key]
-    module_name, _, class_name = schema_name_map[name][version][kind].partition(":")
-    return extended(api_key, version, kind, getattr(import_module(module_name), class_name))
+@cache
+def _kio_class(api_key: int, version: int, kind: str) -> Any:
+    from kio.schema.index import schema_name_map
+    from kio.static.constants import EntityType
+
+    from wire.protocol.extensions import extended
+
+    api_version(api_key, version)
+    entity_type: Any = EntityType[kind]
+    module_name, _, class_name = schema_name_map[MESSAGES[api_key].module][version][entity_type].partition(
+        ":"
+    )
+    return extended(api_key, version, entity_type, getattr(import_module(module_name), class_name))
 
 
 def request_class(api_key: int, version: int) -> "type[RequestPayload]":
-    """Raises UnsupportedVersion."""
-    return api_version(api_key, version).request_class
+    """kio's class. Raises UnsupportedVersion."""
+    found: type[RequestPayload] = _kio_class(api_key, version, "request")
+    return found
 
 
 def response_class(api_key: int, version: int) -> "type[ResponsePayload]":
-    """Raises UnsupportedVersion."""
-    return api_version(api_key, version).response_class
+    """kio's class. Raises UnsupportedVersion."""
+    found: type[ResponsePayload] = _kio_class(api_key, version, "response")
+    return found
 
 
 def request_header_version(api_key: int, version: int) -> int:
@@ -115,7 +140,7 @@ def request_header_version(api_key: int, version: int) -> int:
 
 
 def response_header_version(api_key: int, version: int) -> int:
-    """0 or 1 (tagged fields); 0 for ApiVersions, whose reader knows no version of the peer yet (KIP-511)."""
+    """0 or 1 (tagged fields). Raises UnsupportedVersion."""
     return api_version(api_key, version).response_header_version
 
 

@@ -10,9 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin, overload
 from uuid import UUID
 
+from wire import message_codec
+from wire.codec import EncodedBody
+from wire.message_schema import Response
 from wire.protocol.known_fields import is_field_of_another_version, kafka_name
 
 if TYPE_CHECKING:
@@ -41,7 +44,11 @@ def _error_codes() -> "type[ErrorCode]":
     return ErrorCode
 
 
-def build(cls: type[Entity], values: Mapping[str, object]) -> Entity:
+@overload
+def build(cls: type[Entity], values: Mapping[str, object]) -> Entity: ...
+@overload
+def build(cls: type[Any], values: Mapping[str, object] | Response) -> Any: ...
+def build(cls: type[Any], values: Mapping[str, object] | Response) -> Any:
     """An entity of `cls` from a superset of its fields: mappings for structs, any iterable for arrays.
 
     Fields that only other versions have are dropped. Int milliseconds become durations and points in time (-1
@@ -49,7 +56,12 @@ def build(cls: type[Entity], values: Mapping[str, object]) -> Entity:
     are of kio's types already pass. A missing `throttle_time` is 0. Raises TypeError for any other missing
     field which has no default, and for a name which no version of the struct knows: both are bugs of the
     caller.
+
+    A handler that answers with a message of `wire.messages` needs none of this: its answer is encoded in the version of
+    `cls`.
     """
+    if isinstance(values, Response):
+        return EncodedBody(message_codec.encode(values, cls.__version__))
     plan = _PLANS.get(cls) or _struct_plan(cls)
     arguments: dict[str, object] = {}
     for field in plan.fields:

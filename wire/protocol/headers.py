@@ -10,8 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from wire import message_codec
+from wire.codec import EncodedBody as EncodedBody
 from wire.codec import decode, encode
 from wire.errors import BufferUnderflow, DecodeError, UnsupportedVersion
+from wire.message_schema import R, Request, Response, response_type_of
 from wire.primitives import read_uvarint, write_uvarint
 from wire.protocol.apis import ApiKey, ApiVersion, api_name, api_version, is_supported
 
@@ -37,16 +40,6 @@ class RequestHeader:
     correlation_id: int
     client_id: str | None
     tagged_fields: tuple[tuple[int, bytes], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedBody:
-    """A response body that is encoded already, in the version that was asked; a header is added to it.
-
-    For answers that many readers get alike, such as parked fetches: encode once, send to each.
-    """
-
-    data: bytes
 
 
 class UnsupportedRequest(UnsupportedVersion):
@@ -163,12 +156,12 @@ def encode_request(
     version: int,
     correlation_id: int,
     client_id: str | None,
-    entity: "RequestPayload",
+    entity: "RequestPayload | Request[Response]",
     tagged_fields: tuple[tuple[int, bytes], ...] = (),
 ) -> bytes:
     """Header and body. Raises UnsupportedVersion."""
     header = encode_request_header(api_key, version, correlation_id, client_id, tagged_fields)
-    return header + encode(entity)
+    return header + (message_codec.encode(entity, version) if isinstance(entity, Request) else encode(entity))
 
 
 def encode_response_header(api_key: int, version: int, correlation_id: int) -> bytes:
@@ -178,24 +171,35 @@ def encode_response_header(api_key: int, version: int, correlation_id: int) -> b
 
 
 def encode_response(
-    api_key: int, version: int, correlation_id: int, entity: "ResponsePayload | EncodedBody"
+    api_key: int, version: int, correlation_id: int, entity: "ResponsePayload | Response | EncodedBody"
 ) -> bytes:
     """Header and body. Raises UnsupportedVersion."""
-    return encode_response_header(api_key, version, correlation_id) + encode_body(entity)
+    return encode_response_header(api_key, version, correlation_id) + encode_body(entity, version)
 
 
 def encode_response_frame(
-    api: ApiVersion, correlation_id: int, entity: "ResponsePayload | EncodedBody"
+    api: ApiVersion, correlation_id: int, entity: "ResponsePayload | Response | EncodedBody"
 ) -> bytes:
     """A whole frame, length first: what a server writes."""
-    body = encode_body(entity)
+    if isinstance(entity, Response):
+        return _message_frame(api, correlation_id, entity)
+    body = encode_body(entity, api.version)
     if api.response_header_version:
         return _RESPONSE_START.pack(len(body) + 5, correlation_id) + _NO_TAGGED_FIELDS + body
     return _RESPONSE_START.pack(len(body) + 4, correlation_id) + body
 
 
-def encode_body(entity: "ResponsePayload | EncodedBody") -> bytes:
-    return entity.data if isinstance(entity, EncodedBody) else encode(entity)
+def _message_frame(api: ApiVersion, correlation_id: int, message: Response) -> bytes:
+    """Record batches are copied once, into the frame."""
+    parts = message_codec.encode_parts(message, api.version)
+    header_bytes = 5 if api.response_header_version else 4
+    start = _RESPONSE_START.pack(sum(map(len, parts)) + header_bytes, correlation_id)
+    return b"".join((start, _NO_TAGGED_FIELDS, *parts) if header_bytes == 5 else (start, *parts))
+
+
+def encode_body(entity: "ResponsePayload | Response | EncodedBody", version: int) -> bytes:
+    """`version` is that of the request."""
+    return message_codec.encode(entity, version) if isinstance(entity, Response) else encode(entity)
 
 
 def read_correlation_id(frame: bytes) -> int:
@@ -221,6 +225,16 @@ def decode_response(api_key: int, version: int, frame: bytes) -> "tuple[int, Res
         position = skip_tagged_fields(frame, position)
     entity, _ = decode(api.response_class, frame, position)
     return correlation_id, entity
+
+
+def decode_message_response(cls: type[Request[R]], version: int, frame: bytes) -> R:
+    """As `decode_response`, the answer to a request of `cls`."""
+    if cls.api_key == ApiKey.API_VERSIONS and _is_unsupported_version(frame):
+        version = 0
+    position = _CORRELATION_ID.size
+    if api_version(cls.api_key, version).response_header_version:
+        position = skip_tagged_fields(frame, position)
+    return message_codec.decode(response_type_of(cls), version, frame, position)[0]
 
 
 def _is_unsupported_version(frame: bytes) -> bool:

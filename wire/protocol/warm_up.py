@@ -5,8 +5,8 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-from wire.codec import bounded_codec_of, codec_of
-from wire.protocol.apis import api_version, is_supported, supported_versions
+from wire.protocol.apis import is_supported, supported_versions
+from wire.protocol.bodies import prepare
 
 _API_AND_VERSION: Final = struct.Struct(">hh")
 # (API key, version) of those that need no more importing.
@@ -43,8 +43,5 @@ def warm_version(api_key: int, version: int) -> None:
 
 
 def _warm(api_key: int, version: int) -> None:
-    api = api_version(api_key, version)
-    codec_of(api.request_class)
-    bounded_codec_of(api.request_class)
-    codec_of(api.response_class)
+    prepare(api_key, version)
     _WARM.add((api_key, version))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import big_image, decode_records, replay_memory
+from benchmarks import big_image, decode_records, message_codec, replay_memory
 from metadata.image.image import Provenance
 from metadata.image.records import image_from_values, image_values
 
@@ -31,6 +31,13 @@ def test_big_image(capsys: pytest.CaptureFixture[str]) -> None:
     found = result(capsys)
     assert [row["codec"] for row in found["snapshot"]] == ["lz4", "none"]
     assert all(row["load_s"] > 0 and row["peak_mb_beyond_start"] > 0 for row in found["snapshot"])
+
+
+def test_message_codec(capsys: pytest.CaptureFixture[str]) -> None:
+    message_codec.main(["--fast", "--json"])
+    rows = result(capsys)["messages"]
+    assert [row["work"] for row in rows] == ["read", "encode", "make and encode"] * len(message_codec.CASES)
+    assert all(row["bytes"] > 0 and row["typed_us"] > 0 and row["kio_us"] > 0 for row in rows)
 
 
 def test_decode_records(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from network.connection import KafkaConnection
 from network.errors import CannotConnect, ConnectionLost, NoCommonVersion, RequestTimedOut
+from network.requests import Reply, RequestContext
 from tests.unit.network.conftest import RunTest
 from tests.unit.network.support import (
     ECHO,
@@ -23,6 +24,7 @@ from tests.unit.network.support import (
     until,
 )
 from wire.errors import DecodeError, UnsupportedVersion
+from wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from wire.protocol.apis import ApiKey, request_class, response_class
 from wire.protocol.entities import build
 from wire.protocol.frames import encode_frame
@@ -66,6 +68,37 @@ async def peer(answer: Callable[[bytes], bytes | None]) -> AsyncIterator[int]:
 
 def _echo_entity(text: str = "a", version: int = FLEXIBLE) -> Any:
     return build(request_class(ECHO, version), {"key": text, "key_type": 0})
+
+
+def test_a_message_is_sent_in_the_highest_common_version_and_answered_with_its_response(run: RunTest) -> None:
+    def handler(context: RequestContext, _request: Any, reply: Reply) -> None:
+        version = context.header.api_version
+        coordinator = Coordinator(key="a", node_id=version, host="h", port=9)
+        reply(FindCoordinatorResponse(node_id=version, host="h", port=9, coordinators=(coordinator,)))
+
+    async def test() -> None:
+        async with serving(handler) as server, connected(server.bound_port) as connection:
+            response = await connection.call(FindCoordinatorRequest(key="a"), TIMEOUT_MS)
+            assert response == FindCoordinatorResponse(node_id=FLEXIBLE, host="h", port=9)
+            old = await connection.send_request(FindCoordinatorRequest(key="a"), OLD)
+            assert old == FindCoordinatorResponse(host="h", port=9)
+            with pytest.raises(UnsupportedVersion, match="version 0 has no field key_type"):
+                connection.send_request(FindCoordinatorRequest(key="a", key_type=1), OLD)
+            assert connection.requests_in_flight == 0
+
+    run(test())
+
+
+def test_a_call_that_is_not_answered_times_out(run: RunTest) -> None:
+    held: Held = []
+
+    async def test() -> None:
+        async with serving(holding_handler(held)) as server, connected(server.bound_port) as connection:
+            await connection.common_version(ECHO)
+            with pytest.raises(RequestTimedOut, match="FindCoordinator"):
+                await connection.call(FindCoordinatorRequest(key="a"), 1)
+
+    run(test())
 
 
 def test_a_mapping_is_sent_in_the_highest_common_version(run: RunTest) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from network.security.listener_security import ListenerSecurity
 from network.security.sasl_session import SaslAnswer
@@ -18,6 +19,8 @@ from tests.unit.network.support import (
     serving,
     until,
 )
+from wire.messages.sasl_authenticate import SaslAuthenticateResponse
+from wire.messages.sasl_handshake import SaslHandshakeResponse
 from wire.protocol.apis import ApiKey, request_class
 from wire.protocol.entities import build
 from wire.protocol.frames import encode_frame
@@ -34,15 +37,16 @@ class PasswordSession:
 
     def handle(self, header: RequestHeader, request: Any) -> SaslAnswer:
         if header.api_key == ApiKey.SASL_HANDSHAKE:
-            return SaslAnswer(values={"error_code": 0, "mechanisms": ("PLAIN",)})
+            return SaslAnswer(response=SaslHandshakeResponse(mechanisms=("PLAIN",)))
         user, password, *lifetime_ms = request.auth_bytes.decode().split(":")
         if password != "right":
-            values = {"error_code": 58, "error_message": "no", "auth_bytes": b""}
-            return SaslAnswer(values=values, is_failure=True, reason="wrong password")
+            refusal = SaslAuthenticateResponse(
+                error_code=ErrorCode.sasl_authentication_failed, error_message="no"
+            )
+            return SaslAnswer(response=refusal, is_failure=True, reason="wrong password")
         lasts_ms = int(lifetime_ms[0]) if lifetime_ms else self._lifetime_ms
-        values = {"error_code": 0, "error_message": None, "auth_bytes": b"", "session_lifetime": lasts_ms}
         return SaslAnswer(
-            values=values,
+            response=SaslAuthenticateResponse(session_lifetime_ms=lasts_ms),
             principal=f"User:{user}",
             is_token_authenticated=user == "token",
             session_lifetime_ms=lasts_ms,

@@ -40,7 +40,7 @@ from tests.unit.network.support import (
     until,
 )
 from tests.unit.network.test_listener_security import sasl
-from wire.protocol import apis, headers, warm_up
+from wire.protocol import apis, bodies, headers, warm_up
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, supported_versions
 from wire.protocol.entities import build
@@ -245,17 +245,22 @@ def test_a_handler_can_ask_whether_the_client_is_gone(run: RunTest) -> None:
 
 
 def loads_from_now_on(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """In which thread a class of which API is loaded, as if none had been."""
+    """In which thread the classes of which API are loaded, as if none had been."""
     loaded: list[tuple[int, int]] = []
-    load = apis._load_class
 
-    def noted(api_key: int, *arguments: Any) -> Any:
-        loaded.append((threading.get_ident(), api_key))
-        return load(api_key, *arguments)
+    def noted(load: Any) -> Any:
+        def first(api_key: int, *arguments: Any) -> Any:
+            loaded.append((threading.get_ident(), api_key))
+            return load(api_key, *arguments)
 
-    monkeypatch.setattr(apis, "_load_class", noted)
+        return cache(first)
+
+    monkeypatch.setattr(apis, "_kio_class", noted(apis._kio_class))
+    message_types = noted(apis.message_types)
+    for module in (apis, bodies):
+        monkeypatch.setattr(module, "message_types", message_types)
     not_loaded = cache(apis.api_version.__wrapped__)
-    for module in (apis, headers, network.serving, warm_up):
+    for module in (apis, headers, network.serving):
         monkeypatch.setattr(module, "api_version", not_loaded)
     monkeypatch.setattr(warm_up, "_WARM", set())
     return loaded

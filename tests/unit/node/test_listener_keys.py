@@ -17,8 +17,7 @@ from node.config.model import NodeConfig
 from node.security import image_lookup, listener_security
 from node.servers import kafka_servers
 from tests.support.config_files import SMALL
-from wire.protocol.apis import ApiKey, request_class
-from wire.protocol.entities import build
+from wire.protocol.apis import ApiKey, message_types
 from wire.protocol.headers import RequestHeader
 
 SCRAM, SECRET = "SCRAM-SHA-512", "secret"
@@ -44,13 +43,12 @@ def log_in_with_a_token(security: ListenerSecurity) -> SaslAnswer:
     client = ScramClient(SCRAM, "t", SECRET, is_token=True)
 
     def ask(api_key: ApiKey, version: int, values: dict[str, Any]) -> SaslAnswer:
-        return session.handle(
-            RequestHeader(api_key, version, 1, None), build(request_class(api_key, version), values)
-        )
+        request: Any = message_types(api_key)[0](**values)
+        return session.handle(RequestHeader(api_key, version, 1, None), request)
 
     ask(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": SCRAM})
-    first: Any = ask(ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": client.first()}).values["auth_bytes"]
-    return ask(ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": client.final(first)})
+    first: Any = ask(ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": client.first()}).response
+    return ask(ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": client.final(first.auth_bytes)})
 
 
 def test_what_is_not_said_is_kafkas(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ from network.security.scram_client import ScramClient
 from network.security.scram_server import ScramLookup, ScramUser
 from network.security.tls import server_context
 from tests.support.certificates import cluster_certificates
-from wire.protocol.apis import ApiKey, request_class, response_class
-from wire.protocol.entities import build
+from wire.message_codec import encode
+from wire.messages.sasl_authenticate import SaslAuthenticateResponse
+from wire.protocol.apis import ApiKey, message_types
 from wire.protocol.headers import RequestHeader
 
 SCRAM, SECRET = "SCRAM-SHA-512", "secret"
@@ -42,9 +43,9 @@ class Connection:
 
     def ask(self, api_key: ApiKey, version: int, values: dict[str, Any]) -> SaslAnswer:
         header = RequestHeader(api_key, version, 1, None)
-        request = build(request_class(api_key, version), values)
+        request: Any = message_types(api_key)[0](**values)
         answer = self.authentication.handle(header, request, self.now_s)
-        build(response_class(api_key, version), answer.values)
+        assert encode(answer.response, version), "it is what the protocol has"
         return answer
 
     def shake(self, mechanism: str) -> SaslAnswer:
@@ -56,8 +57,9 @@ class Connection:
     def scram(self, name: str) -> SaslAnswer:
         self.shake(SCRAM)
         client = ScramClient(SCRAM, name, SECRET)
-        first: Any = self.send(client.first()).values["auth_bytes"]
-        return self.send(client.final(first))
+        first = self.send(client.first()).response
+        assert isinstance(first, SaslAuthenticateResponse)
+        return self.send(client.final(first.auth_bytes))
 
     def plain(self, name: str) -> SaslAnswer:
         self.shake("PLAIN")

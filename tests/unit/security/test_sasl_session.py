@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from network.security.plain import PlainError, check_plain, encode_plain
 from network.security.sasl_server import SaslServerSession, SaslSettings
@@ -10,8 +11,10 @@ from network.security.sasl_session import SaslAnswer
 from network.security.scram import keys_of
 from network.security.scram_client import ScramClient
 from network.security.scram_server import ScramLookup, ScramUser
-from wire.protocol.apis import ApiKey, request_class, response_class
-from wire.protocol.entities import build
+from wire.message_codec import encode
+from wire.messages.sasl_authenticate import SaslAuthenticateResponse
+from wire.messages.sasl_handshake import SaslHandshakeResponse
+from wire.protocol.apis import ApiKey, message_types
 from wire.protocol.headers import RequestHeader
 
 SECRET = "alices-secret"
@@ -49,23 +52,29 @@ def send(of: SaslServerSession, data: bytes, version: int = 2) -> SaslAnswer:
 
 def ask(of: SaslServerSession, api_key: ApiKey, version: int, values: dict[str, object]) -> SaslAnswer:
     header = RequestHeader(api_key, version, 7, "client")
-    answer = of.handle(header, build(request_class(api_key, version), values))
-    build(response_class(api_key, version), answer.values)  # must be what the protocol has
+    request: Any = message_types(api_key)[0](**values)
+    answer = of.handle(header, request)
+    assert encode(answer.response, version), "it is what the protocol has"
     assert SECRET not in repr(answer)
     return answer
+
+
+def token_of(answer: SaslAnswer) -> SaslAuthenticateResponse:
+    assert isinstance(answer.response, SaslAuthenticateResponse)
+    return answer.response
 
 
 def log_in(of: SaslServerSession, name: str, password: str = SECRET, *, is_token: bool = False) -> SaslAnswer:
     client = ScramClient(SCRAM, name, password, is_token=is_token)
     first = send(of, client.first())
-    return send(of, client.final(bytes(first.values["auth_bytes"])))  # type: ignore[call-overload]
+    return send(of, client.final(token_of(first).auth_bytes))
 
 
 def test_plain_in_two_requests() -> None:
     it = session()
-    assert shake(it, "PLAIN").values == {"error_code": 0, "mechanisms": ("PLAIN", SCRAM)}
+    assert shake(it, "PLAIN").response == SaslHandshakeResponse(mechanisms=("PLAIN", SCRAM))
     answer = send(it, encode_plain("alice", SECRET))
-    assert (answer.principal, answer.is_failure, answer.values["error_code"]) == ("User:alice", False, 0)
+    assert (answer.principal, answer.is_failure, answer.response.error_code) == ("User:alice", False, 0)
 
 
 def test_scram_in_three_requests() -> None:
@@ -98,8 +107,8 @@ def test_whatever_is_wrong_with_plain_the_peer_hears_the_same(data: bytes) -> No
     shake(it, "PLAIN")
     answer = send(it, data)
     assert (answer.is_failure, answer.principal) == (True, None)
-    assert answer.values["error_code"] == 58
-    assert answer.values["error_message"] == TOLD.format("PLAIN")
+    assert answer.response.error_code == 58
+    assert token_of(answer).error_message == TOLD.format("PLAIN")
 
 
 @pytest.mark.parametrize(("name", "password"), [("alice", "wrong"), ("nobody", SECRET)])
@@ -107,8 +116,8 @@ def test_whatever_is_wrong_with_scram_the_peer_hears_the_same(name: str, passwor
     it = session()
     shake(it, SCRAM)
     answer = log_in(it, name, password)
-    assert (answer.is_failure, answer.values["error_code"]) == (True, 58)
-    assert answer.values["error_message"] == TOLD.format(SCRAM)
+    assert (answer.is_failure, answer.response.error_code) == (True, 58)
+    assert token_of(answer).error_message == TOLD.format(SCRAM)
     # The log may know more.
     assert name in answer.reason
 
@@ -117,12 +126,14 @@ def test_a_second_attempt_needs_a_second_handshake() -> None:
     it = session()
     shake(it, "PLAIN")
     assert send(it, encode_plain("alice", "wrong")).is_failure
-    assert send(it, encode_plain("alice", SECRET)).values["error_code"] == 34
+    assert send(it, encode_plain("alice", SECRET)).response.error_code == 34
 
 
 def test_an_unknown_mechanism_is_told_the_known_ones() -> None:
     answer = shake(session(), "GSSAPI")
-    assert answer.values == {"error_code": 33, "mechanisms": ("PLAIN", SCRAM)}
+    assert answer.response == SaslHandshakeResponse(
+        error_code=ErrorCode.unsupported_sasl_mechanism, mechanisms=("PLAIN", SCRAM)
+    )
     assert answer.is_failure
     assert "GSSAPI" in answer.reason
 
@@ -133,7 +144,7 @@ def test_a_mechanism_that_is_not_enabled_is_unknown() -> None:
 
 def test_tokens_without_a_handshake() -> None:
     answer = send(session(), encode_plain("alice", SECRET))
-    assert (answer.values["error_code"], answer.is_failure) == (34, True)
+    assert (answer.response.error_code, answer.is_failure) == (34, True)
 
 
 def test_a_handshake_of_version_0_would_be_followed_by_raw_tokens() -> None:
@@ -158,14 +169,14 @@ def test_without_a_limit_nobody_authenticates_again() -> None:
     shake(it, "PLAIN")
     send(it, encode_plain("alice", SECRET))
     for answer in (shake(it, "PLAIN"), send(it, encode_plain("alice", SECRET))):
-        assert (answer.values["error_code"], answer.is_failure) == (34, False)
+        assert (answer.response.error_code, answer.is_failure) == (34, False)
 
 
 def test_with_a_limit_the_client_hears_of_it_and_comes_back() -> None:
     it = session(max_reauth_ms=60_000)
     shake(it, SCRAM)
     answer = log_in(it, "alice")
-    assert answer.values["session_lifetime_ms"] == answer.session_lifetime_ms == 60_000
+    assert token_of(answer).session_lifetime_ms == answer.session_lifetime_ms == 60_000
     assert not shake(it, SCRAM).is_failure
     assert log_in(it, "alice").principal == "User:alice"
 

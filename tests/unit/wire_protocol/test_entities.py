@@ -8,7 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from wire.codec import decode, encode
+from wire import message_codec
+from wire.codec import EncodedBody, decode, encode
+from wire.messages.unregister_broker import UnregisterBrokerResponse
 from wire.protocol.apis import ApiKey, request_class, response_class, supported_versions
 from wire.protocol.entities import ErrorCode, build
 
@@ -202,3 +204,11 @@ def test_warming_up_leaves_no_import_to_the_first_message() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_a_message_is_encoded_in_the_version_of_the_class() -> None:
+    """A handler that is converted answers with a message; `build` takes either."""
+    response = UnregisterBrokerResponse(error_code=ErrorCode.not_controller, error_message="m")
+    built = build(response_class(ApiKey.UNREGISTER_BROKER, 0), response)
+    assert isinstance(built, EncodedBody)
+    assert encode(built) == message_codec.encode(response, 0)

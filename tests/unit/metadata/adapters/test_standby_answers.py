@@ -32,6 +32,7 @@ from raft.messages import (
 )
 from raft.ready import OutboundResponse
 from raft.voters import Endpoint, ReplicaKey
+from tests.support.api_calls import as_read
 from tests.support.controller_world import World
 from tests.unit.raft.context import CLUSTER_ID, RaftContext, batch, key_of
 from wire.codec import decode, encode
@@ -327,7 +328,7 @@ class Node:
             "User:alice",
             security_protocol=SASL_PLAINTEXT,
         )
-        self.listener.handle(context, entity, answers.append)
+        self.listener.handle(context, as_read(api_key, version, entity), answers.append)
         assert len(answers) == 1, "a standby keeps nobody waiting"
         (answer,) = answers
         if isinstance(answer, EncodedBody):

@@ -16,6 +16,7 @@ from metadata.forwarding import encode_address, encode_principal
 from metadata.image.security import AccessControlEntry
 from network.requests import Reply, RequestContext
 from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
+from tests.support.api_calls import as_read
 from tests.support.controller_world import World
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class, supported_versions
@@ -99,7 +100,8 @@ class ListenerWorld:
             security_protocol=protocol,
             is_token_authenticated=is_token,
         )
-        body = build(request_class(api_key, version), values) if isinstance(values, dict) else values
+        entity = build(request_class(api_key, version), values) if isinstance(values, dict) else values
+        body = as_read(api_key, version, entity)
         answers: list[Any] = []
         self.listener.handle(context, body, answers.append)
         self.world.commit()

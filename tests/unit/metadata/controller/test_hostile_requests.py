@@ -1,5 +1,7 @@
 """Whatever a peer sends, the controller answers with an error code at worst: it lives on, and its image is sound."""
 
+from dataclasses import fields, is_dataclass
+
 import pytest
 from kio.schema.errors import ErrorCode
 
@@ -10,6 +12,7 @@ from metadata.delegation_tokens import HMAC_KEY_CONFIG
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.records import image_from_values, image_records, image_values
 from snapshots.bootstrap import bootstrap_records
+from tests.support.api_calls import as_read
 from tests.support.controller_world import CLUSTER_ID, LEVELS, World, assigned
 from tests.support.hostile_requests import HostileRequests
 from tests.support.image_invariants import image_violations
@@ -73,7 +76,7 @@ class Barrage:
 
     def _one(self, api_key: ApiKey, version: int) -> None:
         before = self.world.controller.committed_image
-        body = self.requests.request(api_key, version, before)
+        body = as_read(api_key, version, self.requests.request(api_key, version, before))
         request = ControllerRequest(api_key=api_key, api_version=version, body=body)
         values = self._describe(request) if api_key in QUESTIONS else self._ask(request)
         answer = encode(build(response_class(api_key, version), values))
@@ -128,6 +131,8 @@ class Barrage:
 
 
 def _codes(values: object) -> set[object]:
+    if is_dataclass(values):
+        values = {field.name: getattr(values, field.name) for field in fields(values)}
     if isinstance(values, dict):
         nested = [_codes(each) for each in values.values()]
         return set().union(*nested, {values.get("error_code")})

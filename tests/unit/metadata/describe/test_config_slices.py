@@ -8,11 +8,11 @@ import pytest
 from metadata.describe.configs import RESOURCES_AT_ONCE, describe_configs, describe_configs_in_slices
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.configs import GROUP, TOPIC
+from tests.support.api_calls import request_of
 from tests.unit.metadata.describe.test_describe_configs import IMAGE, STATIC
-from wire.codec import encode
+from wire.message_codec import encode
 from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class, supported_versions
-from wire.protocol.entities import build
+from wire.protocol.apis import supported_versions
 
 LOWEST, HIGHEST = supported_versions(ApiKey.DESCRIBE_CONFIGS)
 
@@ -32,7 +32,7 @@ def question(version: int, count: int) -> DescribeRequest:
         "include_documentation": version >= 3,
     }
     return DescribeRequest(
-        body=build(request_class(ApiKey.DESCRIBE_CONFIGS, version), values),
+        body=request_of(ApiKey.DESCRIBE_CONFIGS, version, values),
         version=version,
         image=IMAGE,
         principal="User:alice",
@@ -49,13 +49,11 @@ def test_the_slices_make_the_whole(version: int, count: int) -> None:
     assert last is not None
     assert len(rests) == max(0, (count - 1) // RESOURCES_AT_ONCE)
     assert not any(rests)
-    whole = build(response_class(ApiKey.DESCRIBE_CONFIGS, version), describe_configs(asked))
-    assert last.data == encode(whole)
+    assert last.data == encode(describe_configs(asked), version)
 
 
 def test_more_than_a_byte_can_count() -> None:
     asked = question(HIGHEST, 130)
     (*_, last) = describe_configs_in_slices(replace(asked))
     assert last is not None
-    whole = build(response_class(ApiKey.DESCRIBE_CONFIGS, HIGHEST), describe_configs(asked))
-    assert last.data == encode(whole)
+    assert last.data == encode(describe_configs(asked), HIGHEST)

@@ -9,11 +9,12 @@ from metadata.configs.table import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP
 from metadata.controller_apis import QUESTIONS
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from tests.support.api_calls import answer_of, request_of
 from tests.support.images import broker_record, image_of, partition_record, topic_records
 from wire.codec import encode
 from wire.metadata_records.configs import ConfigRecord
 from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class, supported_versions
+from wire.protocol.apis import response_class, supported_versions
 from wire.protocol.entities import build
 
 
@@ -51,17 +52,17 @@ STATIC = {
 def answer(api_key: ApiKey, version: int, node_id: int = 1, **values: Any) -> Any:
     """The response entity, encoded once to show that it can be sent."""
     question = DescribeRequest(
-        body=build(request_class(api_key, version), values),
+        body=request_of(api_key, version, values),
         version=version,
         image=IMAGE,
         principal="User:alice",
         node_id=node_id,
         node_configs=STATIC,
     )
-    entity = build(response_class(api_key, version), QUESTIONS[api_key].describe(question))
-    encoded = encode(entity)
+    answer = QUESTIONS[api_key].describe(question)
+    encoded = encode(build(response_class(api_key, version), answer))
     assert b"hush" not in encoded
-    return entity
+    return answer_of(api_key, version, answer)
 
 
 def result(

@@ -8,10 +8,10 @@ from metadata.describe.delegation_tokens import describe_delegation_token
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.image import MetadataImage
 from metadata.image.security import DelegationToken
+from tests.support.api_calls import request_of
 from tests.support.calls import calls_of
 from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, supported_versions
-from wire.protocol.entities import build
+from wire.protocol.apis import supported_versions
 
 TOKENS, OWNERS = 200, 1_900
 
@@ -39,7 +39,7 @@ def test_many_owners_and_many_tokens_are_no_product_of_both() -> None:
     owners = [{"principal_type": "User", "principal_name": f"n{number}"} for number in range(OWNERS)]
     owners[-1]["principal_name"] = "u7"
     question = DescribeRequest(
-        body=build(request_class(ApiKey.DESCRIBE_DELEGATION_TOKEN, version), {"owners": owners}),
+        body=request_of(ApiKey.DESCRIBE_DELEGATION_TOKEN, version, {"owners": owners}),
         version=version,
         image=image(),
         principal="User:admin",
@@ -49,5 +49,5 @@ def test_many_owners_and_many_tokens_are_no_product_of_both() -> None:
     )
     answers: list[Any] = []
     calls = calls_of(lambda: answers.append(describe_delegation_token(question)))
-    assert [token["token_id"] for token in answers[0]["tokens"]] == ["token-7"]
+    assert [token.token_id for token in answers[0].tokens] == ["token-7"]
     assert calls < 10 * (TOKENS + OWNERS)

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials of names that nobody has."""
+"""DescribeUserScramCredentials of unknown names."""
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -6,10 +6,8 @@ from kio.schema.errors import ErrorCode
 from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.scram import describe_user_scram_credentials
 from metadata.image.image import MetadataImage
-from wire.codec import encode
+from tests.support.api_calls import answer_of, request_of
 from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
 
 API = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
 
@@ -18,12 +16,12 @@ API = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
 @pytest.mark.parametrize("mentions", [1, 2])
 def test_the_longest_name_can_be_answered(name: str, mentions: int) -> None:
     """The message quotes it and must not become longer than a string may be."""
-    asked = build(request_class(API, 0), {"users": [{"name": name}] * mentions})
+    asked = request_of(API, 0, {"users": [{"name": name}] * mentions})
     question = DescribeRequest(
         body=asked, version=0, image=MetadataImage.empty(), principal="User:a", node_id=1
     )
-    values = describe_user_scram_credentials(question)
-    (result,) = values["results"]
-    assert result["user"] == name
-    assert result["error_code"] in (ErrorCode.resource_not_found, ErrorCode.duplicate_resource)
-    assert encode(build(response_class(API, 0), values))
+    response = describe_user_scram_credentials(question)
+    (result,) = response.results
+    assert result.user == name
+    assert result.error_code in (ErrorCode.resource_not_found, ErrorCode.duplicate_resource)
+    assert answer_of(API, 0, response) == response

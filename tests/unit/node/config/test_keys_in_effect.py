@@ -42,9 +42,8 @@ from node.config.security_keys import SECURITY_KEYS
 from node.config.toml_file import CONTROLLERS_ONLY
 from raft.config import QuorumConfig
 from tests.support import config_files
+from tests.support.api_calls import request_of
 from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class
-from wire.protocol.entities import build
 
 PRODUCT = Path(__file__).parents[4]
 NOTHING_MORE = {"include_synonyms": False, "include_documentation": False}
@@ -135,7 +134,7 @@ def read_as_text() -> set[str]:
         if definition.default is not None:
             check_group_configs({definition.name: definition.default}, node)
     asked = {"resource_type": GROUP, "resource_name": "readers", "configuration_keys": None}
-    body = build(request_class(ApiKey.DESCRIBE_CONFIGS, 4), {"resources": [asked], **NOTHING_MORE})
+    body = request_of(ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [asked], **NOTHING_MORE})
     describe_configs(
         DescribeRequest(
             body=body, version=4, image=MetadataImage(), principal="", node_id=1, node_configs=keys

@@ -25,6 +25,7 @@ from raft.voters import Endpoint, ReplicaKey, VersionRange
 from tests.unit.raft.adapters.test_kafka_codec import over_the_wire, versions
 from wire.codec import decode, encode
 from wire.errors import UnsupportedVersion
+from wire.messages import api_versions as messages
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class
 from wire.protocol.entities import build
@@ -145,9 +146,9 @@ def test_a_listener_tells_the_kraft_versions_that_the_leader_asks_for() -> None:
     )
     lowest, highest = codec.CALLED_APIS[ApiKey.API_VERSIONS]
     for version in range(lowest, highest + 1):
-        request = codec.encode_request(ApiVersionsRequest(), version)
+        request = messages.ApiVersionsRequest(client_software_name="x", client_software_version="1")
         cls = response_class(ApiKey.API_VERSIONS, version)
-        told = decode(cls, answers.answer(request, features).data)[0]
+        told = decode(cls, answers.answer(request, version, features).data)[0]
         expected = VersionRange(0, 1) if version >= 4 else None
         found = codec.decode_response(ApiKey.API_VERSIONS, told)
         assert found == ApiVersionsResponse(kraft_versions=expected)
@@ -155,9 +156,9 @@ def test_a_listener_tells_the_kraft_versions_that_the_leader_asks_for() -> None:
 
 def test_a_node_that_does_not_name_kraft_version_or_refuses_says_none() -> None:
     version = codec.CALLED_APIS[ApiKey.API_VERSIONS][1]
-    request = codec.encode_request(ApiVersionsRequest(), version)
+    request = messages.ApiVersionsRequest(client_software_name="x", client_software_version="1")
     for features in (ServerFeatures(), ServerFeatures(supported=(SupportedFeature("x", 0, 1),))):
-        answer = ApiVersionsAnswers({}).answer(request, features)
+        answer = ApiVersionsAnswers({}).answer(request, version, features)
         told = decode(response_class(ApiKey.API_VERSIONS, version), answer.data)[0]
         assert codec.decode_response(ApiKey.API_VERSIONS, told) == ApiVersionsResponse()
     refused = build(

@@ -10,10 +10,15 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.requests import Values
 from metadata.describe.client_quotas import describe_client_quotas
 from metadata.describe.describe_request import DescribeRequest
+from tests.support.api_calls import answer_of, request_of
 from tests.support.controller_world import World, kinds
+from wire.messages.describe_client_quotas import (
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
+)
 from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
 
 Entity = Mapping[str, str | None]
 RATE = "producer_byte_rate"
@@ -264,23 +269,21 @@ def component(kind: str, match_type: int, match: str | None = None) -> dict[str,
 
 def described(
     world: World, *components: dict[str, Any], strict: bool = False, version: int = 1
-) -> dict[str, Any]:
-    cls = request_class(ApiKey.DESCRIBE_CLIENT_QUOTAS, version)
-    body = build(cls, {"components": components, "strict": strict})
+) -> DescribeClientQuotasResponse:
+    values = {"components": components, "strict": strict}
+    body = request_of(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, values)
     image = world.controller.committed_image
-    values = describe_client_quotas(
+    response = describe_client_quotas(
         DescribeRequest(body=body, version=version, image=image, principal="User:a", node_id=1)
     )
-    build(response_class(ApiKey.DESCRIBE_CLIENT_QUOTAS, version), values)
-    return values
+    assert answer_of(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, response) == response
+    return response
 
 
 def found(world: World, *components: dict[str, Any], strict: bool = False) -> list[Entity]:
     answer = described(world, *components, strict=strict)
-    assert answer["error_code"] is ErrorCode.none
-    return [
-        {part["entity_type"]: part["entity_name"] for part in each["entity"]} for each in answer["entries"]
-    ]
+    assert answer.error_code is ErrorCode.none
+    return [{part.entity_type: part.entity_name for part in each.entity} for each in answer.entries or ()]
 
 
 def sort(entities: Any) -> list[str]:
@@ -290,12 +293,8 @@ def sort(entities: Any) -> list[str]:
 @pytest.mark.parametrize("version", [0, 1])
 def test_the_values_are_told(version: int) -> None:
     answer = described(known_world(), component("user", EXACT, "bob"), version=version)
-    assert answer["entries"] == [
-        {
-            "entity": [{"entity_type": "user", "entity_name": "bob"}],
-            "values": [{"key": RATE, "value": 5.0}],
-        }
-    ]
+    entity = EntityData(entity_type="user", entity_name="bob")
+    assert answer.entries == (EntryData(entity=(entity,), values=(ValueData(key=RATE, value=5.0),)),)
 
 
 @pytest.mark.parametrize(
@@ -344,6 +343,6 @@ def test_who_is_found(components: list[dict[str, Any]], strict: bool, expected: 
 )
 def test_what_is_no_filter(components: list[dict[str, Any]], code: ErrorCode, words: str) -> None:
     answer = described(known_world(), *components)
-    assert answer["error_code"] is code
-    assert words in answer["error_message"]
-    assert answer["entries"] is None
+    assert answer.error_code is code
+    assert words in (answer.error_message or "")
+    assert answer.entries is None

@@ -8,11 +8,11 @@ from kio.schema.errors import ErrorCode
 from metadata.controller.requests import Values
 from metadata.describe.acls import describe_acls
 from metadata.describe.describe_request import DescribeRequest
+from tests.support.api_calls import answer_of, request_of
 from tests.support.controller_world import World, kinds
+from wire.messages.describe_acls import AclDescription, DescribeAclsResource, DescribeAclsResponse
 from wire.metadata_records.security import AccessControlEntryRecord
 from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
-from wire.protocol.entities import build
 
 NONE, INVALID = ErrorCode.none, ErrorCode.invalid_request
 TOPIC, CLUSTER, USER = 2, 4, 7
@@ -59,17 +59,17 @@ def delete(world: World, *filters: dict[str, Any], version: int = 3) -> list[Val
     return results
 
 
-def describe(world: World, version: int = 3, **changes: Any) -> Values:
+def describe(world: World, version: int = 3, **changes: Any) -> DescribeAclsResponse:
     question = DescribeRequest(
-        body=build(request_class(ApiKey.DESCRIBE_ACLS, version), acl_filter(**changes)),
+        body=request_of(ApiKey.DESCRIBE_ACLS, version, acl_filter(**changes)),
         version=version,
         image=world.controller.committed_image,
         principal="User:alice",
         node_id=1,
     )
-    values = describe_acls(question)
-    build(response_class(ApiKey.DESCRIBE_ACLS, version), values)
-    return values
+    response = describe_acls(question)
+    assert answer_of(ApiKey.DESCRIBE_ACLS, version, response) == response
+    return response
 
 
 def names(world: World) -> list[str]:
@@ -90,7 +90,8 @@ def test_an_acl_is_created_kept_described_and_deleted(version: int) -> None:
 
     pattern = {"resource_type": TOPIC, "resource_name": "*", "pattern_type": LITERAL}
     who = {"principal": "User:*", "host": "*", "operation": ALTER, "permission_type": ALLOW}
-    assert describe(world, version)["resources"] == [{**pattern, "acls": [who]}]
+    described = DescribeAclsResource(**pattern, acls=(AclDescription(**who),))  # type: ignore[arg-type]
+    assert describe(world, version).resources == (described,)
 
     (result,) = delete(world, acl_filter(), version=version)
     assert (result["error_code"], result["matching_acls"]) == (
@@ -221,7 +222,7 @@ def test_a_filter_with_unknown_parts_is_refused(changes: dict[str, Any], message
     assert (result["error_code"], result["error_message"]) == (INVALID, message)
     assert result["matching_acls"] == ()
     answer = describe(world, **changes)
-    assert (answer["error_code"], answer["error_message"], answer["resources"]) == (INVALID, message, [])
+    assert (answer.error_code, answer.error_message, answer.resources) == (INVALID, message, ())
     assert len(world.controller.committed_image.security.acls) == 1
 
 
@@ -249,8 +250,8 @@ def test_which_patterns_a_filter_finds(
 ) -> None:
     world = World().lead()
     create(world, *(acl(resource_name=each, resource_pattern_type=kind) for each, kind in PATTERNS))
-    resources = describe(world, resource_name_filter=name, pattern_type_filter=pattern_type)["resources"]
-    assert sorted((each["resource_name"], each["pattern_type"]) for each in resources) == sorted(found)
+    resources = describe(world, resource_name_filter=name, pattern_type_filter=pattern_type).resources
+    assert sorted((each.resource_name, each.pattern_type) for each in resources) == sorted(found)
 
 
 @pytest.mark.parametrize(
@@ -273,15 +274,15 @@ def test_which_entries_a_filter_finds(changes: dict[str, Any], hosts: list[str])
         acl(principal="User:a", host="2", operation=4),
         acl(principal="User:b", host="3", operation=3, permission_type=DENY, resource_type=3),
     )
-    resources = describe(world, **changes)["resources"]
-    assert [entry["host"] for each in resources for entry in each["acls"]] == hosts
+    resources = describe(world, **changes).resources
+    assert [entry.host for each in resources for entry in each.acls] == hosts
 
 
 def test_entries_of_one_pattern_are_described_together() -> None:
     world = World().lead()
     create(world, acl(host="1"), acl(resource_name="t"), acl(host="2"))
-    resources = describe(world)["resources"]
-    assert [(each["resource_name"], len(each["acls"])) for each in resources] == [("*", 2), ("t", 1)]
+    resources = describe(world).resources
+    assert [(each.resource_name, len(each.acls)) for each in resources] == [("*", 2), ("t", 1)]
 
 
 def test_more_than_ten_thousand_are_refused_and_nothing_is_written() -> None:
@@ -314,10 +315,10 @@ def test_uncommitted_acls_count_for_the_next_request_and_are_not_described() -> 
     end = world.raft.log_end_offset
     second = world.send(ApiKey.CREATE_ACLS, 3, creations=[acl()])
     assert (world.raft.log_end_offset, second) == (end, [])
-    assert describe(world)["resources"] == []
+    assert describe(world).resources == ()
     world.commit()
     assert second
-    assert describe(world)["resources"]
+    assert describe(world).resources
 
 
 def test_who_is_not_the_controller_refuses_each_entry() -> None:

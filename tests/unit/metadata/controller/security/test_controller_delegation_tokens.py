@@ -13,7 +13,12 @@ from metadata.describe.delegation_tokens import describe_delegation_token
 from metadata.describe.describe_request import DescribeRequest
 from metadata.image.security import DelegationToken
 from snapshots.bootstrap import bootstrap_records
+from tests.support.api_calls import answer_of, request_of
 from tests.support.controller_world import World, kinds
+from wire.messages.describe_delegation_token import (
+    DescribedDelegationTokenRenewer,
+    DescribeDelegationTokenResponse,
+)
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class
 from wire.protocol.entities import build
@@ -75,21 +80,23 @@ def the_token(world: World) -> DelegationToken:
     return token
 
 
-def describe(world: World, owners: list[str] | None, key: str | None = KEY, version: int = 3) -> Values:
+def describe(
+    world: World, owners: list[str] | None, key: str | None = KEY, version: int = 3
+) -> DescribeDelegationTokenResponse:
     asked = None
     if owners is not None:
         asked = [{"principal_type": "User", "principal_name": owner} for owner in owners]
     question = DescribeRequest(
-        body=build(request_class(ApiKey.DESCRIBE_DELEGATION_TOKEN, version), {"owners": asked}),
+        body=request_of(ApiKey.DESCRIBE_DELEGATION_TOKEN, version, {"owners": asked}),
         version=version,
         image=world.controller.committed_image,
         principal="User:alice",
         node_id=1,
         node_configs={} if key is None else {"delegation.token.secret.key": key},
     )
-    values = describe_delegation_token(question)
-    build(response_class(ApiKey.DESCRIBE_DELEGATION_TOKEN, version), values)
-    return values
+    response = describe_delegation_token(question)
+    assert answer_of(ApiKey.DESCRIBE_DELEGATION_TOKEN, version, response)
+    return response
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -163,8 +170,8 @@ def test_without_a_secret_key_all_is_refused(key: str | None) -> None:
         create(world, 1),
         renew(world, b"x"),
         expire(world, b"x"),
-        describe(world, [], key),
     ]
+    assert describe(world, [], key).error_code is ErrorCode.delegation_token_auth_disabled
     assert {answer["error_code"] for answer in answers} == {ErrorCode.delegation_token_auth_disabled}
     assert answers[0]["principal_name"] == "alice"
 
@@ -303,8 +310,8 @@ def test_tokens_are_described_by_owner_requester_and_renewer() -> None:
 
     def ids(owners: list[str] | None) -> set[str]:
         answer = describe(world, owners)
-        assert answer["error_code"] is ErrorCode.none
-        return {token["token_id"] for token in answer["tokens"]}
+        assert answer.error_code is ErrorCode.none
+        return {token.token_id for token in answer.tokens}
 
     assert ids(None) == ids(["bob", "dave"]) == both
     assert ids([]) == ids(["eve"]) == set()
@@ -316,11 +323,12 @@ def test_tokens_are_described_by_owner_requester_and_renewer() -> None:
 def test_a_description_holds_all_that_a_client_needs(version: int) -> None:
     world = token_world()
     created = create(world, renewers=[{"principal_type": "User", "principal_name": "carol"}])
-    (token,) = describe(world, None, version=version)["tokens"]
+    (token,) = describe(world, None, version=version).tokens
     same = ("token_id", "hmac", "issue_timestamp", "expiry_timestamp", "max_timestamp")
-    assert {key: token[key] for key in same} == {key: created[key] for key in same}
-    assert (token["principal_name"], token["token_requester_principal_name"]) == ("alice", "alice")
-    assert token["renewers"] == [{"principal_type": "User", "principal_name": "carol"}]
+    assert {key: getattr(token, key) for key in same} == {key: created[key] for key in same}
+    assert (token.principal_name, token.token_requester_principal_name) == ("alice", "alice")
+    carol = DescribedDelegationTokenRenewer(principal_type="User", principal_name="carol")
+    assert token.renewers == (carol,)
 
 
 def test_no_secret_gets_into_the_log_or_a_repr() -> None:

@@ -13,10 +13,12 @@ from metadata.describe.describe_request import DescribeRequest
 from metadata.describe.scram import describe_user_scram_credentials
 from metadata.image.errors import ReplayError
 from metadata.image.security import ScramUser
+from tests.support.api_calls import answer_of, request_of
 from tests.support.controller_world import World, at_level, kinds
+from wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsResponse
 from wire.metadata_records.security import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 from wire.protocol.api_keys import ApiKey
-from wire.protocol.apis import request_class, response_class
+from wire.protocol.apis import request_class
 from wire.protocol.entities import build
 from wire.record_frame import encode_record
 
@@ -168,42 +170,37 @@ def test_a_standby_refuses_each_user() -> None:
 # Describing
 
 
-def described(world: World, *users: str, all_of_them: bool = False) -> dict[str, Any]:
-    cls = request_class(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0)
-    body = build(cls, {"users": None if all_of_them else [{"name": each} for each in users]})
+def described(world: World, *users: str, all_of_them: bool = False) -> DescribeUserScramCredentialsResponse:
+    values = {"users": None if all_of_them else [{"name": each} for each in users]}
+    body = request_of(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, values)
     image = world.controller.committed_image
-    values = describe_user_scram_credentials(
+    response = describe_user_scram_credentials(
         DescribeRequest(body=body, version=0, image=image, principal="User:a", node_id=1)
     )
-    build(response_class(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0), values)
-    return values
+    assert answer_of(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, response) == response
+    return response
 
 
 def test_all_users_are_told_of_with_their_mechanisms() -> None:
     world = ready_world("bob", "alice")
     alter(world, upsertion("alice", SHA_512, iterations=5000))
     for answer in (described(world), described(world, all_of_them=True)):
-        assert answer["error_code"] is ErrorCode.none
-        assert [(each["user"], each["credential_infos"]) for each in answer["results"]] == [
-            (
-                "alice",
-                [{"mechanism": SHA_256, "iterations": 4096}, {"mechanism": SHA_512, "iterations": 5000}],
-            ),
-            ("bob", [{"mechanism": SHA_256, "iterations": 4096}]),
-        ]
+        assert answer.error_code is ErrorCode.none
+        assert [
+            (each.user, [(info.mechanism, info.iterations) for info in each.credential_infos])
+            for each in answer.results
+        ] == [("alice", [(SHA_256, 4096), (SHA_512, 5000)]), ("bob", [(SHA_256, 4096)])]
 
 
 def test_users_are_asked_for_by_name() -> None:
     answer = described(ready_world("alice", "bob"), "bob", "nobody", "alice", "alice")
-    found = {
-        each["user"]: (each["error_code"].name, len(each["credential_infos"])) for each in answer["results"]
-    }
+    found = {each.user: (each.error_code.name, len(each.credential_infos)) for each in answer.results}
     assert found == {
         "bob": ("none", 1),
         "nobody": ("resource_not_found", 0),
         "alice": ("duplicate_resource", 0),
     }
-    assert all(each["user"] in each["error_message"] for each in answer["results"] if each["user"] != "bob")
+    assert all(each.user in (each.error_message or "") for each in answer.results if each.user != "bob")
 
 
 # Secrets

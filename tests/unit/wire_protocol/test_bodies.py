@@ -1,0 +1,47 @@
+"""A request is read as a message where its API's handlers take one, and the table of APIs is kio's."""
+
+import pytest
+from kio.schema.index import schema_name_map
+
+from tests.support.wire_values import fullest
+from wire.codec import encode
+from wire.codegen.kio_plans import plan_of
+from wire.errors import TooManyElements, UnsupportedVersion
+from wire.messages.index import MESSAGES
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import api_version, message_types, request_class, response_class
+from wire.protocol.bodies import TYPED_APIS, prepare, read_request
+
+
+@pytest.mark.parametrize("api_key", [ApiKey.DESCRIBE_CLIENT_QUOTAS, ApiKey.CREATE_TOPICS])
+def test_the_body_is_what_its_handler_takes(api_key: ApiKey) -> None:
+    version = api_version(api_key, MESSAGES[api_key].versions[1]).version
+    cls = request_class(api_key, version)
+    data = encode(fullest(plan_of(cls)))
+    prepare(api_key, version)
+    body, elements = read_request(api_key, version, b"??" + data + b"more", 2, 1000)
+    assert type(body) is (message_types(api_key)[0] if api_key in TYPED_APIS else cls)
+    assert read_request(api_key, version, data, 0, elements)[1] == elements > 0
+    with pytest.raises(TooManyElements):
+        read_request(api_key, version, data, 0, elements - 1)
+
+
+@pytest.mark.parametrize("api_key", [min(TYPED_APIS), ApiKey.CREATE_TOPICS])
+def test_a_version_that_there_is_not_is_refused(api_key: int) -> None:
+    with pytest.raises(UnsupportedVersion):
+        read_request(api_key, 99, b"", 0, 1)
+
+
+def test_the_table_says_what_kio_says() -> None:
+    for api_key, names in MESSAGES.items():
+        versions = schema_name_map[names.module]
+        assert names.versions == (min(versions), max(versions))
+        request, response = message_types(api_key)
+        assert (request.api_key, response.api_key) == (api_key, api_key)
+        assert request.response_type is response
+        for version in versions:
+            api, of_kio = api_version(api_key, version), request_class(api_key, version)
+            assert api.flexible is of_kio.__flexible__ is response.is_flexible(version)
+            assert api.request_header_version == of_kio.__header_schema__.__version__
+            header = response_class(api_key, version).__header_schema__
+            assert api.response_header_version == header.__version__

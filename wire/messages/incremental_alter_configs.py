@@ -1,0 +1,39 @@
+"""IncrementalAlterConfigs (44), versions 0 to 1. Written by `make messages`; do not edit."""
+
+from kio.schema.errors import ErrorCode
+
+from wire.message_schema import Request, Response, Struct, kafka, message, struct
+
+
+@struct
+class AlterConfigsResourceResponse(Struct):
+    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
+    error_message: str | None = kafka("string", default="", nullable=True)
+    resource_type: int = kafka("int8", default=0)
+    resource_name: str = kafka("string", default="")
+
+
+@message(versions=(0, 1), flexible_since=1, api_key=44)
+class IncrementalAlterConfigsResponse(Response):
+    throttle_time_ms: int = kafka("int32", default=0)
+    responses: tuple[AlterConfigsResourceResponse, ...] = kafka([AlterConfigsResourceResponse], default=())
+
+
+@struct
+class AlterableConfig(Struct):
+    name: str = kafka("string", default="")
+    config_operation: int = kafka("int8", default=0)
+    value: str | None = kafka("string", default="", nullable=True)
+
+
+@struct
+class AlterConfigsResource(Struct):
+    resource_type: int = kafka("int8", default=0)
+    resource_name: str = kafka("string", default="")
+    configs: tuple[AlterableConfig, ...] = kafka([AlterableConfig], default=())
+
+
+@message(versions=(0, 1), flexible_since=1, api_key=44, response=IncrementalAlterConfigsResponse)
+class IncrementalAlterConfigsRequest(Request[IncrementalAlterConfigsResponse]):
+    resources: tuple[AlterConfigsResource, ...] = kafka([AlterConfigsResource], default=())
+    validate_only: bool = kafka("bool", default=False)

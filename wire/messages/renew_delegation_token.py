@@ -1,0 +1,18 @@
+"""RenewDelegationToken (39), versions 1 to 2. Written by `make messages`; do not edit."""
+
+from kio.schema.errors import ErrorCode
+
+from wire.message_schema import Request, Response, kafka, message
+
+
+@message(versions=(1, 2), flexible_since=2, api_key=39)
+class RenewDelegationTokenResponse(Response):
+    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
+    expiry_timestamp_ms: int = kafka("int64", default=0)
+    throttle_time_ms: int = kafka("int32", default=0)
+
+
+@message(versions=(1, 2), flexible_since=2, api_key=39, response=RenewDelegationTokenResponse)
+class RenewDelegationTokenRequest(Request[RenewDelegationTokenResponse]):
+    hmac: bytes = kafka("bytes", default=b"", is_secret=True)
+    renew_period_ms: int = kafka("int64", default=0)

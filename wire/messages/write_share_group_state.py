@@ -1,0 +1,56 @@
+"""WriteShareGroupState (85), versions 0 to 1. Written by `make messages`; do not edit."""
+
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from wire.message_schema import Request, Response, Struct, kafka, message, struct
+from wire.uuids import ZERO_UUID
+
+
+@struct
+class PartitionResult(Struct):
+    partition: int = kafka("int32", default=0)
+    error_code: ErrorCode = kafka("error_code", default=ErrorCode.none)
+    error_message: str | None = kafka("string", default=None, nullable=True)
+
+
+@struct
+class WriteStateResult(Struct):
+    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
+    partitions: tuple[PartitionResult, ...] = kafka([PartitionResult], default=())
+
+
+@message(versions=(0, 1), flexible_since=0, api_key=85)
+class WriteShareGroupStateResponse(Response):
+    results: tuple[WriteStateResult, ...] = kafka([WriteStateResult], default=())
+
+
+@struct
+class StateBatch(Struct):
+    first_offset: int = kafka("int64", default=0)
+    last_offset: int = kafka("int64", default=0)
+    delivery_state: int = kafka("int8", default=0)
+    delivery_count: int = kafka("int16", default=0)
+
+
+@struct
+class PartitionData(Struct):
+    partition: int = kafka("int32", default=0)
+    state_epoch: int = kafka("int32", default=0)
+    leader_epoch: int = kafka("int32", default=0)
+    start_offset: int = kafka("int64", default=0)
+    delivery_complete_count: int = kafka("int32", default=-1, since=1, is_ignorable=True)
+    state_batches: tuple[StateBatch, ...] = kafka([StateBatch], default=())
+
+
+@struct
+class WriteStateData(Struct):
+    topic_id: UUID = kafka("uuid", default=ZERO_UUID)
+    partitions: tuple[PartitionData, ...] = kafka([PartitionData], default=())
+
+
+@message(versions=(0, 1), flexible_since=0, api_key=85, response=WriteShareGroupStateResponse)
+class WriteShareGroupStateRequest(Request[WriteShareGroupStateResponse]):
+    group_id: str = kafka("string", default="")
+    topics: tuple[WriteStateData, ...] = kafka([WriteStateData], default=())

@@ -1,0 +1,55 @@
+"""How the body of a request is read: as a message of `wire.messages`, or as kio's entity where handlers take that.
+
+A handler that is converted takes the message; its API stands in `TYPED_APIS` then. When all stand there, this table and
+the other way go.
+"""
+
+from typing import Any, Final
+
+from wire import codec, message_codec
+from wire.primitives import Buffer
+from wire.protocol.api_keys import ApiKey
+from wire.protocol.apis import message_types, request_class, response_class
+
+TYPED_APIS: Final[frozenset[int]] = frozenset(
+    {
+        ApiKey.API_VERSIONS,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.LIST_CONFIG_RESOURCES,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.SASL_HANDSHAKE,
+    }
+)
+
+
+def read_request(
+    api_key: int, version: int, data: Buffer, position: int, most_elements: int
+) -> tuple[Any, int]:
+    """Answers the body, which begins at `position`, and the number of its elements. Bytes after it are passed over, as
+    Kafka's brokers do. In any thread.
+
+    Raises UnsupportedVersion, DecodeError, and TooManyElements for more elements than allowed.
+    """
+    if api_key in TYPED_APIS:
+        message, _ = message_codec.decode_bounded(
+            message_types(api_key)[0], version, data, position, most_elements
+        )
+        return message, message_codec.elements_read()
+    entity, _ = codec.decode_bounded(request_class(api_key, version), data, position, most_elements)
+    return entity, codec.elements_read()
+
+
+def prepare(api_key: int, version: int) -> None:
+    """Import and compile what the first request would wait for."""
+    if api_key in TYPED_APIS:
+        request, response = message_types(api_key)
+        message_codec.bounded_decoder_of(request, version)
+        message_codec.encoder_of(response, version)
+        return
+    codec.bounded_codec_of(request_class(api_key, version))
+    codec.codec_of(request_class(api_key, version))
+    codec.codec_of(response_class(api_key, version))
