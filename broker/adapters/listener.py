@@ -23,6 +23,7 @@ from network.long_replies import reply_in_slices
 from network.requests import Reply, RequestContext
 from wire.codec import encode
 from wire.errors import DecodeError
+from wire.message_schema import Response
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import response_class
 from wire.protocol.entities import build
@@ -104,7 +105,7 @@ class BrokerListener:
         if passage is None:
             return _entity(context, api.handle(context, request, self._services))
         answer = api.handle(context, passage.verdict.body, self._services)
-        assert isinstance(answer, dict), f"{api.api_key.name}: what a rule may complete are values"
+        assert isinstance(answer, dict | Response), f"{api.api_key.name}: what a rule may complete are values"
         return _entity(context, passage.verdict.complete(answer))
 
     def _answer(self, make: Callable[[], Any], reply: Reply, *, aside: bool) -> None:

@@ -13,6 +13,7 @@ from broker.apis.services import BrokerServices, RequestContext
 from metadata.authorizer.authorization import Authorization
 from metadata.controller.requests import Values
 from metadata.controller_apis import EntryLimit
+from wire.message_schema import Response
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import supported_versions
 from wire.protocol.headers import EncodedBody
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 # Values are built into the response of the request's version; a response of that version is sent as it is. None ends
 # the client's connection.
-Answer = Union[Values, EncodedBody, "ResponsePayload", None]
+Answer = Union[Values, Response, EncodedBody, "ResponsePayload", None]
 Handler = Callable[[RequestContext, Any, BrokerServices], Answer]
 AsyncHandler = Callable[[RequestContext, Any, BrokerServices], Coroutine[Any, Any, Answer]]
 # Makes a slice of the answer at each call, and returns the whole answer from the last.

@@ -7,6 +7,7 @@ from broker.apis.api import Local
 from broker.apis.services import BrokerServices, RequestContext
 from metadata.controller.requests import Values
 from metadata.controller_apis import QUESTIONS, Describer, EntryLimit
+from wire.message_schema import Response
 from wire.protocol.api_keys import ApiKey
 
 
@@ -18,5 +19,7 @@ def question(api_key: ApiKey, entry_limit: EntryLimit = EntryLimit.USUAL) -> Loc
     )
 
 
-def _handle(describe: Describer, context: RequestContext, request: Any, services: BrokerServices) -> Values:
+def _handle(
+    describe: Describer, context: RequestContext, request: Any, services: BrokerServices
+) -> Response | Values:
     return describe(services.describe_request(context, request))

@@ -16,9 +16,10 @@ from metadata.authorizer.gate import RequestAuthorizer
 from metadata.image.security import AccessControlEntry
 from network.requests import RequestContext
 from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
+from tests.support.api_calls import answer_of, request_of
 from tests.support.broker_services import broker_services
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
-from wire.codec import decode, encode
+from wire.codec import decode
 from wire.metadata_records.security import AccessControlEntryRecord
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class, supported_versions
@@ -88,10 +89,11 @@ class BrokerWorld:
             1, HERE, LISTENER, RequestHeader(api_key, version, 3, "client"), principal, security_protocol=2
         )
         answers: list[Any] = []
-        self.listener.handle(context, build(request_class(api_key, version), values), answers.append)
+        self.listener.handle(context, request_of(api_key, version, values), answers.append)
         [answer] = answers
-        data = answer.data if isinstance(answer, EncodedBody) else encode(answer)
-        return decode(response_class(api_key, version), data)[0]
+        if isinstance(answer, EncodedBody):
+            return decode(response_class(api_key, version), answer.data)[0]
+        return answer_of(api_key, version, answer)
 
 
 def limited(**options: Any) -> BrokerWorld:

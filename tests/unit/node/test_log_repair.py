@@ -105,7 +105,7 @@ def test_a_sole_voter_is_refused(tmp_path: Path) -> None:
     damage_log(folder)
     before = (folder / FIRST).read_bytes()
     with pytest.raises(
-        LogCorrupted, match=r"nothing was changed.*this node is the only voter, so nobody else has"
+        LogCorrupted, match=r"nothing was changed.*this node is the only voter, so no other node has"
     ):
         repair_of(config, folder, ALONE)
     assert (folder / FIRST).read_bytes() == before

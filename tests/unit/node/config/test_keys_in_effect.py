@@ -105,7 +105,7 @@ DEFAULTS_ELSEWHERE = {
     ("storage/indexes.py", "index_interval_bytes"),
     ("storage/retired_files.py", "delete_delay_ms"),
     # Of a client.
-    ("cli/demo/kafka_client.py", "request_timeout_ms"),
+    ("cli/commands/demo/kafka_client.py", "request_timeout_ms"),
 }
 
 

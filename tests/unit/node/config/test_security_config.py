@@ -15,8 +15,9 @@ from node.security import check_security, controller_client, listener_security
 from node.servers import advertised
 from tests.support import config_files
 from tests.support.certificates import HOSTS, authority, cluster_certificates, issued, write
-from wire.protocol.apis import ApiKey, request_class
-from wire.protocol.entities import build
+from wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from wire.messages.sasl_handshake import SaslHandshakeRequest
+from wire.protocol.apis import ApiKey
 from wire.protocol.headers import RequestHeader
 
 SECRET = "never-to-be-shown"
@@ -123,17 +124,13 @@ def lifetime_ms(broker: NodeConfig) -> int:
     security = listener_security(broker, "PLAINTEXT")
     assert security.new_session is not None
     session = security.new_session()
-    answers = [
-        session.handle(
-            RequestHeader(api_key, version, 1, None), build(request_class(api_key, version), values)
-        )
-        for api_key, version, values in (
-            (ApiKey.SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"}),
-            (ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": encode_plain("n", SECRET)}),
-        )
-    ]
-    assert answers[-1].principal == "User:n"
-    return answers[-1].session_lifetime_ms
+    session.handle(RequestHeader(ApiKey.SASL_HANDSHAKE, 1, 1, None), SaslHandshakeRequest(mechanism="PLAIN"))
+    answer = session.handle(
+        RequestHeader(ApiKey.SASL_AUTHENTICATE, 2, 2, None),
+        SaslAuthenticateRequest(auth_bytes=encode_plain("n", SECRET)),
+    )
+    assert answer.principal == "User:n"
+    return answer.session_lifetime_ms
 
 
 @pytest.mark.parametrize(

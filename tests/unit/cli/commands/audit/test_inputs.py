@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,14 +40,14 @@ def test_a_folder_that_may_not_be_read(
 ) -> None:
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
     write_sample(folder / "node-1")
-    real = os.scandir
+    real = os.open
 
-    def scandir(path: Path) -> object:
+    def opened(path: Path | str, flags: int, *args: int, **options: Any) -> int:
         if Path(path).name == "node-1":
             raise PermissionError(13, "Permission denied", str(path))
-        return real(path)
+        return real(path, flags, *args, **options)
 
-    monkeypatch.setattr("os.scandir", scandir)
+    monkeypatch.setattr("os.open", opened)
     assert "caf\\xe9/node-1: Permission denied" in refused(capsys, tmp_path / "out", folder)
 
 
