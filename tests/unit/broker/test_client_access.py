@@ -19,7 +19,8 @@ from tests.support.acl_worlds import ADMIN, ALICE, HERE, acl
 from tests.support.api_calls import answer_of, request_of
 from tests.support.broker_services import broker_services
 from tests.support.images import LISTENER, broker_record, image_of, partition_record, topic_records
-from wire.codec import decode
+from wire.codec import decode, encode
+from wire.message_schema import Response
 from wire.metadata_records.security import AccessControlEntryRecord
 from wire.protocol.api_keys import ApiKey
 from wire.protocol.apis import request_class, response_class, supported_versions
@@ -91,9 +92,10 @@ class BrokerWorld:
         answers: list[Any] = []
         self.listener.handle(context, request_of(api_key, version, values), answers.append)
         [answer] = answers
-        if isinstance(answer, EncodedBody):
-            return decode(response_class(api_key, version), answer.data)[0]
-        return answer_of(api_key, version, answer)
+        if isinstance(answer, Response):
+            return answer_of(api_key, version, answer)
+        data = answer.data if isinstance(answer, EncodedBody) else encode(answer)
+        return decode(response_class(api_key, version), data)[0]
 
 
 def limited(**options: Any) -> BrokerWorld:
